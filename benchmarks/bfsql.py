@@ -6,7 +6,8 @@ Questions are those of the dev split of WebQSP, or of CWQ, whose annotated chain
 answer in the graph. A request has the topic as its seed and one hop, and is turned over until a page shows a node that
 is an answer: with the right predicate as its filter; with the question beside that; and with the question alone, where
 nobody knows the predicate. Tokens are those of all pages, whole, as estimated. `values` asks the tool `neighbors`
-instead. Two hops are asked with the predicates of an annotated chain of two edges.
+instead. Two hops are asked with the predicates of an annotated chain of two edges. "agent" is `pipeline=bfs_agent` with
+a script for a model that calls five tools for each of the first questions: the tokens of all prompts that it is sent.
 
 Times are CPU times of two hops, from the request to the text of the response. "Two hops" are those around each topic of
 the questions above, without filters or a question: the best of several runs of each topic, then the median over topics.
@@ -30,6 +31,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -44,11 +46,16 @@ from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.paths import follow  # noqa: E402
 from byokg.graph.traversal import neighbours  # noqa: E402
+from byokg.index.embedders import StaticEmbedder  # noqa: E402
+from byokg.linking.entities import EntityLinker  # noqa: E402
+from byokg.llm.chat_models import Rule, ScriptedChatModel  # noqa: E402
+from byokg.llm.model import LanguageModel  # noqa: E402
+from byokg.pipeline.bfs_agent import FOLDED_TOKENS, BfsAgent  # noqa: E402
 from byokg.retrieval.graph_tools import GraphTools  # noqa: E402
 from byokg.text import estimate_tokens  # noqa: E402
 from byokg.types import EntityId  # noqa: E402
 
-QUESTIONS, MOST_PAGES = 150, 50
+QUESTIONS, MOST_PAGES, AGENT_QUESTIONS = 150, 50, 30
 
 BARS = [
     Bar("1 hop, predicate: answer on page 1", "≥", 145),
@@ -172,6 +179,43 @@ def until_the_answer(tools: GraphTools, name: str, asked: Sequence[Case], make: 
     ]
 
 
+class Script(ScriptedChatModel):
+    """Calls tools one after the other, then answers; counts what it is sent."""
+
+    case: Case
+    name: str
+    sent: list[int] = Field(default_factory=list)
+
+    def _rule(self, prompt: str) -> Rule:
+        seed, predicates = self.case.seed, list(self.case.predicates)
+        calls: list[tuple[str, Json]] = [
+            ("describe_schema", {"question": self.case.question}),
+            ("search_entities", {"query": self.name}),
+            ("bfs_query", {"seeds": [seed]}),
+            ("describe_entity", {"id": seed}),
+            ("neighbors", {"id": seed, "predicates": predicates}),
+        ]
+        at = len(self.sent)
+        self.sent.append(estimate_tokens(prompt))
+        if at == len(calls):
+            return Rule("<answers>\nnone\n</answers>")
+        return Rule(stop="tool_use", tool_calls=({"name": calls[at][0], "args": calls[at][1]},))
+
+
+def agents(store: ColumnarGraph, asked: Sequence[Case]) -> list[Row]:
+    """Measure what an agent is sent while old results are folded, and while they stay."""
+    entities, embedder = EntityLinker(store), StaticEmbedder()
+    rows = []
+    for name, folded in (("agent, old results folded", FOLDED_TOKENS), ("agent, all results whole", 1 << 20)):
+        sent = []
+        for case in asked:
+            model = Script(case=case, name=store.nodes([case.seed])[0].name)
+            BfsAgent(store, LanguageModel(model), embedder, entities, folded_tokens=folded).ask(case.question)
+            sent.append(sum(model.sent))
+        rows.append(labelled(name, "median tokens sent", median(sent)))
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data"
@@ -207,6 +251,7 @@ def main() -> int:
     )
     rows += until_the_answer(tools, "2 hops, predicates", two, lambda case: request(case, True, False, 2))
     rows += until_the_answer(tools, "2 hops, question", two, lambda case: request(case, False, True, 2))
+    rows += agents(store, one[:AGENT_QUESTIONS])
     show(rows, "BFS-QL", options.json)
     show_bars(rows, BARS)
     return 0

@@ -177,7 +177,7 @@ def killed(text: Path, folder: Path, memory: str, times: int, whole: Path, build
         with out.with_suffix(".log").open("wb") as said:
             process = subprocess.Popen(command(text, out, memory), stdout=said, stderr=subprocess.STDOUT)
             try:
-                status = process.wait(chance.uniform(0.02, 0.6) * build_s if kills < times else None)
+                status = process.wait(chance.uniform(0.02, 0.3) * build_s if kills < times else None)
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 process.wait()

@@ -5,6 +5,8 @@ python benchmarks/offline.py [--data DIR] [--json FILE] [--questions N] [--split
 MetaQA (all questions of the split unless --questions says otherwise) and WebQSP with gold topic entities, atlas with
 linked ones. WebQSP runs on the graph in `freebase_core`, which is not the published one: its figures stand beside no
 published figure. Each accuracy is a Hits@1 or Hit of the `strict` profile with its 95 % interval.
+AUROC and calibration error are of the scores of first answers; their weights were fitted on dev and train questions of
+these graphs, among others: `scripts/fit_confidence.py` prints both without the set's own graph.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 from rich.console import Console
 
 from benchmarks.rows import Row, show
@@ -27,7 +30,9 @@ from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.evaluation.metrics import normalise
+from byokg.evaluation.records import TRACE
 from byokg.evaluation.runner import RunSettings, run_evaluation
+from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.pipeline.loop import Loop
@@ -78,9 +83,21 @@ class Bench:
         for metric in metrics:
             estimate = result.overall.estimates[metric]
             self.add(Row(f"{name}_{metric}", estimate.value, "share", *estimate.ci95))
+        gold = {example.id: set(map(normalise, example.answers)) for example in examples}
+        with (self.folder / name / TRACE).open(encoding="utf-8") as lines:
+            traced = [json.loads(line) for line in lines]
+        firsts = [(one["answers"][0], gold[one["id"]]) for one in traced if one["answers"]]
+        self.confidence(name, [(first["score"], normalise(first["name"]) in right) for first, right in firsts])
         if result.overall.failed:
             self.add(Row(f"{name}_failed", result.overall.failed, "questions"))
         self.add(Row(f"{name}_speed", len(examples) / seconds, "questions/s"))
+
+    def confidence(self, name: str, answered: Sequence[tuple[float, bool]]) -> None:
+        """Keep how well the scores of first answers tell right from wrong ones, and how near they are to the truth."""
+        said, right = (np.array(column, np.float64) for column in zip(*answered, strict=True))
+        if 0 < right.sum() < len(right):
+            self.add(Row(f"{name}_score_auroc", auroc(said, right), "share"))
+        self.add(Row(f"{name}_score_calibration_error", calibration_error(said, right), "share"))
 
     def add(self, row: Row) -> None:
         """Keep a row and say it at once, since the next one may take minutes."""
@@ -149,12 +166,15 @@ def cronquestions(bench: Bench) -> None:
     records = random.Random(0).sample(records, min(len(records), bench.options.questions or CRON_QUESTIONS))
     pipeline = offline_pipeline(graph)
     right: dict[str, list[bool]] = {}
+    answered: list[tuple[float, bool]] = []
     for record in records:
         topics = tuple(EntityId(name) for name in record["topic_entities"])
         items = pipeline.run(Question(record["id"], record["question"], topics)).items
         hit = bool(items) and items[0].name in record["answers"]
         for kind in ("all", "simple" if record["type"].startswith("simple") else "first_last"):
             right.setdefault(kind, []).append(hit)
+        answered += [(item.score, hit) for item in items[:1]]
+    bench.confidence("cronquestions_rebuilt", answered)
     for kind, hits in sorted(right.items()):
         bench.add(Row(f"cronquestions_rebuilt_{kind}_hits@1", sum(hits) / len(hits), "share"))
 

@@ -456,6 +456,8 @@ class Answer:
     """Wall time by stage (`link`, `retrieve`, `answer`), as far as the pipeline measured it."""
     usage: Mapping[str, Spending] = field(default_factory=dict, compare=False)
     """What language models took, by stage; empty if none was asked, or without a meter."""
+    note: str = ""
+    """What an unsure answer lacks, or why there is none; empty where there is nothing to say."""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ PARTS = {
     "graph": (
         ("",),
         ("columnar",),
-        ("exporter", "name_indexes"),
+        ("exporter",),
         ("rdf",),
+        ("name_indexes",),
         ("export_formats",),
         ("importers",),
         ("syntax",),

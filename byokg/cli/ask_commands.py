@@ -89,6 +89,9 @@ def ask(
 
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
 
+    Without a language model, an answer's score is the probability that the first one is right; one below 0.5 is called
+    unsure, with what speaks against it. pipeline.abstain=0.5 gives no such answers.
+
     The exit code is 1 if there is no answer.
     """
     if not question.strip():
@@ -180,6 +183,7 @@ def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     return {
         "question": question,
         "answers": [asdict(item) | {"grounded": item.grounded, "support": item.support} for item in answer.items],
+        "note": answer.note,
         "rounds": trace["rounds"],
     }
 
@@ -192,8 +196,10 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
     cited = {citation for item in answer.items for citation in item.citations}
     if answer.items:
         _show_answers(answer, console)
+        if answer.note:
+            console.print(Text(answer.note, "yellow"), soft_wrap=True)
     else:
-        console.print(_no_answer(answer, linked))
+        console.print(_no_answer(answer, linked), soft_wrap=True)
     if linked:
         console.print()
         for entity in linked:
@@ -249,6 +255,8 @@ def _show_answers(answer: Answer, console: Console) -> None:
 
 
 def _no_answer(answer: Answer, linked: Sequence[LinkedEntity]) -> Text:
+    if answer.note:
+        return Text(f"no answer: {answer.note}")
     if not answer.rounds:
         return Text("no answer: the language model gave none")
     if any(not isinstance(item, Feedback) for one in answer.rounds for item in one.evidence):

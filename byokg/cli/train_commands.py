@@ -132,9 +132,9 @@ def ranker_(
         store, names = bench.store, name_index(bench.store)
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
         examples = keyed(examples, store, lambda: names, say)
-        cases = list(chain_cases(linker, store, further[0], same, most=fit.most))
-        cases += answer_cases(linker, store, examples, _gold(store, names), fit.most)
-        fitted = fit_ranker(cases, store, linker.scorer.steps, bench.embedder, fit)
+        cases = list(chain_cases(linker, linker.store, further[0], same, most=fit.most))
+        cases += answer_cases(linker, linker.store, examples, _gold(linker.store, names), fit.most)
+        fitted = fit_ranker(cases, linker.store, linker.scorer.steps, bench.embedder, fit)
         source = " ".join(filter(None, [f"{dataset.name} {dataset.checksum}", further[1]]))
         write_ranker(out, fitted, bench.embedder, fit, source)
     finally:

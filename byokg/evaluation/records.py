@@ -29,6 +29,7 @@ A line of `trace.jsonl` holds, after `schema` and `id`:
 - `calls`, if language models were asked, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
   lines of evidence in it, see `pipeline/context.py`) and `reply` (key of the recorded reply).
 - `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited` (see `types.AnswerItem`).
+- `note`, if there is one: what an unsure answer lacks, or why there is none.
 """
 
 from __future__ import annotations
@@ -253,6 +254,7 @@ def answered(
     items = answer.items
     cited, wrong = sum(item.cited for item in items), sum(len(item.miscited) for item in items)
     usage = usage or QuestionUsage(answer.usage)
+    note = {"note": answer.note} if answer.note else {}
     prediction = Prediction(
         id=answer.question_id,
         status="ok" if items else "abstained",
@@ -267,7 +269,7 @@ def answered(
     )
     return Lines(
         predictions=_line(**vars(prediction)),
-        trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items)),
+        trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items), **note),
         timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
 

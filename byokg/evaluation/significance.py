@@ -297,3 +297,38 @@ def _permuted(one: Values, other: Values, weights: tuple[Values, Values], codes:
 def _mean(values: Values, weights: Values) -> float:
     total = float(weights.sum())
     return float(values @ weights) / total if total else 0.0
+
+
+_BINS = 10
+"""Of equal width, in which a calibration error compares probabilities with shares."""
+
+
+def auroc(scores: Values, right: Values) -> float:
+    """Return how likely an answer that is right has a higher score than one that is wrong; nan where all are alike.
+
+    Args:
+        scores: (N,) what was said of each answer, higher for surer.
+        right: (N,) 1 where it is right, else 0.
+
+    Source: the Mann-Whitney U statistic; ties count half.
+    """
+    yes, no = scores[right > 0], scores[right <= 0]
+    if not len(yes) or not len(no):
+        return float("nan")
+    order = np.sort(no)
+    below, upto = np.searchsorted(order, yes, "left"), np.searchsorted(order, yes, "right")
+    return float((below + upto).mean() / 2 / len(no))
+
+
+def calibration_error(chances: Values, right: Values) -> float:
+    """Return the expected calibration error: how far probabilities are from the shares that were right, in [0, 1].
+
+    Args:
+        chances: (N,) probabilities in [0, 1].
+        right: (N,) 1 where the answer is right, else 0.
+
+    Source: Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015.
+    """
+    place = np.minimum((chances * _BINS).astype(np.intp), _BINS - 1)
+    gaps = np.bincount(place, chances - right, _BINS)
+    return float(np.abs(gaps).sum() / max(1, len(chances)))

@@ -10,25 +10,28 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphExists, IndexUnusable
 from byokg.files import new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.rdf.terms import ALIAS_PREDICATES, NAME_PREDICATES, Prefixes
 from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedders import Embedder, folder_name
-from byokg.index.names import NameIndex, NameMatch
+from byokg.index.names import NameIndex, NameMatch, unqualified
 from byokg.index.vectors import Layout
-from byokg.text import is_identifier
-from byokg.types import EntityId, Value
+from byokg.text import encodable, is_identifier, split_label
+from byokg.types import EntityId, Node, Value
 
 _LOG = logging.getLogger(__name__)
 
@@ -38,7 +41,13 @@ _NAMESAKES = 1000
 """Bearers of one name that are looked at."""
 
 _NODES_AT_ONCE = 1 << 16
+_MOST = 20_000_000
+"""Nodes of a graph up to which further names are indexed without being asked for: that takes memory."""
 _SEVERAL = re.compile(r"[;|]")
+_QUALIFIED = r"\S\s+\([^()]*\)\s*$"
+_BY_ID = r"^(?:https?://\S+[/#]|[A-Za-z][\w.-]*:|urn:\S+:)?[^\s/#:]+$"
+_NAMED_BY_ID = re.compile(_BY_ID)
+_NAMESPACE = re.compile(r"^(?:https?://\S*[/#]|urn:\S+:|[A-Za-z][\w.-]*:)")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
@@ -55,29 +64,71 @@ class NameFacts:
 
 
 def name_entries(store: GraphStore, aliases: Sequence[str] = ()) -> Iterator[tuple[int, str]]:
-    """Yield number and name of each node, in the order of numbers, and its further names behind.
+    """Yield number and name of each node, in the order of numbers, and its further names behind (see `also_called`).
 
     Args:
         store: the graph.
         aliases: node properties whose values are names, too. Texts with `|` or `;` are several; so are the literals
-            of an RDF property with several values.
+            of an RDF property with several values. What RDF calls names is among them without being named here.
     """
+    keys = dict.fromkeys((*aliases, *rdf_names(store)))
+    for number, node in _numbered(store):
+        yield number, node.name
+        for name in also_called(node, keys):
+            yield number, name
+
+
+def _numbered(store: GraphStore) -> Iterator[tuple[int, Node]]:
+    """Yield number and node, in the order of numbers."""
     ids = store.entities()
     first = 0
     while some := list(islice(ids, _NODES_AT_ONCE)):
-        for number, node in enumerate(store.nodes(some), first):
-            yield number, node.name
-            for key in aliases:
-                for name in _several(node.properties.get(key), node.properties.get(key + ALL_VALUES)):
-                    yield number, name
+        yield from enumerate(store.nodes(some), first)
         first += len(some)
+
+
+def rdf_names(store: GraphStore) -> list[str]:
+    """Return the properties of an RDF graph whose values are names of nodes: labels of all languages, and aliases."""
+    source = getattr(store, "source", {})
+    if not isinstance(source, Mapping) or source.get("kind") != "rdf":
+        return []
+    prefixes = Prefixes(source["prefixes"])
+    here = {key for keys in store.schema().node_properties.values() for key in keys}
+    labels = map(prefixes.label, (*NAME_PREDICATES, *ALIAS_PREDICATES))
+    return [label for label in labels if label in here or label + ALL_VALUES in here]
+
+
+def also_called(node: Node, aliases: Iterable[str] = ()) -> list[str]:
+    """Return the further names of a node, each once.
+
+    They are the values of some properties; the name without what tells it from its namesakes (`Titanic` for `Titanic
+    (film)`); and of a node that has no name but an IRI or a CURIE, the end of it, as words (`Ada Lovelace` for
+    `ex:AdaLovelace`).
+    """
+    names = [
+        name for key in aliases for name in _several(node.properties.get(key), node.properties.get(key + ALL_VALUES))
+    ]
+    names += [short for name in (node.name, *names) if (short := unqualified(name))]
+    names += _end_of_id(node)
+    return [name for name in dict.fromkeys(names) if name != node.name]
+
+
+def _end_of_id(node: Node) -> list[str]:
+    """Return how the end of an IRI or CURIE would be said, where a node has no other name."""
+    if not _NAMED_BY_ID.match(node.name) or not (node.name == node.id or node.id.endswith(node.name)):
+        return []
+    end = _NAMESPACE.sub("", node.name)
+    end = unquote(end) if "%" in end else end
+    plain = split_label(end)
+    said = (end, plain, unqualified(end.replace("_", " ")))
+    return [text for text in said if any(map(str.isalpha, text)) and not is_identifier(text)]
 
 
 def name_index(store: GraphStore) -> NameIndex:
     """Return the index over the names of a graph's nodes: the one in its folder, else one made in memory.
 
-    Owners are node numbers. An index made in memory knows no aliases. The names of a graph on a server are read once,
-    and kept in the user's cache until `keep_names` reads them anew.
+    Owners are node numbers. An index made in memory knows no aliases but those of RDF. The names of a graph on a server
+    are read once, and kept in the user's cache until `keep_names` reads them anew.
 
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
@@ -223,7 +274,7 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
 
     Args:
         graph: opened from a folder.
-        aliases: see `name_entries`.
+        aliases: see `name_entries`. Where there are none, a graph of more than 20 million nodes has no further names.
 
     Raises:
         ConfigError: the graph lies in no folder, or no node has one of the aliases.
@@ -237,11 +288,44 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
             properties = ", ".join(known) or "none"
             raise ConfigError(f"no node has the property {key!r} that is to hold aliases; there are: {properties}")
     with new_folder(graph.folder / NAMES, overwrite=True, refuse=None) as partial:
-        if aliases:
-            NameIndex.of(name_entries(graph, aliases)).write(partial, graph.checksum or "")
+        names = graph.names_of_nodes()
+        known_names = [*aliases, *rdf_names(graph)] if aliases or graph.node_count <= _MOST else None
+        owners, further = ([], []) if known_names is None else _further_names(graph, known_names)
+        if owners:
+            more = pa.array(map(encodable, further), pa.large_string())
+            everyone = np.concatenate((np.arange(graph.node_count), owners))
+            NameIndex.build(pa.concat_arrays([names, more]), everyone).write(partial, graph.checksum or "")
         else:
-            NameIndex.build_in(partial, graph.names_of_nodes(), graph.checksum or "")
+            NameIndex.build_in(partial, names, graph.checksum or "")
     return NameIndex.open(graph.folder / NAMES, graph.checksum, graph.names_of_nodes())
+
+
+def _further_names(graph: ColumnarGraph, aliases: Sequence[str]) -> tuple[list[int], list[str]]:
+    """Return the further names of nodes, and who bears each; only nodes that may have some are looked at one by one."""
+    keys = list(dict.fromkeys(aliases))
+    names = graph.names_of_nodes()
+    some = _matching(names, _QUALIFIED) | (_matching(names, _BY_ID) & _matching(names, r"[:_]|[a-z][A-Z]"))
+    columns = graph.node_columns[1]
+    for column in [] if columns is None else [each for key in keys for each in (key, key + ALL_VALUES)]:
+        if columns is not None and column in columns.schema.names:
+            some |= columns.column(column).is_valid().to_numpy(zero_copy_only=False)
+    owners: list[int] = []
+    further: list[str] = []
+    places = np.flatnonzero(some)
+    for start in range(0, len(places), _NODES_AT_ONCE):
+        part = places[start : start + _NODES_AT_ONCE]
+        for number, node in zip(part.tolist(), graph.nodes(graph.ids(part)), strict=True):
+            for name in also_called(node, keys):
+                owners.append(number)
+                further.append(name)
+    return owners, further
+
+
+def _matching(names: pa.LargeStringArray, pattern: str) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (
+        pc.match_substring_regex(names, pattern).fill_null(False).to_numpy(zero_copy_only=False)
+    )
+    return found
 
 
 def verify_name_index(graph: ColumnarGraph) -> NameFacts | None:
@@ -275,7 +359,7 @@ class DenseFacts:
 
 def embedded_entries(store: GraphStore) -> Iterator[tuple[int, str]]:
     """Yield number and name of each node that has a name of its own, in the order of numbers."""
-    return (entry for entry in name_entries(store) if not is_identifier(entry[1]))
+    return ((number, node.name) for number, node in _numbered(store) if not is_identifier(node.name))
 
 
 def dense_names(

@@ -57,6 +57,9 @@ _LONGEST = 200
 _REMEMBERED = 200_000
 """Nodes whose values are kept."""
 
+_VALUES = 1_000_000
+"""Values that are remembered at least, those met last; at most twice as many."""
+
 _DATE = re.compile(r"-?\d{4}(-\d\d(-\d\d.*)?)?")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
@@ -129,8 +132,10 @@ class PropertyView:
         self._dated[list(self._of_edges)] = True
         self._space = NumberSpace(store.name)
         self._lock = RLock()
-        self._number: dict[EntityId, int] = {}
-        self._value: dict[int, EntityId] = {}
+        self._met: dict[int, EntityId] = {}
+        """Values by number that were met lately,"""
+        self._met_before: dict[int, EntityId] = {}
+        """and those before them, which are forgotten when the former are too many."""
         self._values_of: dict[int, tuple[Int64, Int64]] = {}
         self._edge_values: dict[int, tuple[Int64, Int64]] = {}
 
@@ -180,7 +185,7 @@ class PropertyView:
         if not value.any():
             return self.store.ids(numbers)
         known = iter(self.store.ids(numbers[~value]))
-        return [self._value[number] if number >= FIRST_VALUE else next(known) for number in numbers.tolist()]
+        return [self._valued(number) if number >= FIRST_VALUE else next(known) for number in numbers.tolist()]
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked; of a value its text. Raises `EntityNotFound`."""
@@ -278,13 +283,28 @@ class PropertyView:
     # Values
 
     def _numbered(self, id: EntityId) -> int:
-        number = self._number.get(id)
-        if number is None:
-            number = FIRST_VALUE + (hash_one(id.encode(errors="surrogatepass")) >> 64 - _VALUE_BITS)
-            while number in self._value:  # hardly ever
-                number += 1
-            self._number[id], self._value[number] = number, id
+        """Return the number of a value, and remember whose it is; the lock is held."""
+        number = FIRST_VALUE + (hash_one(id.encode(errors="surrogatepass")) >> 64 - _VALUE_BITS)
+        while (known := self._met.get(number) or self._met_before.get(number)) is not None and known != id:
+            number += 1  # hardly ever
+        self._remember(number, id)
         return number
+
+    def _valued(self, number: int) -> EntityId:
+        """Return the value of a number that was given out."""
+        id = self._met.get(number)
+        if id is None:
+            with self._lock:
+                id = self._met.get(number) or self._met_before[number]
+                self._remember(number, id)
+        return id
+
+    def _remember(self, number: int, id: EntityId) -> None:
+        if len(self._met) >= _VALUES and number not in self._met:
+            # What gives out numbers again has to be read again, so that their values are remembered again.
+            self._met, self._met_before = {}, self._met
+            self._values_of, self._edge_values = {}, {}
+        self._met[number] = id
 
     def _led_to(
         self, nodes: Int64, relations: Int64 | None, sample: EdgeBatch | None = None

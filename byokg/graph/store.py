@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
@@ -85,13 +85,21 @@ class EdgeBatch:
 
 @dataclass(frozen=True)
 class InducedEdges:
-    """The E edges that have both ends among some nodes, each once, as four parallel arrays of shape (E,)."""
+    """The E edges that have both ends among N nodes, each once, by the position of the head."""
 
-    head: npt.NDArray[np.integer]
-    """Where among the nodes the head stands; ascending."""
+    outgoing: npt.NDArray[np.int64]
+    """(N,) how many of them have each node as their head."""
     tail: npt.NDArray[np.integer]
+    """(E,) where among the nodes the tail stands."""
     relation: RelationArray
+    """(E,)."""
     edge: npt.NDArray[np.integer]
+    """(E,) the number in the store."""
+
+    @cached_property
+    def head(self) -> npt.NDArray[np.integer]:
+        """Return where among the nodes the head stands: (E,), ascending."""
+        return np.arange(len(self.outgoing), dtype=np.int32).repeat(self.outgoing)
 
     def __len__(self) -> int:
         return len(self.edge)

@@ -12,6 +12,7 @@ no `names.arrow`, as they stand in the graph. Equal input gives equal bytes.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -101,6 +102,25 @@ def _by_chance(text: str, name: str) -> bool:
 
 def _of_wholes(text: str, name: str) -> float:
     return float(fuzz.ratio(text, compared(name)))
+
+
+_QUALIFIED = re.compile(r"(\S.*?)\s+\(([^()]*)\)\s*")
+
+
+def unqualified(name: str) -> str:
+    """Return a name without what tells it from its namesakes; empty where it has nothing of the kind.
+
+    >>> unqualified("Titanic (1997 film)"), unqualified("Titanic")
+    ('Titanic', '')
+    """
+    found = _QUALIFIED.fullmatch(name)
+    return found[1] if found is not None else ""
+
+
+def qualifier(name: str) -> str:
+    """Return what tells a name from its namesakes (`1997 film`); empty where it does not say."""
+    found = _QUALIFIED.fullmatch(name)
+    return found[2] if found is not None else ""
 
 
 META = "meta.json"

@@ -6,7 +6,7 @@ nodes may be called Jordan, but a question about a capital means one that has a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Lock
@@ -19,7 +19,7 @@ from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import dense_names, name_index
 from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
-from byokg.index.names import NameIndex, NameMatch, NameSearch
+from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
 from byokg.linking.relation_meaning import label_words, relation_text
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, normalize_name, read_literal, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
@@ -204,10 +204,11 @@ class EntityLinker:
     """Finds the nodes that a mention may mean, best first, each mention apart.
 
     In this order: ids given with the mention; a node whose id the mention is, where it looks like an identifier; nodes
-    with a name equal to it after folding; nodes with another spelling of the same date, year or number (see
-    `literals`); a node whose id the mention is. Where one of these finds something it decides. What is left is looked
-    for approximately: by letters (`fuzzy`), by meaning (`dense`), or by both, the best `top_k` of each. A mention
-    without a letter, or that is an identifier, is never taken for one that resembles it.
+    with a name equal to it after folding, or a name without its qualifier (`Titanic (film)`); nodes with another
+    spelling of the same date, year or number (see `literals`); a node whose id the mention is. Where one of these finds
+    something it decides. What is left is looked for approximately: by letters (`fuzzy`), by meaning (`dense`), or by
+    both, the best `top_k` of each. A mention without a letter, or that is an identifier, is never taken for one that
+    resembles it.
 
     Ties are broken by degree, then by id. A mention that is digits alone is looked for among names only, since ids
     that are numbers are too often row numbers.
@@ -361,6 +362,8 @@ class EntityLinker:
         spellings = (text,) if literal is None else (text, *literal.spellings)
         wordless = is_wordless(text)
         search.candidates = self._by_name(spellings) or ([] if wordless else self._by_id((text,)))
+        if not search.candidates and (short := unqualified(text)):
+            search.candidates = self._by_name((short,))
         decided = bool(search.candidates) and not self._extend
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
 
@@ -439,7 +442,8 @@ class EntityLinker:
         for search in searches:
             for candidate in search.candidates:
                 candidate.score = self._score(candidate)
-            search.candidates.sort(key=partial(_order, search.mention, facts))
+            beside = _beside(question, search.mention)
+            search.candidates.sort(key=partial(_order, search.mention, beside, facts))
             search.candidates = _without_pieces(search, facts)
             del search.candidates[self._top_k * max(1, len(search.found)) :]
 
@@ -536,7 +540,30 @@ def _piece(name: str, text: str) -> bool:
     return piece in whole and len(piece) < _MOST_OF_IT * len(whole)
 
 
-def _order(mention: Mention, facts: _Facts, candidate: _Candidate) -> tuple[float, bool, int, EntityId]:
-    """Return the key that sorts a mention's candidates: of equal scores, the name written alike comes first."""
-    alike = facts.node(candidate.number).name == mention.text
-    return (-candidate.score, not alike, *facts.key(candidate.number))
+_NEAR = 2
+"""Words before and after a mention that may say which of several namesakes it is (`the 1997 film Titanic`)."""
+
+
+def _beside(question: str, mention: Mention) -> frozenset[str]:
+    """Return the words that may tell a mention's node from its namesakes: those next to it, and its qualifier."""
+    words = split_words(qualifier(mention.text))
+    if mention.start >= 0:
+        before, after = split_words(question[: mention.start]), split_words(question[mention.end :])
+        words += [word for word in before if word not in FUNCTION_WORDS][-_NEAR:]
+        words += [word for word in after if word not in FUNCTION_WORDS][:_NEAR]
+    return frozenset(words)
+
+
+def _order(
+    mention: Mention, beside: Collection[str], facts: _Facts, candidate: _Candidate
+) -> tuple[float, bool, bool, bool, int, EntityId]:
+    """Return the key that sorts a mention's candidates of equal scores.
+
+    First what the words beside the mention call it (`the film Titanic`: `Titanic (film)`, or a film of that name), then
+    the name that is written alike, then one that is no mere alias.
+    """
+    node = facts.node(candidate.number)
+    told = {*split_words(qualifier(node.name)), *split_words(node.type)} - FUNCTION_WORDS
+    alike = node.name == mention.text
+    own = normalize_name(node.name) == normalize_name(mention.text)
+    return (-candidate.score, told.isdisjoint(beside), not alike, not own, *facts.key(candidate.number))

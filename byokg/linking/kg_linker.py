@@ -119,6 +119,11 @@ class OfflineLinker:
         self._doubled = 2 * np.array(symmetric, np.int64) + 1
         """Steps against relations that mean the same both ways, which lead where the steps along them do."""
 
+    @property
+    def store(self) -> GraphStore:
+        """Return the graph that is walked: with values as nodes and properties as relations, where it has them."""
+        return self._store
+
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions, and metapaths best first, each with the entity it starts from.
 

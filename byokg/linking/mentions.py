@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from byokg.types import Mention
 _ARTICLES = frozenset("the a an".split())
 _LETTERS = 4
 """A shorter word or text is not looked for approximately: too much resembles it."""
+_QUALIFIER = re.compile(r"\s*\([^()]{1,40}\)")
 _RUN = 8
 """Words of a text that is looked for approximately, at most."""
 
@@ -110,7 +112,7 @@ class MentionSpotter:
                 if len(names.exact(mention.text)):
                     worth = self._worth(words, first, last, len(names.spelled(mention.text)) > 0)
                     if worth > 0:
-                        found.append((worth, mention))
+                        found.append((worth, words.qualified(mention)))
         return found
 
     def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
@@ -196,6 +198,13 @@ class _Words:
         """Return the text from one word to another, both included."""
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
+
+    def qualified(self, mention: Mention) -> Mention:
+        """Return a mention with the qualifier behind it: `Titanic (1997 film)`."""
+        found = _QUALIFIER.match(self._text, mention.end)
+        if found is None:
+            return mention
+        return Mention(self._text[mention.start : found.end()], mention.start, found.end())
 
 
 def _tells(word: str) -> bool:

@@ -125,7 +125,7 @@ class Operators:
             return None
         names = self._named(state.ends)
         if demand.count:
-            if strict and (not state.ends or not self._of_kind(state.ends, demand.counted)):
+            if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
                 return None
             state.operations.append("count")
             text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
@@ -489,7 +489,6 @@ class Operators:
         reach = np.max([self._reach(noun) for noun in nouns], axis=0)
         steps = counts.relation.astype(np.int64) * 2 + counts.inverse
         known = np.unique(steps) if len(nodes) > 1 else steps
-        known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
         if not len(known):
             known = np.arange(2 * len(self._store.relations))
         best = int(known[np.argmax(reach[known])])

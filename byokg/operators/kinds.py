@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from byokg.graph.property_view import is_value
@@ -21,59 +21,38 @@ class Kinds:
 
     Args:
         store: the graph; one without types has nothing to compare.
-        by_need: compare with the types of the nodes at hand alone, and not with all types of the schema, for which a
-            server looks at its whole graph.
     """
 
-    def __init__(self, store: GraphStore, by_need: bool = False) -> None:
+    def __init__(self, store: GraphStore) -> None:
         self._store = store
-        self._types = None if by_need else _worded(store.schema().node_types)
-        self._nouns = lru_cache(1 << 10)(_nouns)
+        self._types = {name: split_words(split_label(name)) for name in store.schema().node_types if name}
+        self.asked = lru_cache(1 << 10)(self._asked)
+        """Return the type that a question asks for, by its noun; empty where there is none of that name."""
 
-    def asked(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[Sequence[EntityId]]) -> str:
-        """Return the type that a question asks for, by its noun; empty where there is none of that name.
-
-        Args:
-            text: the question.
-            mentions: what it names.
-            ends: where the paths to choose from lead.
-        """
-        if self._types == {} or not (nouns := self._nouns(text, mentions)):
+    def _asked(self, text: str, mentions: tuple[Mention, ...]) -> str:
+        if not self._types:
             return ""
-        types = self._types
-        if types is None:
-            looked_at = dict.fromkeys(end for some in ends for end in some[:_LOOKED_AT] if not is_value(end))
-            types = _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
-        return next((found for noun in nouns if (found := _named(noun, types))), "")
+        demand = read(text, mentions)
+        if demand.count and demand.counted:
+            return self.named(demand.counted)
+        reading = read_question(demand.rest, mentions)
+        for place in reversed(reading.focus):
+            if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
+                return ""
+            found = self.named(reading.words[place])
+            if found:
+                return found
+        return ""
+
+    def named(self, noun: str) -> str:
+        """Return the type that a noun names; empty where none has such a name."""
+        noun = idea("count")["singular"].get(noun, noun)
+        for name, words in self._types.items():
+            if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
+                return name
+        return ""
 
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
         """Tell whether at least half of some nodes are of a type."""
         nodes = self._store.nodes([end for end in ends[:_LOOKED_AT] if not is_value(end)])
         return sum(node.type == kind for node in nodes) * 2 >= max(1, len(ends[:_LOOKED_AT]))
-
-
-def _worded(types: Iterable[str]) -> dict[str, list[str]]:
-    """Return the words of each type."""
-    return {name: split_words(split_label(name)) for name in types if name}
-
-
-def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
-    """Return the nouns that may name what is asked for, the likeliest first."""
-    demand = read(text, mentions)
-    if demand.count and demand.counted:
-        return (demand.counted,)
-    reading, nouns = read_question(demand.rest, mentions), list[str]()
-    for place in reversed(reading.focus):
-        if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
-            break
-        nouns.append(reading.words[place])
-    return tuple(nouns)
-
-
-def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:
-    """Return the first type that a noun names; empty where it names none."""
-    noun = idea("count")["singular"].get(noun, noun)
-    for name, words in types.items():
-        if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
-            return name
-    return ""

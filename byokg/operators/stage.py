@@ -7,13 +7,19 @@ the question asks for more; `OperatorRetriever` takes the likeliest candidates t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 
+import numpy as np
+import pyarrow.compute as pc
+
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.operators.execute import Candidates, Operators, Outcome
+from byokg.operators.kinds import Kinds
 from byokg.operators.reading import Demand, read
-from byokg.text import FUNCTION_WORDS, related, split_label, split_words
+from byokg.text import FUNCTION_WORDS, split_words
 from byokg.types import (
     Artifacts,
     ComputedEvidence,
@@ -21,7 +27,6 @@ from byokg.types import (
     EntityId,
     Evidence,
     Mention,
-    Node,
     PathEvidence,
     Question,
     Request,
@@ -33,7 +38,10 @@ _TRIED = 40
 """Candidates that operations are tried on, the likeliest first."""
 
 _MOST_NODES = 200_000
-"""Nodes of a graph that are looked through where a question names nothing."""
+"""Nodes of a type that are looked through where a question names nothing."""
+
+_TYPES = 8
+"""Types whose nodes are remembered."""
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
@@ -68,7 +76,8 @@ class OperatorRetriever:
         self._operators = operators
         self._choices = choices
         self._margin = margin
-        self._by_type: dict[str, tuple[EntityId, ...]] | None = None
+        self._kinds = Kinds(store)
+        self._of_type = lru_cache(_TYPES)(self._read_type)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return one item that says what came of it; nothing where the operations fit no candidate."""
@@ -130,7 +139,7 @@ class OperatorRetriever:
                 if found is not None and (found.nodes or found.values):
                     return found, score
         if not choices:
-            ends = self._of_type(demand.rest)
+            ends = self._named(demand.rest)
             if ends:
                 return self._operators.apply(demand, Candidates(0.0, ends), linked, paths), 0.0
         return None, 0.0
@@ -166,22 +175,16 @@ class OperatorRetriever:
         further = self._operators.apply(demand, rest, linked, paths)
         return further or best[1], best[0]
 
-    def _of_type(self, question: str) -> tuple[EntityId, ...]:
+    def _named(self, question: str) -> tuple[EntityId, ...]:
         """Return all nodes of the type that a question names, where it names no node."""
-        if self._by_type is None:
-            types: dict[str, list[EntityId]] = {}
-            if any(self._store.schema().node_types):
-                for node in self._all_nodes():
-                    types.setdefault(node.type, []).append(node.id)
-            self._by_type = {name: tuple(ids) for name, ids in types.items()}
-        words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
-        for word in words:
-            for name, ids in self._by_type.items():
-                own = split_words(split_label(name))
-                if own and (word == own[-1] or (len(word) > 3 and related(word, own[-1]))):
-                    return ids
-        return ()
+        words = (word for word in split_words(question) if word not in FUNCTION_WORDS)
+        type = next((found for word in words if (found := self._kinds.named(word))), "")
+        return self._of_type(type) if type else ()
 
-    def _all_nodes(self) -> list[Node]:
+    def _read_type(self, type: str) -> tuple[EntityId, ...]:
+        """Return the nodes of one type; none where they, or on a server all nodes, are too many."""
+        if isinstance(self._store, ColumnarGraph):
+            rows = np.flatnonzero(pc.equal(self._store.node_columns[0].column("type"), type).fill_null(False))
+            return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
         ids = list(islice(self._store.entities(), _MOST_NODES + 1))
-        return [] if len(ids) > _MOST_NODES else self._store.nodes(ids)
+        return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if node.type == type)

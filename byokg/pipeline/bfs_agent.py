@@ -43,6 +43,9 @@ from byokg.types import (
 
 STAGE = "bfs_agent"
 
+FOLDED_TOKENS = 150
+"""Size of a tool's result once a later one has come."""
+
 _BESIDE = ("errors", "warnings", "truncated")
 """What a result about one node says besides it."""
 
@@ -81,7 +84,7 @@ class BfsAgent:
         entities: EntityLinker | None = None,
         calls: int = 10,
         result_tokens: int = 1500,
-        folded_tokens: int = 150,
+        folded_tokens: int = FOLDED_TOKENS,
         context_tokens: int = 12000,
         prompts: PromptLibrary | None = None,
     ) -> None:

@@ -9,7 +9,7 @@ import inspect
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -22,6 +22,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_meaning import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.operators.kinds import Kinds
+from byokg.pipeline.confidence import Judgement
 from byokg.pipeline.context import ContextWriter
 from byokg.prompts import PromptLibrary
 from byokg.text import estimate_tokens, is_identifier
@@ -156,13 +157,10 @@ class ExtractiveAnswerer:
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
         choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
-        if self._kinds is None or not choices:
+        asked = self._kinds.asked(context.question, context.rounds[0].artifacts.mentions) if self._kinds else ""
+        if not asked or self._kinds is None or not choices:
             return choices
         close = [choice for choice in choices if choice[0] >= choices[0][0] - self._kind]
-        mentions = context.rounds[0].artifacts.mentions
-        asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
-        if not asked:
-            return choices
         fitting = [choice for choice in close if self._kinds.fits(choice[1], asked)]
         return [*fitting, *(choice for choice in choices if choice not in fitting)]
 
@@ -212,6 +210,9 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
     return score, nodes, citations
 
 
+UNSURE = 0.5
+"""Probability below which an answer is told to be unsure."""
+
 ENDED = "ended"
 """What a round that ends a stage notes, with `because`: it proposed, and nothing was retrieved."""
 
@@ -228,6 +229,13 @@ class Answerer(Protocol):
 
     def answer(self, question: Question, context: Context) -> Sequence[AnswerItem]:
         """Return answers best first, each once."""
+
+
+class Judge(Protocol):
+    """Says how likely an answer is to be right."""
+
+    def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
+        """Return how sure the first of some answers is."""
 
 
 Until = Literal["nothing_new", "no_new_entity", "rows"]
@@ -280,9 +288,12 @@ class Loop:
         entities: ties mentions to nodes.
         stages: rounds of retrieval, of one kind after the other; each sees what those before it found.
         answerer: answers from the evidence.
+        judge: says how likely the first answer is to be right, which becomes the score of all; None leaves the scores
+            that the answerer gave.
+        abstain: probability below which nothing is answered, in [0, 1].
 
     Raises:
-        ConfigError: there is no stage, or one without a round.
+        ConfigError: there is no stage, or one without a round; or `abstain` is no probability, or has no judge.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2, which is one stage.
     Differs: the first round retrieves also where nothing was linked, since a question that counts or compares may name
@@ -290,14 +301,27 @@ class Loop:
     query or request: a corrected query is worth running (`until="no_new_entity"` keeps to the letter).
     """
 
-    def __init__(self, entities: EntityLinker, stages: Sequence[Stage], answerer: Answerer) -> None:
+    def __init__(
+        self,
+        entities: EntityLinker,
+        stages: Sequence[Stage],
+        answerer: Answerer,
+        judge: Judge | None = None,
+        abstain: float = 0.0,
+    ) -> None:
         if not stages:
             raise ConfigError("a pipeline without a stage retrieves nothing; give one or more")
+        if not 0 <= abstain <= 1:
+            raise ConfigError(f"abstain={abstain} is no probability; give one in [0, 1], such as 0.5")
+        if abstain and judge is None:
+            raise ConfigError(f"abstain={abstain} needs a judge; give one, or leave it 0")
         for stage in stages:
             at_least(1, "answers nothing", rounds=stage.rounds)
         self.entities = entities
         self.stages = tuple(stages)
         self.answerer = answerer
+        self.judge = judge
+        self._abstain = abstain
 
     def run(self, question: Question) -> Answer:
         """Answer one question.
@@ -329,8 +353,20 @@ class Loop:
                     break
         began = time.perf_counter()
         items = tuple(self.answerer.answer(question, context))
+        note = ""
+        if items and self.judge is not None:
+            judged = self.judge.judge(question, context, items)
+            if judged.probability < self._abstain:
+                note = (
+                    f"not sure enough ({judged.probability:.2f}, and {self._abstain:g} was asked for) that it is "
+                    f"{items[0].name!r}: {judged.missing}"
+                )
+                items = ()
+            elif judged.probability < UNSURE:
+                note = f"unsure ({judged.probability:.2f}): {judged.missing}"
+            items = tuple(replace(item, score=judged.probability) for item in items)
         seconds["answer"] += time.perf_counter() - began
-        return Answer(question.id, items, context.rounds, dict(seconds))
+        return Answer(question.id, items, context.rounds, dict(seconds), note=note)
 
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""

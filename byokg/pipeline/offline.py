@@ -21,6 +21,7 @@ from byokg.operators.execute import Operators
 from byokg.operators.kinds import Kinds
 from byokg.operators.measures import Measures
 from byokg.operators.stage import OperatorLinker, OperatorRetriever
+from byokg.pipeline.confidence import UNIT, Confidence
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
 from byokg.prompts import PromptLibrary
@@ -28,6 +29,9 @@ from byokg.retrieval.path import PathRetriever
 from byokg.types import EntityId
 
 RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
+
+_LEARNT = 1.0
+"""What a learnt ranker's scores make a difference in: they are logarithms of odds."""
 
 
 def offline_pipeline(
@@ -41,6 +45,7 @@ def offline_pipeline(
     ranker: str | Path | None = None,
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
     by_need: bool | None = None,
+    abstain: float = 0.0,
 ) -> Loop:
     """Put the offline parts together for one graph.
 
@@ -54,6 +59,7 @@ def offline_pipeline(
         by_need: learn what relations lead to from what each question walks over, and not from a sample of all of
             them, which takes long on a server and answers better, also with values of properties. None does so on
             servers.
+        abstain: nothing is answered where the first answer is less likely to be right than this, in [0, 1].
 
     Raises:
         ConfigError: a setting is out of range, the ranker cannot be read or was trained with another embedder, or a
@@ -77,9 +83,13 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    answerer = ExtractiveAnswerer(store, kinds=Kinds(graph, by_need))
+    kinds = Kinds(graph)
+    answerer = ExtractiveAnswerer(store, kinds=kinds)
     operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
-    return Loop(entities, [stage, Stage(OperatorLinker(), (operators,), rounds=1)], answerer)
+    unit = UNIT if ranker is None else _LEARNT
+    judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit)
+    stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
+    return Loop(entities, stages, answerer, judge, abstain)
 
 
 @cache

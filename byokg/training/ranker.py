@@ -133,7 +133,7 @@ def answer_cases(
 
     Args:
         linker: proposes metapaths.
-        store: the graph.
+        store: the graph, as the linker walks it (`linker.store`).
         examples: questions, whose topic ids are those of the graph.
         gold: gives the nodes that are a question's answers; those that the graph lacks count as never found.
         most: metapaths of a question at most.
@@ -221,7 +221,7 @@ def chain_cases(
 
     Args:
         linker: proposes metapaths.
-        store: the graph.
+        store: the graph, as the linker walks it (`linker.store`).
         chains: the questions.
         inverses: relations that say the same backwards; a chain is walked either way.
         max_hops: longer chains are left out.
@@ -300,7 +300,7 @@ class Fitted:
 def fit_ranker(
     cases: Iterable[Case], store: GraphStore, steps: Steps, embedder: Embedder, settings: FitSettings | None = None
 ) -> Fitted:
-    """Train a ranker.
+    """Train a ranker for the paths of the linker that made the cases, whose graph (`linker.store`) and steps these are.
 
     Raises:
         ConfigError: no case has a metapath that is right.

@@ -171,3 +171,12 @@ def test_json_holds_every_answer_and_the_rounds(graph: ColumnarGraph) -> None:
     assert [each["id"] for each in record["answers"]] == ["andorra", "france"]
     assert record["answers"][0]["grounded"] is True
     assert record["rounds"][0]["evidence"][0]["n_ends"] == 4
+
+
+def test_an_unsure_answer_and_one_that_was_held_back_say_so(graph: ColumnarGraph) -> None:
+    found = answer([evidence(graph, "spain", 1, 1.0)], ["andorra"], ("e1",))
+    unsure = replace(found, note="unsure (0.31): another path fits almost as well")
+    assert printed(unsure, graph)[:2] == ["Andorra  andorra", "unsure (0.31): another path fits almost as well"]
+    held_back = replace(found, items=(), note="not sure enough (0.31, and 0.5 was asked for)")
+    assert printed(held_back, graph)[0] == "no answer: not sure enough (0.31, and 0.5 was asked for)"
+    assert answer_json("Who?", held_back)["note"] == held_back.note

@@ -29,10 +29,11 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference, ResourceTemplateReference
 
 from byokg.cli.main import main
+from byokg.cli.mcp import commands
 from byokg.cli.mcp.commands import INTERRUPTED, TOKEN, _opened, _starting
 from byokg.cli.mcp.server import SCHEMA_URI, GraphServer, Served
 from byokg.cli.terminal import WRONG
-from byokg.errors import MissingExtra
+from byokg.errors import ConfigError, MissingExtra
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.stopping import check
@@ -478,6 +479,12 @@ def test_sigterm_ends_it_though_calls_run(graph: Path, over: str) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=120) == 128 + signal.SIGTERM
     process.stdin.close()
+
+
+def test_a_package_that_is_too_old_is_refused_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "version", lambda package: "1.30.0")
+    with pytest.raises(ConfigError, match=r"mcp 1\.30\.0 is installed.*needs 2"):
+        commands.serve(["graph"])
 
 
 def test_a_folder_whose_engine_is_not_installed_is_served_without_queries(

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.evaluation.significance import (
+    auroc,
     bootstrap,
+    calibration_error,
     cluster_codes,
     effective_n,
     holm,
@@ -159,3 +161,18 @@ def test_a_systems_difference_from_itself_is_none() -> None:
     values = np.random.default_rng(1).random((30, 2))
     for one in paired_difference(values, values, (np.ones((30, 2)), np.ones((30, 2))), resamples=100):
         assert (one.value, one.ci95, one.p, one.won, one.lost) == (0.0, (0.0, 0.0), 1.0, 0, 0)
+
+
+def test_auroc_counts_pairs_of_a_right_and_a_wrong_answer_in_order() -> None:
+    # Right: .9 .4; wrong: .5 .4. Pairs: .9>.5, .9>.4, .4<.5, .4=.4: 1 + 1 + 0 + ½ of 4.
+    scores, right = np.array([0.9, 0.4, 0.5, 0.4]), np.array([1.0, 1.0, 0.0, 0.0])
+    assert auroc(scores, right) == pytest.approx(2.5 / 4)
+    assert auroc(-scores, right) == pytest.approx(1.5 / 4)
+    assert np.isnan(auroc(scores, np.ones(4)))
+
+
+def test_the_calibration_error_is_the_mean_gap_between_said_and_right() -> None:
+    # Two say .95, one is right: a gap of .45. Two say .25, none is right: .25.
+    assert calibration_error(np.array([0.95, 0.95, 0.25, 0.25]), np.array([1.0, 0.0, 0.0, 0.0])) == pytest.approx(0.35)
+    assert calibration_error(np.array([1.0, 0.0]), np.array([1.0, 0.0])) == 0
+    assert calibration_error(np.empty(0), np.empty(0)) == 0

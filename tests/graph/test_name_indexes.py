@@ -14,6 +14,7 @@ from byokg.graph.name_indexes import (
     DENSE,
     NAMES,
     DenseFacts,
+    also_called,
     build_dense,
     build_names,
     dense_names,
@@ -60,9 +61,27 @@ class TestEntries:
         assert list(name_entries(memory, ["label"])) == [
             (0, "New York City"),
             (1, "Boston"),
-            (1, "Boston"),
             (1, 'Bost"on'),
         ]
+
+    @pytest.mark.parametrize(
+        ("id", "name", "further"),
+        [
+            ("m", "Titanic (1997 film)", ["Titanic"]),
+            ("m", "Titanic", []),
+            ("ex:AdaLovelace", "ex:AdaLovelace", ["AdaLovelace", "Ada Lovelace"]),
+            ("dbr:Inception_(film)", "dbr:Inception_(film)", ["Inception_(film)", "Inception"]),
+            ("http://ex.org/US_Navy", "http://ex.org/US_Navy", ["US_Navy"]),
+            ("http://ex.org/AdaLovelace", "AdaLovelace", ["Ada Lovelace"]),
+            ("http://ex.org/1", "McDonald", []),
+            ("Alien: Covenant", "Alien: Covenant", []),
+            ("wd:Q42", "wd:Q42", ["Q42"]),
+        ],
+    )
+    def test_a_node_is_also_called_what_its_id_or_its_unqualified_name_says(
+        self, id: str, name: str, further: list[str]
+    ) -> None:
+        assert also_called(Node(EntityId(id), name)) == further
 
     def test_nodes_are_numbered_through_however_few_are_read_at_once(
         self, memory: ColumnarGraph, monkeypatch: pytest.MonkeyPatch

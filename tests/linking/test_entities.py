@@ -111,6 +111,31 @@ class TestLink:
         assert linked.literals == (LinkedLiteral(1979, "year", year), LinkedLiteral("m.0abc", "id", nobody))
 
 
+@pytest.fixture(scope="module")
+def places() -> EntityLinker:
+    names = ("Los Angeles", "Angel", "Angeles", "Cher", "John", "Center", "Highland", "J. R. R. Tolkien")
+    return EntityLinker(ColumnarGraph.from_triples([(name, "in", "somewhere") for name in names]))
+
+
+class TestSeeds:
+    """What a mention or a draft answer merely contains is not what it means."""
+
+    @pytest.mark.parametrize("text", ["Los Angeles", "los angeles", "Los Angelos"])
+    def test_no_piece_of_a_mention_is_an_entity_where_the_whole_matched(self, places: EntityLinker, text: str) -> None:
+        assert [one.id for one in places.link(Artifacts(mentions=(Mention(text),))).entities] == ["Los Angeles"]
+
+    @pytest.mark.parametrize("text", ["Cherwell", "Hollywood and Highland Center", "John Ronald Reuel", "Archangel"])
+    def test_a_draft_answer_that_only_holds_a_name_seeds_nothing(self, places: EntityLinker, text: str) -> None:
+        assert places.link(Artifacts(draft_answers=(text,))).drafts == ()
+
+    @pytest.mark.parametrize("text", ["Los Angeles", "Los Angelos", "j.r.r. tolkien"])
+    def test_a_draft_answer_that_matches_well_is_a_seed(self, places: EntityLinker, text: str) -> None:
+        assert [one.id for one in places.link(Artifacts(draft_answers=(text,))).drafts][:1] in (
+            [EntityId("Los Angeles")],
+            [EntityId("J. R. R. Tolkien")],
+        )
+
+
 #   d1 -born-> "1990-05-12"   f1 "1984" (a film)   y1 "1984" (a year)   n1 "1991"   n2 "12,000"   x "m.0real"
 #   "17" has an id that is a number;  q "Q500" is a film;  /m/0slash has an id written with slashes
 VALUES = [

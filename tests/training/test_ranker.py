@@ -33,7 +33,7 @@ from byokg.training.ranker import (
     read_inverses,
     write_ranker,
 )
-from byokg.types import EntityId, Mention, Question
+from byokg.types import EntityId, Mention, Node, Question, Triple
 from tests.linking.graphs import EMBEDDER, films, marriages
 
 # «who blorked X» asks for the director and «who zapped X» for the actors: words that no embedder knows.
@@ -115,6 +115,28 @@ class TestTraining:
         cases = answer_cases(linker, graph, [lost], gold)
         with pytest.raises(ConfigError, match="no question can be learnt from"):
             fit_ranker(cases, graph, linker.scorer.steps, EMBEDDER)
+
+    def test_a_graph_whose_nodes_have_properties_is_learnt(self, tmp_path: Path) -> None:
+        nodes = [Node(EntityId(name), name, "City", {"height": 100 + at}) for at, name in enumerate("abcdef")]
+        ends = (("a", "twin", "b"), ("a", "near", "c"), ("d", "twin", "e"), ("d", "near", "f"))
+        graph = ColumnarGraph.from_records(nodes, [Triple(EntityId(a), name, EntityId(b)) for a, name, b in ends])
+        linker = linker_of(graph)
+        assert len(linker.store.relations) == 3  # height, too
+        word = {"twin": "blorks", "near": "zaps"}
+        asked = [
+            Example(f"{a}{b}", f"what {word[name]} {a}", (b,), (EntityId(b),), (a,), topic_ids=(EntityId(a),))
+            for a, name, b in ends
+        ]
+        cases = list(answer_cases(linker, linker.store, asked, gold))
+        fit = FitSettings(epochs=2, held_out=0.0)
+        fitted = fit_ranker(cases, linker.store, linker.scorer.steps, EMBEDDER, fit)
+        assert fitted.trained == 4
+        write_ranker(tmp_path / "ranker", fitted, EMBEDDER, fit, "towns")
+        assert (
+            offline_pipeline(graph, ranker=tmp_path / "ranker")
+            .run(Question("q", "what zaps a", (EntityId("a"),)))
+            .items
+        )
 
     def test_settings_out_of_range_are_named(self) -> None:
         with pytest.raises(ConfigError, match="rank=0"):

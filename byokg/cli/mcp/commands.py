@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,6 +44,9 @@ TOKEN = "BYOKG_MCP_TOKEN"
 
 INTERRUPTED = 130
 """Exit code of what Ctrl-C has ended, as shells have it."""
+
+_LEAST_MCP = 2
+"""The first major version of the package `mcp` that will do."""
 
 _PATIENCE_S = 1.5
 """Seconds that what runs may take to end when the process is told to."""
@@ -79,16 +83,16 @@ def serve(
     token = os.environ.get(TOKEN) or None
     if http and host not in LOOPBACK and token is None:
         raise ConfigError(f"--host {host} can be reached from other machines; set {TOKEN} to what clients shall send")
-    if importlib.util.find_spec("mcp") is None:
-        raise MissingExtra("mcp", "mcp", "an MCP server")
+    _refuse_other_mcp()
     with ExitStack() as stack:
         engines = [_starting(place, stack) for place in places]  # before all that takes time to import
         import asyncio
         import logging
 
-        from byokg.cli.mcp.server import GraphServer, LogLines, serve_stdio
+        from byokg.cli.mcp.server import GraphServer, LogLines, serve_stdio, share_heaps
         from byokg.retrieval.graph_tools import GraphTools
 
+        share_heaps()
         logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
         logs.setFormatter(LogLines())
         logging.getLogger().addHandler(logs)
@@ -120,6 +124,18 @@ def serve(
             note(f"serving {names} on standard input and output; end it with Ctrl-D or Ctrl-C")
             asyncio.run(serve_stdio(graph))
             _leave(stack.close, 0)  # threads of calls that a store keeps busy are not waited for
+
+
+def _refuse_other_mcp() -> None:
+    """Raise where the package that speaks the protocol is missing, or too old."""
+    if importlib.util.find_spec("mcp") is None:
+        raise MissingExtra("mcp", "mcp", "an MCP server")
+    found = version("mcp")
+    if int(found.partition(".")[0]) < _LEAST_MCP:
+        raise ConfigError(
+            f"mcp {found} is installed, and the server needs {_LEAST_MCP}; run: pip install 'byokg[mcp]' "
+            "(langchain-mcp-adapters that want mcp 1 need an environment of their own, see docs/bfs-ql.md)"
+        )
 
 
 def _starting(place: str, stack: ExitStack) -> list[QueryStore]:

@@ -387,6 +387,16 @@ def _taken(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
+_ARENA_MAX, _ARENAS = -8, 2
+"""The C library's name for how many heaps threads allocate from, and how many are enough for them."""
+
+
+def share_heaps() -> None:
+    """Have the threads of this process share heaps, where the C library would give each its own, with holes in it."""
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        mallopt(_ARENA_MAX, _ARENAS)
+
+
 def _give_back() -> None:
     """Return memory that large calls have freed to the system, where the C library would keep it for this thread."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from byokg.graph.bfsql.order import WAYS, Order
 from byokg.graph.bfsql.protocol import Json, compact, stub_node
 from byokg.graph.bfsql.topology import Int64, Subgraph
-from byokg.graph.bfsql.values import about
+from byokg.graph.bfsql.values import about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore
 from byokg.text import estimate_tokens
@@ -115,8 +115,8 @@ def _samples(
     nodes = store.nodes([id for ids in chosen for id in ids])
     items = [{key: value for key, value in stub_node(node).items() if key != "entity_type"} for node in nodes]
     own = np.array([ends[at][id] for at, ids in enumerate(chosen) for id in ids], numbers.dtype)
-    everything, seeds = np.ones(len(nodes), np.bool_), subgraph.nodes[subgraph.hops == 0]
-    for at, said in about(store, own, nodes, everything, seeds, order.ranks):
+    seeds = subgraph.nodes[: np.searchsorted(subgraph.hops, 0, "right")]
+    for at, said in about(store, own, nameless(nodes), seeds, order.ranks):
         items[at]["about"] = dict(list(said.items())[:1])
     each_item = iter(items)
     return [[next(each_item) for _ in ids] for ids in chosen]

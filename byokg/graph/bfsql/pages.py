@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from weakref import WeakKeyDictionary
 
@@ -32,7 +33,7 @@ from byokg.graph.bfsql.protocol import (
     stub_node,
 )
 from byokg.graph.bfsql.topology import Int64, Reach, Subgraph
-from byokg.graph.bfsql.values import about
+from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore, SavedGraph, Schema
 from byokg.text import estimate_tokens
@@ -44,7 +45,7 @@ _LIKELY_EDGE = 8 + estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(
 """A small edge, with ids of some letters: more are not put into order for a page, though they might fit."""
 
 _AT_ONCE = 64
-"""Items whose sizes are worked out together."""
+"""Items that are written together, and their sizes worked out."""
 
 
 # Cursors
@@ -81,14 +82,17 @@ _MARKS: WeakKeyDictionary[GraphStore, tuple[Schema, str]] = WeakKeyDictionary()
 def fingerprint(store: GraphStore, kind: str, *asked: object) -> str:
     """Return what a cursor remembers of the graph and the request it leads through, so that it is used for no other."""
     said = [kind, graph_mark(store), [_plain(each) for each in asked]]
-    return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode()).hexdigest()[:12]
+    return hashlib.sha256(_SAID.encode(said).encode()).hexdigest()[:12]
+
+
+_SAID = json.JSONEncoder(ensure_ascii=False)
 
 
 def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Reach):
-        return [_plain(each) for each in astuple(value)]
+        return [_plain(each) for each in vars(value).values()]
     if isinstance(value, frozenset):
         return sorted(value)
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
@@ -173,23 +177,22 @@ def page(
     rows = rows[: int(np.searchsorted(later, last_node))]
     if room is not None:
         last_node = min(last_node, first.nodes + room // _LEAST_NODE + 1)
-    nodes = _shown_nodes(store, subgraph, laid.nodes[first.nodes : last_node], request, ranks, strict)
-    edges = _shown_edges(store, subgraph, rows, request)
-    counts = fitting = len(nodes), len(edges)
-    sizes = _Sizes(nodes), _Sizes(edges)
+    places = laid.nodes[first.nodes : last_node]
+    listing = _Nodes(store, subgraph, places, request, ranks, strict), _Edges(store, subgraph, rows, request)
+    counts = fitting = len(places), len(rows)
     behind = np.maximum(later[: len(rows)] - first.nodes, 0).tolist()
     if room is not None:
-        fitting = _fitting(*sizes, counts, behind, room)
+        fitting = _fitting(*listing, counts, behind, room)
     whole = first.nodes + fitting[0] == len(subgraph.nodes) and first.edges + fitting[1] == total
     folding = before is None and not request.offset and not strict and not whole
     kept = room
     if folding and room is not None:
         # What matters is listed; the rest is folded, which needs a part of the room.
         kept = room - min(FOLD_TOKENS, room // FOLD_SHARE)
-        listed = min(len(edges), order.matching)
+        listed = min(len(rows), order.matching)
         needed = int(later[listed - 1]) + 1 if listed else len(order.leading)
-        fitting = _fitting(*sizes, (min(needed, len(nodes)), listed), behind, kept)
-    nodes, edges = nodes[: fitting[0]], edges[: fitting[1]]
+        fitting = _fitting(*listing, (min(needed, len(places)), listed), behind, kept)
+    nodes, edges = (items.first(count) for items, count in zip(listing, fitting, strict=True))
     if kept is not None and len(nodes) + len(edges) == 1:  # which came whatever its size
         nodes, edges = ([clipped(item, kept) for item in items] for items in (nodes, edges))
     after = Position(first.nodes + len(nodes), first.edges + len(edges))
@@ -223,61 +226,96 @@ def _laid_out(order: Order, subgraph: Subgraph, first: Position, request: Select
         wanted = min(total, first.edges + most_edges, 4 * wanted)
 
 
-def _shown_nodes(
-    store: GraphStore,
-    subgraph: Subgraph,
-    places: Int64,
-    request: Selection,
-    ranks: Ranks | None,
-    strict: bool,
-) -> list[Json]:
-    """Return some nodes, in full or as stubs; mediators with what they stand for."""
-    wanted = frozenset() if request.topology_only else request.full_types
-    numbers = subgraph.nodes[places]
-    nodes = store.nodes(store.ids(numbers))
-    full = [wanted is None or node.type in wanted for node in nodes]
-    if strict:
-        return [article_node(node, each) for node, each in zip(nodes, full, strict=True)]
-    items = [full_node(node) if each else stub_node(node) for node, each in zip(nodes, full, strict=True)]
-    inner = subgraph.hops[places] > 0
-    for at, said in about(store, numbers, nodes, inner, subgraph.nodes[subgraph.hops == 0], ranks):
-        items[at]["about"] = said
-    return items
+class _Items(ABC):
+    """The items that a page may show, written some at a time as they are asked for: most often, half of them fit."""
+
+    def __init__(self, places: Int64) -> None:
+        self._places = places
+        self._items: list[Json] = []
+        self._sizes: list[int] = []
+
+    @abstractmethod
+    def written(self, places: Int64) -> list[Json]:
+        """Write the items that come next."""
+
+    def first(self, count: int) -> list[Json]:
+        """Return the first items."""
+        if len(self._items) < count:
+            self._items += self.written(self._places[len(self._items) : count])
+        return self._items[:count]
+
+    def size(self, at: int) -> int:
+        """Return the tokens of one item, with a comma."""
+        while at >= (known := len(self._sizes)):
+            items = self.first(min(known + _AT_ONCE, len(self._places)))[known:]
+            self._sizes += [size + 1 for size in item_tokens(items)]
+        return self._sizes[at]
 
 
-def _shown_edges(store: GraphStore, subgraph: Subgraph, rows: Int64, request: Selection) -> list[Json]:
-    """Return some edges, in full or as stubs."""
-    wanted = frozenset() if request.topology_only else request.full_predicates
-    batch = subgraph.batch(rows)
-    relations = list(map(store.relations.__getitem__, batch.relation.tolist()))
-    full = [at for at, relation in enumerate(relations) if wanted is None or relation in wanted]
-    properties = [NO_PROPERTIES] * len(relations)
-    for at, said in zip(full, store.edge_properties(batch.edge[full]), strict=True):
-        properties[at] = said
-    return list(map(full_edge, store.ids(batch.head), relations, store.ids(batch.tail), properties))
+class _Nodes(_Items):
+    """Nodes, in full or as stubs; mediators with what they stand for."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        subgraph: Subgraph,
+        places: Int64,
+        request: Selection,
+        ranks: Ranks | None,
+        strict: bool,
+    ) -> None:
+        super().__init__(places)
+        self._store, self._subgraph, self._ranks, self._strict = store, subgraph, ranks, strict
+        self._wanted = frozenset() if request.topology_only else request.full_types
+        self._seeds = int(np.searchsorted(subgraph.hops, 0, "right"))
+        self._untold = MEDIATORS
+
+    def written(self, places: Int64) -> list[Json]:
+        """Write nodes, mediators among the first ones with what they stand for."""
+        numbers = self._subgraph.nodes[places]
+        nodes = self._store.nodes(self._store.ids(numbers))
+        full = [self._wanted is None or node.type in self._wanted for node in nodes]
+        if self._strict:
+            return list(map(article_node, nodes, full))
+        items = [full_node(node) if each else stub_node(node) for node, each in zip(nodes, full, strict=True)]
+        mediators = nameless(nodes, places >= self._seeds)[: self._untold]
+        self._untold -= len(mediators)
+        seeds = self._subgraph.nodes[: self._seeds]
+        for at, said in about(self._store, numbers, mediators, seeds, self._ranks):
+            items[at]["about"] = said
+        return items
 
 
-class _Sizes(dict[int, int]):
-    """What items take, by their position, with a comma; worked out for some at a time, when asked for."""
+class _Edges(_Items):
+    """Edges, in full or as stubs."""
 
-    def __init__(self, items: Sequence[Json]) -> None:
-        super().__init__()
-        self._items = items
+    def __init__(self, store: GraphStore, subgraph: Subgraph, rows: Int64, request: Selection) -> None:
+        super().__init__(rows)
+        self._store, self._subgraph = store, subgraph
+        self._wanted = frozenset() if request.topology_only else request.full_predicates
 
-    def __missing__(self, at: int) -> int:
-        """Return the tokens of one item."""
-        start = at - at % _AT_ONCE
-        sizes = item_tokens(self._items[start : start + _AT_ONCE])
-        self.update((start + place, size + 1) for place, size in enumerate(sizes))
-        return self[at]
+    def written(self, places: Int64) -> list[Json]:
+        """Write edges."""
+        store, wanted = self._store, self._wanted
+        batch = self._subgraph.batch(places)
+        relations = list(map(store.relations.__getitem__, batch.relation.tolist()))
+        if wanted is None:
+            properties = store.edge_properties(batch.edge)
+        else:
+            full = [at for at, relation in enumerate(relations) if relation in wanted]
+            properties = [NO_PROPERTIES] * len(relations)
+            for at, said in zip(full, store.edge_properties(batch.edge[full]), strict=True):
+                properties[at] = said
+        ends = store.ids(np.concatenate((batch.head, batch.tail)))
+        return list(map(full_edge, ends[: len(relations)], relations, ends[len(relations) :], properties))
 
 
-def _fitting(nodes: _Sizes, edges: _Sizes, counts: tuple[int, int], later: Sequence[int], room: int) -> tuple[int, int]:
+def _fitting(nodes: _Items, edges: _Items, counts: tuple[int, int], later: Sequence[int], room: int) -> tuple[int, int]:
     """Return how many nodes and edges fit, each node followed by the edges that lead back from it; one always does.
 
     Args:
-        nodes: the tokens of each.
-        edges: the tokens of each.
+        nodes: those that may be shown.
+        edges: those that may be shown.
         counts: how many nodes and edges may be shown.
         later: for each edge the position of its later end among the nodes, 0 where that was shown before.
         room: tokens.
@@ -285,11 +323,11 @@ def _fitting(nodes: _Sizes, edges: _Sizes, counts: tuple[int, int], later: Seque
     shown, (all_nodes, all_edges) = 0, counts
     for at in range(all_nodes + 1):
         if at < all_nodes:
-            room -= nodes[at]
+            room -= nodes.size(at)
             if room < 0 and (at > 0 or shown > 0):
                 return at, shown
         while shown < all_edges and later[shown] <= at:
-            room -= edges[shown]
+            room -= edges.size(shown)
             if room < 0 and (all_nodes > 0 or shown > 0):
                 return min(at + 1, all_nodes), shown
             shown += 1

@@ -307,8 +307,8 @@ PREFIX = "property_"
 
 Json = dict[str, Any]
 
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_APART = json.JSONEncoder(ensure_ascii=False, separators=("\0", ":"))
+_ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
+_APART = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=("\0", ":"))
 """Writes between items what stands within none, since JSON escapes it in texts."""
 _BETWEEN = b"}\0{"
 _QUARTERS = np.array([estimated_quarters(byte) for byte in range(256)], np.uint8)
@@ -317,7 +317,7 @@ _QUARTERS = np.array([estimated_quarters(byte) for byte in range(256)], np.uint8
 
 def full_node(node: Node) -> Json:
     """Return a node with everything that the graph says of it."""
-    return {**stub_node(node), **_values(node.properties, NODE_FIELDS)}
+    return {**stub_node(node), **_values(node.properties, NODE_FIELDS)} if node.properties else stub_node(node)
 
 
 def stub_node(node: Node) -> Json:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.bfsql.protocol import Selection
-from byokg.graph.int_sets import changes, contains, distinct, positions
+from byokg.graph.int_sets import contains, distinct, positions
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
@@ -84,10 +84,7 @@ class Subgraph:
     @cached_property
     def degrees(self) -> Int64:
         """Return how many edges of the subgraph touch each node: (N,). A self-loop counts twice."""
-        head, found = self.edges.head, np.bincount(self.edges.tail, minlength=len(self.nodes))
-        starts = changes(head).nonzero()[0]
-        found[head[starts]] += np.diff(starts, append=len(head))
-        return found
+        return self.edges.outgoing + np.bincount(self.edges.tail, minlength=len(self.nodes))
 
     def batch(self, rows: Int64) -> EdgeBatch:
         """Return some of the edges, in the order asked, as a store does: found from their heads among the nodes."""
@@ -179,7 +176,8 @@ def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> 
     edges = _among(store, nodes, reach.direction)
     if reach.min_confidence is not None:
         rows = _confident(store, edges.edge, reach.min_confidence)
-        edges = InducedEdges(edges.head[rows], edges.tail[rows], edges.relation[rows], edges.edge[rows])
+        outgoing = np.bincount(edges.head[rows], minlength=len(nodes))
+        edges = InducedEdges(outgoing, edges.tail[rows], edges.relation[rows], edges.edge[rows])
     return Subgraph(nodes, hops, edges)
 
 
@@ -195,7 +193,8 @@ def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedE
         rows = rows[np.argsort(other[rows], kind="stable")]
     far, near = other.take(rows), batch.origin.take(rows)
     head, tail = (far, near) if back else (near, far)
-    return InducedEdges(head, tail, batch.relation.take(rows), batch.edge.take(rows))
+    outgoing = np.bincount(head, minlength=len(nodes))
+    return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows))
 
 
 def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) -> Int64:

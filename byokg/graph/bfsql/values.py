@@ -26,7 +26,7 @@ Int64 = npt.NDArray[np.int64]
 _MEDIATOR_EDGES = 50
 """A node without a name that has more edges is no mediator."""
 
-_MEDIATORS, _ABOUT, _NAMES = 40, 6, 3
+MEDIATORS, _ABOUT, _NAMES = 40, 6, 3
 """Mediators of a page that are told of, predicates of each, and values of each of these."""
 
 _READ = 20_000
@@ -38,28 +38,28 @@ def is_nameless(node: Node) -> bool:
     return not node.name.strip() or is_identifier(node.name)
 
 
+def nameless(nodes: Sequence[Node], asked: npt.NDArray[np.bool_] | None = None) -> list[int]:
+    """Return the positions of nodes without a name, of those asked for: (N,), None for all."""
+    looked_at = range(len(nodes)) if asked is None else asked.nonzero()[0].tolist()
+    return [at for at in looked_at if is_nameless(nodes[at])]
+
+
 def about(
-    store: GraphStore,
-    numbers: NodeArray,
-    nodes: Sequence[Node],
-    asked: npt.NDArray[np.bool_],
-    known: NodeArray,
-    ranks: Int64 | None,
+    store: GraphStore, numbers: NodeArray, places: Sequence[int], known: NodeArray, ranks: Int64 | None
 ) -> Iterator[tuple[int, Json]]:
     """Yield what mediators among some nodes stand for: the names at their other ends, by predicate.
 
     Args:
         store: the graph, asked at most four times.
         numbers: (N,) node numbers.
-        nodes: the same nodes.
-        asked: (N,) which of them to look at.
+        places: positions of nodes without a name, of which the first `MEDIATORS` are looked at.
         known: node numbers that are not told again, such as the seeds.
         ranks: (R,) places of relations by relevance; None takes them by label.
 
     Yields:
         The position of a mediator, and its values: those of the most relevant predicates.
     """
-    places = [at for at, node in enumerate(nodes) if asked[at] and is_nameless(node)][:_MEDIATORS]
+    places = places[:MEDIATORS]
     if not places:
         return
     own = numbers[np.array(places)]
@@ -178,7 +178,6 @@ def _items(store: GraphStore, batch: EdgeBatch, node: EntityId, ranks: Int64 | N
     for end, said in zip(nodes, store.edge_properties(batch.edge), strict=True):
         properties = {key: value for key, value in full_edge(node, "", end.id, said).items() if key not in fields}
         items.append({**stub_node(end), **properties})
-    everything = np.ones(len(nodes), np.bool_)
-    for at, told in about(store, numbers, nodes, everything, store.numbers([node]), ranks):
+    for at, told in about(store, numbers, nameless(nodes), store.numbers([node]), ranks):
         items[at]["about"] = told
     return items

@@ -251,28 +251,30 @@ class Arrays:
         counts = self.out_index[nodes + 1] - starts
         ends = counts.cumsum()
         total = int(ends[-1]) if len(ends) else 0
-        shift = starts - ends + counts
         find = finder(nodes, total)
-        width = edge_width(len(self.in_edge))
-        columns = [np.empty(total, kind) for kind in (np.int32, np.int32, self.relation.dtype, width)]
+        width = edge_width(len(self.in_edge))  # narrow arrays stay in the processor's cache
+        shift = (starts - ends + counts).astype(width)
+        columns = [np.empty(total, kind) for kind in (np.int32, self.relation.dtype, width)]
+        outgoing = np.zeros(len(nodes), np.int64)
         first = read = found = 0
         while read < total:
             check()
             stop = max(first + 1, int(np.searchsorted(ends, read + _LOOKED_AT_ONCE, "right")))
             until, count = int(ends[stop - 1]), counts[first:stop]
-            edge = np.arange(read, until)
+            edge = np.arange(read, until, dtype=width)
             edge += shift[first:stop].repeat(count)
-            tail = find(self.other.take(edge))
-            kept = (tail >= 0).nonzero()[0]
-            edge = edge.take(kept)
-            head = np.arange(first, stop, dtype=np.int32).repeat(count)
-            parts = ((head, kept), (tail, kept), (self.relation, edge))
-            fresh = slice(found, found + len(kept))
-            for column, (values, places) in zip(columns, parts, strict=False):
-                values.take(places, out=column[fresh], mode="clip")  # straight into its place; none is out of bounds
-            columns[-1][fresh] = edge
-            first, read, found = stop, until, fresh.stop
-        return InducedEdges(*(column[:found] for column in columns))
+            far = find(self.other.take(edge))
+            within = far >= 0
+            some = count.nonzero()[0]
+            begins = (ends[first:stop] - count - read).take(some)
+            outgoing[first + some] = np.add.reduceat(within, begins, dtype=np.int32)
+            kept = within.nonzero()[0]
+            tail, relation, number = (column[found : found + len(kept)] for column in columns)
+            far.take(kept, out=tail, mode="clip")  # straight into its place; none is out of bounds
+            edge.take(kept, out=number, mode="clip")
+            self.relation.take(number, out=relation, mode="clip")
+            first, read, found = stop, until, found + len(kept)
+        return InducedEdges(outgoing, *(column[:found] for column in columns))
 
     def narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
         """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""

@@ -97,6 +97,10 @@ class Interner:
         """Return the number of each of S strings, -1 for those that have none."""
         return self._find(strings, hash_column(strings))
 
+    def release(self) -> None:
+        """Give back the table, which is made again should a string be looked for."""
+        self._slots, self._settled = np.full(_SLOTS_AT_FIRST, _FREE, np.int32), 0
+
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
         self._settle_all()
         numbers = np.full(len(hashes), _FREE, np.int32)

@@ -143,7 +143,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
 def mapped_ahead(work: Callable[[S], T], items: Iterator[S], threads: int) -> Iterator[T]:
     """Yield what some work makes of each item, in order, while threads are at the next ones."""
     with ThreadPoolExecutor(threads) as pool:
-        waiting = deque(pool.submit(work, item) for item in islice(items, threads + 1))
+        waiting = deque(pool.submit(work, item) for item in islice(items, 2 * threads))
         while waiting:
             done = waiting.popleft().result()
             waiting.extend(pool.submit(work, item) for item in islice(items, 1))

@@ -16,11 +16,10 @@ from __future__ import annotations
 import gzip
 import os
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +30,7 @@ import pyarrow.compute as pc
 
 from byokg.errors import ConfigError, GraphError, ImportFailed
 from byokg.files import TextFile, new_file, uncompressed
+from byokg.graph.columnar.writer import mapped_ahead
 from byokg.graph.rdf.terms import FREEBASE, RDFS_LABEL, SKOS
 from byokg.index.string_hashes import positions
 
@@ -66,9 +66,6 @@ _OF_NO_USE = (
 """What Freebase's relations start with that say how a topic was edited, or where else it is named."""
 
 _OF_USERS = ("user.", "base.")
-
-_AHEAD = 2
-"""Blocks that wait for each core."""
 
 _EXAMPLES, _EXAMPLE_LENGTH = 5, 120
 """Lines that are no statements of which the text is told, and characters of each."""
@@ -173,15 +170,11 @@ def filter_dump(
     """
     if uncompressed(out).suffix.lower() != ".nt" or out.suffix.lower() not in (".nt", ".gz", ".zst"):
         raise ConfigError(f"{out} is no name for what is written; end it in .nt, .nt.gz or .nt.zst")
-    threads = workers or os.cpu_count() or 1
-    found, lines = Filtered(), TextFile(source).line_blocks()
+    found, lines, ending = Filtered(), TextFile(source).line_blocks(), out.suffix.lower()
     try:
-        with new_file(out) as file, ThreadPoolExecutor(threads) as pool:
-            ending = out.suffix.lower()
-            waiting = deque(pool.submit(_filter, block, wanted, ending) for block in islice(lines, _AHEAD * threads))
-            while waiting:
-                block = waiting.popleft().result()
-                waiting.extend(pool.submit(_filter, more, wanted, ending) for more in islice(lines, 1))
+        with new_file(out) as file:
+            filtered = partial(_filter, wanted=wanted, ending=ending)
+            for block in mapped_ahead(filtered, lines, workers or os.cpu_count() or 1):
                 file.write(block.text)
                 _add(found, block, source, skip_bad)
                 if progress is not None:

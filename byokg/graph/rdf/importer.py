@@ -16,7 +16,7 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
 - `rdf:type` is the node's type: the local name of the first class in the file; `source["types"]` undoes it. Further
   types are edges `rdf:type`. `owl:Thing` and its like are left out.
 - `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: English, else untagged, else another language. A node
-  without one is named after the end of its IRI.
+  without one is named after the end of its IRI. Entity linking knows the other labels, and aliases, as well.
 - A literal is a property `dbo:populationTotal`: int, float, bool, or text; `xsd:gYear` is an int and `xsd:date` a date.
   Of several values the property holds the first of the best language, and a second property, `dbo:populationTotal[]`,
   holds all of them in file order as Turtle writes them: `"Paris"@en, "Parigi"@it`. It is there too where a value has

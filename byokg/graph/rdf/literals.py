@@ -201,6 +201,10 @@ class LiteralStore:
         self._texts = Interner(folder / "literal-texts", state.get("texts", 0))
         self._rows = RowsFile(4, folder / "literals.scratch", state.get("rows", 0))
 
+    def release(self) -> None:
+        """Give back what only further literals need."""
+        self._texts.release()
+
     def state(self) -> dict[str, int]:
         """Return how much there is."""
         return {"predicates": len(self.predicates), "texts": len(self._texts), "rows": len(self._rows)}

@@ -89,3 +89,5 @@ class TripleStream(RdfFile):
         self._done = True
         self._kept, self._relations = np.arange(len(self._nodes)), np.arange(len(self._predicates))
         self._choose_prefixes()
+        self._nodes.release()
+        self._literals.release()

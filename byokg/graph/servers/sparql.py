@@ -213,11 +213,7 @@ class SparqlEndpoint(SparqlStore):
         return fingerprint
 
     def _find_relations(self) -> list[str]:
-        """Return the IRIs of all relations, sorted: those that were kept lately, else all that there are.
-
-        Where it is dear to look at all objects, one triple of a predicate stands for all of them. A relation that is
-        missed so gets its number when it is met.
-        """
+        """Return the IRIs of all relations: those that were kept lately, else all that there are."""
         if self._cache is None:
             return super()._find_relations()
         if self.holds_schema():
@@ -227,12 +223,7 @@ class SparqlEndpoint(SparqlStore):
         key = digest(self._key, "relations")
         if kept := self._cache.find(key, None):
             return [str(iri) for iri in kept.extra["relations"]]
-        words = self._words()
-        if self._server == _OXIGRAPH and not words.reified:
-            rows = self._gather("?p ?edge", lambda _: sparql.predicate_samples(), [""])
-            found = sorted(row["p"]["value"] for row in rows if row["edge"]["value"] == "true")
-        else:
-            found = super()._find_relations()
+        found = super()._find_relations()
         self._cache.keep(key, self._name, None, Kept(Schema({}, (), {}), {"relations": found}))
         return found
 

@@ -79,6 +79,7 @@ def test_many_strings_outgrow_the_first_table() -> None:
     strings = [f"entity number {number}" for number in range(5000)]
     for start in range(0, 5000, 700):
         numbers(interner, *strings[start : start + 700])
+    interner.release()
     assert numbers(interner, *strings[::-1]) == list(range(5000))[::-1]
     assert interner.strings.to_pylist() == strings
 

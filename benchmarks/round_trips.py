@@ -1,0 +1,97 @@
+"""How many requests a graph on a server takes, against hops: to walk, to find paths, and to answer questions.
+
+python benchmarks/round_trips.py [--questions N] [--json FILE]
+
+The server is the SPARQL endpoint of the tests, on loopback, with the atlas graph; it counts what it is asked. The
+schema is read before, once. Walks start at ten entities together. Questions are those of the atlas, of each number of
+hops the first N, with their topics given; every figure is that of a store with an empty cache.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import pyoxigraph
+
+from benchmarks.rows import Row, show
+from byokg.evaluation.datasets.folder import atlas
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.query import connecting
+from byokg.graph.rdf.files import graph_quads
+from byokg.graph.read_cache import SchemaCache
+from byokg.graph.store import Direction
+from byokg.graph.traversal import k_hop_edges
+from byokg.open import opened
+from byokg.pipeline.offline import offline_pipeline
+from byokg.types import EntityId, Question
+from tests.graph.sparql_server import Endpoint, serving
+
+HOPS = (1, 2, 3)
+
+
+def requests(endpoint: Endpoint, folder: Path, action: Callable[[Any], object]) -> int:
+    """Return how many requests an action takes on a new store that knows the schema."""
+    with opened(f"sparql+{endpoint.url}", SchemaCache(folder)) as store:
+        store.schema()
+        before = len(endpoint.requests)
+        action(store)
+        return len(endpoint.requests) - before
+
+
+def walks(endpoint: Endpoint, folder: Path, ids: Sequence[EntityId]) -> list[Row]:
+    """Count requests of k hops around entities, and of paths between two groups of them."""
+    rows = []
+    for hops in HOPS:
+
+        def around(store: Any, hops: int = hops) -> object:
+            return k_hop_edges(store, ids[:10], hops, Direction.BOTH)
+
+        def between(store: Any, hops: int = hops) -> object:
+            return list(paths(store, connecting(ids[:5], ids[5:10], 1, hops, None, Direction.BOTH)))
+
+        for name, action in (("k_hop_edges", around), ("paths 5 x 5", between)):
+            rows.append(Row(f"{name}, {hops} hops: requests", requests(endpoint, folder, action)))
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=10, help="of each number of hops (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    options = parser.parse_args()
+    data = atlas()
+    graph, triples = import_graph(data.graph_source()), pyoxigraph.Store()
+    triples.bulk_extend(graph_quads(graph))
+    ids = list(graph.entities())[:: graph.node_count // 10][:10]
+    rows = []
+    with serving(triples) as endpoint, TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        requests(endpoint, folder, lambda _: None)
+        rows += walks(endpoint, folder, ids)
+        for hops in HOPS:
+            chosen = [example for example in data.examples() if example.hops == hops and example.topic_ids]
+            counts = []
+            for example in chosen[: options.questions]:
+                question = Question(example.id, example.question, example.topic_ids, hops)
+
+                def ask(store: Any, question: Question = question) -> object:
+                    return offline_pipeline(store, max_hops=max(HOPS)).run(question)
+
+                counts.append(requests(endpoint, folder, ask))
+            if counts:
+                rows.append(Row(f"questions of {hops} hops: requests each", fmean(counts)))
+                rows.append(Row(f"questions of {hops} hops: most requests", max(counts)))
+    show(rows, f"{graph.edge_count:,} edges behind a SPARQL endpoint", options.json)
+
+
+if __name__ == "__main__":
+    main()

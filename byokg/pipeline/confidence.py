@@ -1,0 +1,300 @@
+"""How sure the first answer is: the probability that it is right, on any graph.
+
+`Confidence` looks at what does not depend on which graph or whose questions they are: by how much the answer's path
+beats the next one, what of the question it explains, how its mentions were linked, whether its kind is the one asked
+for, what was worked out or should have been. A logistic function of these, which `scripts/fit_confidence.py` fits on
+questions of several graphs, makes a probability of them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError
+from byokg.linking.relation_meaning import Steps
+from byokg.operators.kinds import Kinds
+from byokg.operators.reading import asking_when, read
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, REQUESTS, Reading, read_question
+from byokg.types import INVERSE, AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
+
+Float32 = npt.NDArray[np.float32]
+
+FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
+"""The weights that ship with the package."""
+
+UNIT = 10.0
+"""Path scores that make a difference: margins are told in this unit."""
+
+_WIDEST = 6.0
+"""Units beyond which a margin says no more."""
+
+_FLOOR = 1e-3
+"""Share that a candidate has at least, so that its odds are finite."""
+
+_CLOSE = 2.0
+"""Units within which another answer competes with the first."""
+
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What speaks for a first answer, and what against it; shares are in [0, 1]."""
+
+    share: float = 0.0
+    """Its share among all candidates, as the logarithm of its odds."""
+    gap: float = 0.0
+    """By how much its path beats the mean of the next nine."""
+    rivals: float = 0.0
+    """Logarithm of the number of other first answers that come close."""
+    score: float = 0.0
+    """The score of its path, in hundreds."""
+    covered: float = 0.0
+    """Share of what the question says that its path explains."""
+    unexplained: float = 0.0
+    """Largest share of a single word that it does not explain."""
+    weakest: float = 0.0
+    """How well the question explains the path's least explained step."""
+    reach: float = 0.0
+    """How well the last step leads to what the question's noun names."""
+    asked: float = 0.0
+    """How well the last step's names go with who, when or where."""
+    kind: float = 0.0
+    """Whether the answers are of the kind asked for: 1, or -1; 0 where that cannot be told."""
+    undone: float = 0.0
+    """Whether something should have been worked out, and was not."""
+    doubt: float = 0.0
+    """How far the least sure link of the answer's mentions is from certain."""
+    unused: float = 0.0
+    """Mentions that the answer makes no use of."""
+
+
+AGAINST = frozenset(("rivals", "unexplained", "undone", "doubt", "unused"))
+"""Signs that speak against an answer; all others speak for it."""
+
+NAMES = tuple(field.name for field in fields(Signs))
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is thought of an answer."""
+
+    probability: float
+    """That the first answer is right, in [0, 1]."""
+    missing: str
+    """What speaks most against it, in words."""
+
+
+class Confidence:
+    """Says how likely the first answer of the offline pipeline is to be right; safe to share between threads.
+
+    Args:
+        steps: what the steps of the graph mean.
+        relations: the labels of the graph's relations, by number.
+        importance: how much a word tells, about 1 on average.
+        choices: what may be the answer, best first, of all that was found.
+        kinds: tells what kind of answer a question names.
+        unit: path scores that make a difference: what a margin is told in.
+        weights: file of weights, see `scripts/fit_confidence.py`; None takes those that ship with the package.
+
+    Raises:
+        ConfigError: the weights cannot be read.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        relations: Sequence[str],
+        importance: Callable[[str], float],
+        choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        kinds: Kinds,
+        unit: float = UNIT,
+        weights: str | Path | None = None,
+    ) -> None:
+        self._steps = steps
+        self._number = {label: number for number, label in enumerate(relations)}
+        self._importance = importance
+        self._choices = choices
+        self._kinds = kinds
+        self._unit = unit
+        self._weights = read_weights(FITTED if weights is None else Path(weights))
+
+    def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
+        """Return how sure the first of some answers is, and what is missing."""
+        signs = self.signs(question, context, items)
+        return Judgement(self._weights.probability(signs), self._missing(signs))
+
+    def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
+        """Return what speaks for the first answer and against it."""
+        first = context.rounds[0]
+        mentions = first.artifacts.mentions
+        demand = read(question.text, mentions)
+        missing = [one.text for one in mentions if one.start < 0]
+        reading = read_question(asking_when(demand.rest), mentions, missing)
+        by_id = {item.id: item for item in context.evidence}
+        computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
+        cited = items[0].citations if computed is None else computed.uses
+        paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
+        walks = [self._numbers(path) for path in paths]
+        return replace(
+            self._among(context, cited),
+            **self._words(reading, walks),
+            **self._links(context, paths),
+            kind=self._kind(question.text, mentions, items),
+            undone=float(computed is None and not demand.plain),
+        )
+
+    def _among(self, context: Context, cited: Sequence[str]) -> Signs:
+        """Compare the answer with what else it could be."""
+        choices = self._choices(context, ())
+        if not choices:
+            return Signs()
+        own = next((choice for choice in choices if choice[2] == tuple(cited)), choices[0])
+        units = [choice[0] / self._unit for choice in choices]
+        firsts = [choice[1][:1] for choice in choices]
+        score, best = own[0] / self._unit, max(units)
+        mass = [math.exp(unit - best) for unit in units]
+        rest = sum(one for one, first in zip(mass, firsts, strict=True) if first != own[1][:1])
+        near = {first for unit, first in zip(units, firsts, strict=True) if unit > score - _CLOSE}
+        following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
+        gap = score - sum(following) / len(following) if following else _WIDEST
+        return Signs(
+            share=math.log((sum(mass) - rest + _FLOOR) / (rest + _FLOOR)),
+            gap=min(_WIDEST, gap),
+            rivals=math.log(1 + len(near - {own[1][:1]})),
+            score=own[0] / 100 * UNIT / self._unit,
+        )
+
+    def _numbers(self, path: PathEvidence) -> list[int]:
+        """Return the steps of a path."""
+        steps = []
+        for label in path.relations:
+            plain = label.removeprefix(INVERSE)
+            turned = plain != label and (plain in self._number or label not in self._number)
+            number = self._number.get(plain if turned else label)
+            if number is not None:
+                steps.append(2 * number + turned)
+        return steps
+
+    def _words(self, reading: Reading, walks: Sequence[Sequence[int]]) -> dict[str, float]:
+        """Say what the steps explain of the question, and the question of the steps."""
+        words = [
+            (place, word)
+            for place, (word, hidden) in enumerate(zip(reading.words, reading.masked, strict=True))
+            if not hidden and word not in FUNCTION_WORDS and word not in QUESTION_WORDS and word not in REQUESTS
+        ]
+        steps = sorted({step for walk in walks for step in walk})
+        lasts = sorted({walk[-1] for walk in walks if walk})
+        total = told = worst = 0.0
+        by_step = dict.fromkeys(steps, 0.0)
+        for place, word in words:
+            weight = self._importance(word)
+            means = np.maximum(self._steps.relation(word), self._steps.kind(word))
+            own = {step: float(means[step]) for step in steps}
+            for step in lasts if place in reading.focus else ():
+                own[step] = max(own[step], float(self._steps.reach(word)[step]))
+            best = max(own.values(), default=0.0)
+            by_step = {step: max(known, own[step]) for step, known in by_step.items()}
+            total += weight
+            told += weight * best
+            worst = max(worst, weight * (1 - best))
+        focus = [reading.words[place] for place in reading.focus]
+        named = reading.asks in ("who", "whom", "when", "where")
+        asked = self._steps.kinship("who" if reading.asks == "whom" else reading.asks) if named else None
+        return {
+            "covered": told / total if total else 0.0,
+            "unexplained": worst / total if total else 0.0,
+            "weakest": min(by_step.values(), default=0.0),
+            "reach": max((float(self._steps.reach(word)[step]) for word in focus for step in lasts), default=0.0),
+            "asked": max((float(asked[step]) for step in lasts), default=0.0) if asked is not None else 0.0,
+        }
+
+    def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
+        """Say how sure it is what the question names."""
+        linked = [one for earlier in context.rounds[:1] for one in earlier.linked.entities]
+        used = {path.source for path in paths}
+        own = [one for one in linked if one.id in used]
+        mentions = {one.mention for one in own}
+        return {
+            "doubt": 1 - min((one.score for one in own), default=1.0),
+            "unused": float(len({one.mention for one in linked} - mentions)),
+        }
+
+    def _kind(self, text: str, mentions: tuple[Mention, ...], items: Sequence[AnswerItem]) -> float:
+        asked = self._kinds.asked(text, mentions)
+        ends = [item.id for item in items if item.id is not None]
+        if not asked or not ends:
+            return 0.0
+        return 1.0 if self._kinds.fits(ends, asked) else -1.0
+
+    def _missing(self, signs: Signs) -> str:
+        """Say what speaks most against an answer."""
+        against = {name: -part for name, part in self._weights.parts(signs).items() if name in _SAID}
+        worst = max(against, key=lambda name: against[name])
+        return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
+
+
+_SAID = {
+    "share": "another path fits almost as well",
+    "rivals": "several other paths fit almost as well",
+    "gap": "many paths fit about as well",
+    "score": "no path fits the question well",
+    "covered": "its path leaves much of the question unexplained",
+    "unexplained": "its path leaves an important word unexplained",
+    "weakest": "the question does not speak of every step of its path",
+    "doubt": "it is not sure what the question names",
+    "unused": "something that the question names plays no part in it",
+    "kind": "it is not of the kind that the question asks for",
+    "reach": "it may not be of the kind that the question asks for",
+    "undone": "the question asks for more than a path, and that could not be worked out",
+}
+"""What a sign against an answer means, for those that say something to a reader."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A logistic function of signs."""
+
+    bias: float
+    weights: tuple[float, ...]
+    """In the order of `Signs`."""
+    middle: tuple[float, ...]
+    """What each sign is on average: what its part is told against."""
+
+    def parts(self, signs: Signs) -> dict[str, float]:
+        """Return what each sign adds to the logarithm of the odds, above what it does on average."""
+        values = vars(signs)
+        return {
+            name: weight * (values[name] - middle)
+            for name, weight, middle in zip(NAMES, self.weights, self.middle, strict=True)
+        }
+
+    def probability(self, signs: Signs) -> float:
+        """Return the probability."""
+        # One after another, and math.exp: the same bytes on every CPU.
+        odds = self.bias
+        for part in self.parts(signs).values():
+            odds += part
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
+
+
+@lru_cache(8)
+def read_weights(file: Path) -> Fitted:
+    """Read weights. Raises `ConfigError` where the file holds none for these signs."""
+    try:
+        held = json.loads(file.read_text("utf-8"))
+        weights, middle = held["weights"], held["middle"]
+        return Fitted(held["bias"], tuple(weights[name] for name in NAMES), tuple(middle[name] for name in NAMES))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"no weights of a confidence can be read in {str(file)!r} ({error}); make them with "
+            "scripts/fit_confidence.py"
+        ) from error

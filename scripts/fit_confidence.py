@@ -1,0 +1,256 @@
+"""Fit the weights of the offline pipeline's confidence, and say how good they are on graphs that they never saw.
+
+    python scripts/fit_confidence.py --data DIR [--questions N] [--signs FILE]
+
+DIR holds `metaqa`, `webqsp`, `cwq`, `freebase_core`, `pathquestion`, `cronquestions`, `medqa_ddb` and `northwind`
+(default: $BYOKG_DATA or ../shared/data; what is not there is left out); atlas and biomedical come with the package.
+Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`. The table is of
+test questions: for each set AUROC and expected calibration error (ten bins of equally many questions) with weights that
+were fitted without any question over the set's graph, and with those that were written. `--signs` keeps what was seen,
+so that a second fit takes seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import lzma
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import EntityNotFound
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
+from byokg.evaluation.datasets.folder import Folder, atlas
+from byokg.evaluation.datasets.testset import make_testset, write_testset
+from byokg.evaluation.metrics import normalise
+from byokg.evaluation.significance import auroc, calibration_error
+from byokg.files import write_json
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import build_names
+from byokg.pipeline.confidence import AGAINST, FITTED, NAMES, Confidence, Fitted, Signs
+from byokg.pipeline.loop import Loop
+from byokg.pipeline.offline import offline_pipeline
+from byokg.types import Context, EntityId, Question
+
+Array = npt.NDArray[np.float64]
+
+PACKAGE = FITTED.parent
+RIDGE, STEPS = 0.01, 3000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions of one set and split that were answered."""
+
+    name: str
+    graph: str
+    split: str
+    signs: Array
+    """(N, F) in the order of `Signs`."""
+    right: Array
+    """(N,) 1 where the first answer is right."""
+
+
+def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequence[tuple[Question, set[str]]]) -> Asked:
+    """Answer questions, and keep what speaks for each answer."""
+    judge = pipeline.judge
+    assert isinstance(judge, Confidence)
+    signs, right = [], []
+    for question, gold in examples:
+        try:
+            answer = pipeline.run(question)
+        except EntityNotFound:  # a topic that the graph lacks
+            continue
+        if answer.items:
+            context = Context(answer.rounds, question.text)
+            signs.append(astuple(judge.signs(question, context, answer.items)))
+            right.append(normalise(answer.items[0].name) in gold)
+    asked = Asked(name, graph, split, np.array(signs).reshape(-1, len(NAMES)), np.array(right, np.float64))
+    print(f"{name} {split}: {len(asked.right)} of {len(examples)} answered, {asked.right.mean():.3f} right", flush=True)
+    return asked
+
+
+def with_gold(examples: Sequence[Example], count: int, entities: str) -> list[tuple[Question, set[str]]]:
+    """Draw questions, with the names of their gold answers."""
+    drawn = random.Random(0).sample(list(examples), min(count, len(examples)))
+    return [(one.asked("gold" if entities == "gold" else "linked"), set(map(normalise, one.answers))) for one in drawn]
+
+
+def half(key: str) -> str:
+    """Return the split of what belongs together."""
+    return "dev" if hashlib.sha256(key.encode()).hexdigest()[0] < "8" else "test"
+
+
+def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
+    """Answer the questions of all sets that are there."""
+    shipped = atlas("dev")
+    pipeline = offline_pipeline(_graph(shipped.graph_source(), folder / "atlas"))
+    for split in ("dev", "test"):
+        yield examine("atlas", "atlas", split, pipeline, with_gold(atlas(split).examples(), 2 * count, "linked"))
+    made = {"biomedical": PACKAGE / "biomedical"}
+    if (data / "medqa_ddb").is_dir():
+        made["medqa_ddb"] = data / "medqa_ddb" / "graph.tsv.xz"
+    if (data / "northwind").is_dir():
+        source = folder / "northwind.yaml"
+        text = (PACKAGE / "northwind" / "graph.yaml").read_text("utf-8")
+        source.write_text(f"folder: {data / 'northwind'}\n{text}", "utf-8")
+        made["northwind"] = source
+    for name, source in made.items():
+        graph = _graph(source, folder / name)
+        write_testset(make_testset(graph, min(300, count)), folder / f"{name}_set")
+        pipeline = offline_pipeline(graph)
+        for split in ("dev", "test"):
+            examples = Folder(folder / f"{name}_set", split=split).examples()
+            yield examine(f"{name}, made", name, split, pipeline, with_gold(examples, count, "gold"))
+    if (data / "cronquestions").is_dir():
+        yield from _cronquestions(data / "cronquestions", count, folder)
+    for hops in (2, 3) if (data / "pathquestion").is_dir() else ():
+        dataset = pathquestion(data / "pathquestion", hops)
+        (source := folder / f"{hops}H.tsv").write_text((data / "pathquestion" / f"{hops}H-kb.txt").read_text("utf-8"))
+        pipeline = offline_pipeline(_graph(source, folder / f"pathquestion{hops}"))
+        for split in ("dev", "test"):
+            mine = [one for one in dataset.examples() if half(str(one.topic_ids)) == split]
+            yield examine(f"pathquestion {hops}-hop", "pathquestion", split, pipeline, with_gold(mine, count, "gold"))
+    source = data / "freebase_core" / "graph.tsv.xz"
+    if source.is_file():
+        graph = _graph(source, folder / "freebase")
+        for hops, names in ((2, ("webqsp", "webqsp, linked")), (2, ("cwq",))):
+            pipeline = offline_pipeline(graph, max_hops=hops)
+            for name in names:
+                entities = "linked" if "linked" in name else "gold"
+                for split in ("dev", "test"):
+                    dataset = Folder(data / name.split(",")[0], split=split, graph=source, ids="names")
+                    found = with_gold(dataset.examples(), count, entities)
+                    yield examine(name, "freebase", split, pipeline, found)
+    if (data / "metaqa").is_dir():
+        pipeline = offline_pipeline(_graph(MetaQA(data / "metaqa", 1).graph_source(), folder / "metaqa"))
+        for hops in (1, 2, 3):
+            for split in ("dev", "test"):
+                examples = MetaQA(data / "metaqa", hops, split).examples()
+                yield examine(f"metaqa {hops}-hop", "metaqa", split, pipeline, with_gold(examples, count, "gold"))
+
+
+def _graph(source: Path, out: Path) -> ColumnarGraph:
+    graph = build_graph(source, out)
+    build_names(graph)
+    return graph
+
+
+def _cronquestions(root: Path, count: int, folder: Path) -> Iterator[Asked]:
+    source = folder / "cronquestions.tsv"
+    with lzma.open(root / "graph_quads.tsv.xz", "rt", encoding="utf-8") as quads:
+        source.write_text("head\trelation\ttail\tstart\tend\n" + quads.read(), encoding="utf-8")
+    pipeline = offline_pipeline(_graph(source, folder / "cronquestions"))
+    for split, file in (("dev", "train"), ("test", "test")):
+        with lzma.open(root / f"questions_{file}.jsonl.xz", "rt", encoding="utf-8") as lines:
+            records = random.Random(0).sample([json.loads(line) for line in lines], count)
+        examples = [
+            (
+                Question(record["id"], record["question"], tuple(EntityId(name) for name in record["topic_entities"])),
+                set(map(normalise, map(str, record["answers"]))),
+            )
+            for record in records
+        ]
+        yield examine("cronquestions", "cronquestions", split, pipeline, examples)
+
+
+def _keep(file: Path, asked: Sequence[Asked]) -> None:
+    arrays: dict[str, Array] = {}
+    for one in asked:
+        key = f"{one.name}|{one.graph}|{one.split}"
+        arrays |= {f"{key}|signs": one.signs, f"{key}|right": one.right}
+    np.savez(file, allow_pickle=False, **arrays)
+
+
+def _kept(file: Path) -> list[Asked]:
+    with np.load(file) as held:
+        sets = [name.split("|")[:3] for name in held.files if name.endswith("|signs")]
+        return [
+            Asked(name, graph, split, *(held[f"{name}|{graph}|{split}|{part}"] for part in ("signs", "right")))
+            for name, graph, split in sets
+        ]
+
+
+def fitted(asked: Sequence[Asked]) -> Fitted:
+    """Fit a logistic function by gradient descent, each sign speaking for or against an answer as it must.
+
+    Without that, a few graphs are told apart by their signs, and another graph is judged by whose signs it shares. A
+    graph counts by the root of its number of sets.
+    """
+    signs = np.concatenate([one.signs for one in asked])
+    right = np.concatenate([one.right for one in asked])
+    graphs = [one.graph for one in asked]
+    parts = [np.full(len(one.right), graphs.count(one.graph) ** -0.5 / max(1, len(one.right))) for one in asked]
+    weight = np.concatenate(parts)
+    weight /= weight.sum()
+    middle = weight @ signs
+    spread = np.sqrt(weight @ (signs - middle) ** 2) + 1e-6
+    rows = (signs - middle) / spread
+    way = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
+    found, bias = np.zeros(len(NAMES)), 0.0
+    rate = 4 / (len(NAMES) + 1)  # below the bend of the logarithm of odds, so that no step goes too far
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-(rows @ found + bias)))
+        slope = rows.T @ (weight * (chance - right)) + RIDGE * found
+        found = way * np.maximum(0.0, way * (found - rate * slope))
+        bias -= rate * float(weight @ (chance - right))
+    return Fitted(bias, tuple((found / spread).tolist()), tuple(middle.tolist()))
+
+
+def probabilities(weights: Fitted, asked: Asked) -> Array:
+    """Return what the weights say of each answer."""
+    return np.array([weights.probability(Signs(*row)) for row in asked.signs.tolist()])
+
+
+def report(asked: Sequence[Asked], shipped: Fitted) -> None:
+    """Print how good the weights are on each test set."""
+    print(f"\n{'test set':24}{'n':>6}{'right':>8}  without its graph{'':7}all graphs")
+    print(f"{'':40}{'AUROC':>8}{'ECE':>7}{'mean':>7}   {'AUROC':>8}{'ECE':>7}{'mean':>7}")
+    for one in (each for each in asked if each.split == "test"):
+        others = fitted([each for each in asked if each.split == "dev" and each.graph != one.graph])
+        cells = []
+        for weights in (others, shipped):
+            said = probabilities(weights, one)
+            cells.append(f"{auroc(said, one.right):8.3f}{calibration_error(said, one.right):7.3f}{said.mean():7.3f}")
+        print(f"{one.name:24}{len(one.right):6}{one.right.mean():8.3f}  {'   '.join(cells)}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser.add_argument("--questions", type=int, default=500, help="of each set and split")
+    parser.add_argument("--signs", type=Path, help="file that keeps what was seen, and is read where it is there")
+    options = parser.parse_args()
+    if options.signs and options.signs.exists():
+        asked = _kept(options.signs)
+    else:
+        asked = []
+        with tempfile.TemporaryDirectory() as folder:
+            for one in sets(options.data, options.questions, Path(folder)):
+                asked.append(one)
+                if options.signs:
+                    _keep(options.signs, asked)
+    weights = fitted([one for one in asked if one.split == "dev"])
+    write_json(
+        FITTED,
+        {
+            "bias": round(weights.bias, 4),
+            "weights": {name: round(value, 4) for name, value in zip(NAMES, weights.weights, strict=True)},
+            "middle": {name: round(value, 4) for name, value in zip(NAMES, weights.middle, strict=True)},
+        },
+    )
+    report(asked, weights)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Tests of `byokg.pipeline.confidence`, and of answers that are held back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from byokg.errors import ConfigError
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.pipeline.confidence import AGAINST, FITTED, NAMES, Confidence, Signs, read_weights
+from byokg.pipeline.loop import UNSURE, Loop
+from byokg.pipeline.offline import offline_pipeline
+from byokg.types import Answer, Context, Question
+from tests.linking.graphs import EMBEDDER, films
+
+GRAPH = films()
+PIPELINE = offline_pipeline(GRAPH, EMBEDDER)
+
+
+def signs(pipeline: Loop, text: str) -> Signs:
+    answer = pipeline.run(Question("q", text))
+    assert isinstance(pipeline.judge, Confidence)
+    return pipeline.judge.signs(Question("q", text), Context(answer.rounds, text), answer.items)
+
+
+def test_the_score_of_every_answer_is_the_probability_that_the_first_is_right() -> None:
+    answer = PIPELINE.run(Question("q", "who directed Alien"))
+    assert {item.score for item in answer.items} == {answer.items[0].score}
+    assert 0 < answer.items[0].score < 1
+
+
+def test_shipped_weights_count_signs_the_way_they_speak() -> None:
+    weights = read_weights(FITTED)
+    for name, weight in zip(NAMES, weights.weights, strict=True):
+        assert weight <= 0 if name in AGAINST else weight >= 0, name
+    assert any(weights.weights)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_speaks_for_an_answer_makes_it_no_less_likely(name: str) -> None:
+    weights = read_weights(FITTED)
+    plain = weights.probability(Signs())
+    more = weights.probability(replace(Signs(), **{name: 1.0}))
+    assert more <= plain if name in AGAINST else more >= plain
+    assert 0 <= more <= 1
+
+
+def test_a_path_without_rivals_is_surer_than_one_among_many() -> None:
+    # hub -r1-> a … hub -r9-> i; alone -director-> z
+    rivals = [("hub", f"relation {letter}", letter) for letter in "abcdefghi"]
+    graph = ColumnarGraph.from_triples([*rivals, ("alone", "director", "z")])
+    pipeline = offline_pipeline(graph, EMBEDDER)
+    sure, torn = signs(pipeline, "who is the director of alone"), signs(pipeline, "what about hub")
+    assert sure.rivals < torn.rivals
+    assert sure.share > torn.share
+    assert sure.covered > torn.covered
+
+
+def test_a_misspelt_name_and_an_unused_one_are_noted() -> None:
+    assert signs(PIPELINE, "who directed Alien").doubt == 0
+    assert signs(PIPELINE, "who directed Blade Runer").doubt > 0
+
+
+class TestAbstaining:
+    def asked(self, abstain: float) -> Answer:
+        return offline_pipeline(GRAPH, EMBEDDER, abstain=abstain).run(Question("q", "who directed Alien"))
+
+    def test_an_answer_below_the_threshold_is_held_back_and_the_note_says_why(self) -> None:
+        answer = self.asked(1.0)
+        assert answer.items == ()
+        assert "not sure enough" in answer.note
+        assert "'Ridley Scott'" in answer.note
+
+    def test_one_above_it_is_given_as_without_a_threshold(self) -> None:
+        free, asked = self.asked(0.0), self.asked(0.01)
+        assert asked.items == free.items
+
+    def test_an_unsure_answer_says_what_speaks_against_it(self) -> None:
+        for text in ("what about Alien", "who directed Alien", "which films did James Cameron direct"):
+            answer = PIPELINE.run(Question("q", text))
+            assert bool(answer.note) == (bool(answer.items) and answer.items[0].score < UNSURE)
+
+    @pytest.mark.parametrize("abstain", [-0.1, 1.5])
+    def test_a_threshold_that_is_no_probability_is_refused(self, abstain: float) -> None:
+        with pytest.raises(ConfigError, match="no probability"):
+            self.asked(abstain)
+
+    def test_a_threshold_needs_a_judge(self) -> None:
+        with pytest.raises(ConfigError, match="needs a judge"):
+            Loop(PIPELINE.entities, PIPELINE.stages, PIPELINE.answerer, abstain=0.5)
+
+
+class TestWeights:
+    @pytest.mark.parametrize("text", ["", "[]", "{}", json.dumps({"bias": 0, "weights": {}, "middle": {}})])
+    def test_a_file_of_anything_else_is_refused(self, text: str, tmp_path: Path) -> None:
+        (tmp_path / "weights.json").write_text(text)
+        with pytest.raises(ConfigError, match="fit_confidence"):
+            read_weights(tmp_path / "weights.json")
+
+    def test_a_missing_file_is_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="fit_confidence"):
+            read_weights(tmp_path / "none.json")
