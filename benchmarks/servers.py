@@ -1,16 +1,20 @@
 """Graph servers on one Freebase graph: seconds of what people wait for, and whether each gives what files give.
 
-python benchmarks/servers.py FREEBASE_CORE --at KIND=ADDRESS … [--nodes N] [--questions FILE] [--asked N] [--json FILE]
+python benchmarks/servers.py FREEBASE_CORE [--servers KIND…] [--nodes N] [--questions FILE] [--asked N] [--json FILE]
+python benchmarks/servers.py FREEBASE_CORE --at KIND=ADDRESS …
 python benchmarks/servers.py FREEBASE_CORE --write FILE.nt
 
-FREEBASE_CORE is `graph_full.tsv.xz`. `--write` makes N-Triples of it, with ids `ns:m.…` and names `type.object.name`,
-for `load` of ../shared/servers. KIND is neo4j, fuseki, virtuoso or oxigraph, whose server runs at ADDRESS and holds
-that graph; Neo4j holds it as (:Entity {id: 'm.…', name: …}), with relations called as in the file. Every figure is that
-of a new store with an empty cache; "raw" is the same query sent by the driver or by httpx. Equal are numbers of edges
-by relation, edges, nodes and schema of N nodes, compared with a graph in memory made of the same file; and the answers
-to the first questions of FILE (`questions.jsonl.xz` of WebQSP, whose topics are names) that the offline pipeline gives
-over both, learning by need. Seconds of our own processor are told beside what people wait for, since a server that
-shares a busy machine makes everyone wait.
+FREEBASE_CORE is `graph_full.tsv.xz`. KIND is neo4j, fuseki, virtuoso or oxigraph: each is started by the `start` of
+../shared/servers (or of BYOKG_SERVERS_DIR), filled, measured and stopped, one after the other, all four unless some are
+named; one that cannot be had is told and left out. `--at` takes servers that run and hold the graph already: as RDF
+with ids `ns:m.…` and names `type.object.name`, of which `--write` makes N-Triples; Neo4j as
+(:Entity {id: 'm.…', name: …}), with relations called as in the file.
+
+Every figure is that of a new store with an empty cache; "raw" is the same query sent by the driver or by httpx. Beside
+the seconds people wait stand those of our processor and of the server's: a busy machine makes everyone wait, and takes
+no more of these. Equal are numbers of edges by relation, edges, nodes and schema of N nodes, compared with a graph in
+memory made of the same file; and the answers to the first questions of FILE (`questions.jsonl.xz` of WebQSP, whose
+topics are names) that the offline pipeline gives over both, learning by need.
 """
 
 from __future__ import annotations
@@ -21,14 +25,19 @@ import lzma
 import os
 import random
 import re
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import redirect_stderr, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
+from dataclasses import dataclass
 from functools import partial
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,7 +46,7 @@ import httpx
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.rows import Row, show
-from byokg.errors import ByokgError
+from byokg.errors import ByokgError, StoreUnavailable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph
 from byokg.graph.rdf.terms import FREEBASE
@@ -50,6 +59,10 @@ from byokg.types import EntityId, Mention, Node, Question, Triple
 
 Result = TypeVar("Result")
 
+_KINDS = ("neo4j", "fuseki", "virtuoso", "oxigraph")
+_FOLDER = Path(os.environ.get("BYOKG_SERVERS_DIR", Path(__file__).parents[2] / "shared" / "servers"))
+_ROWS = 20_000
+"""Nodes, or edges, sent to Neo4j at once."""
 _MID = re.compile(r"[mg]\.[0-9a-z_]+")
 _TYPES = "common.topic.notable_types"
 _MISSPELT, _MEANT = "Justin Beiber", "Justin Bieber"
@@ -112,11 +125,92 @@ def classes(ids: dict[str, str], edges: Sequence[tuple[str, str, str]]) -> dict[
     return {**counts, "": len(ids) - len({head for head, _ in pairs})}
 
 
+@dataclass(frozen=True)
+class Served:
+    """A server that holds the graph."""
+
+    kind: str
+    address: str
+    process: int | None = None
+    """Its number, if it was started here."""
+
+    def processor(self) -> float:
+        """Return the seconds of processor that the server has used; 0 where it was not started here."""
+        used, processes = 0, [] if self.process is None else [self.process]
+        for number in processes:  # which grows by the children
+            with suppress(OSError):
+                fields = Path(f"/proc/{number}/stat").read_text("utf-8").rpartition(")")[2].split()
+                used += int(fields[11]) + int(fields[12])
+                processes += map(int, Path(f"/proc/{number}/task/{number}/children").read_text("utf-8").split())
+        return used / os.sysconf("SC_CLK_TCK")
+
+
+@contextmanager
+def served(kind: str, ids: dict[str, str], edges: Sequence[tuple[str, str, str]]) -> Iterator[Served]:
+    """Start a server, fill it, and stop it afterwards. Raises `StoreUnavailable` where it cannot be had."""
+    if not (_FOLDER / "start").exists():
+        raise StoreUnavailable(kind, f"there is no {_FOLDER / 'start'}; set BYOKG_SERVERS_DIR")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    where = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [str(_FOLDER / "start"), kind, str(port), folder, *(["update"] if kind == "fuseki" else [])]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where) as process:
+            try:
+                assert process.stdout is not None and process.stderr is not None
+                said, _, address = process.stdout.readline().strip().partition(" ")
+                if said != "ready":
+                    raise StoreUnavailable(kind, process.stderr.read().strip()[-300:])
+                if kind == "neo4j":
+                    fill(address, ids, edges)
+                else:
+                    file = Path(folder) / "graph.nt"
+                    file.write_text("".join(n_triples(ids, edges)), "utf-8")
+                    subprocess.run([str(_FOLDER / "load"), kind, str(port), str(file)], check=True, stdout=sys.stderr)
+                yield Served(kind, address, process.pid)
+            finally:
+                process.send_signal(signal.SIGTERM)
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(30)
+
+
+def fill(address: str, ids: dict[str, str], edges: Sequence[tuple[str, str, str]]) -> None:
+    """Put the graph into a Neo4j."""
+    import neo4j
+
+    with neo4j.GraphDatabase.driver(address) as driver:
+        driver.execute_query("CREATE CONSTRAINT entity IF NOT EXISTS FOR (n:Entity) REQUIRE n.id IS UNIQUE")
+        nodes = [[mid, name] for name, mid in ids.items()]
+        made = [[ids[head], relation, ids[tail]] for head, relation, tail in edges]
+        for rows, text in (
+            (nodes, "UNWIND $rows AS row CREATE (:Entity {id: row[0], name: row[1]})"),
+            (
+                made,
+                "UNWIND $rows AS row MATCH (a:Entity {id: row[0]}) MATCH (b:Entity {id: row[2]}) "
+                "CREATE (a)-[e:$(row[1])]->(b)",
+            ),
+        ):
+            for start in range(0, len(rows), _ROWS):
+                driver.execute_query(text, rows=rows[start : start + _ROWS])
+
+
 def timed(work: Callable[[], Result]) -> tuple[float, Result]:
     """Return seconds and result."""
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result
+
+
+def measured(what: str, server: Served, work: Callable[[], Any], found: list[Any]) -> Iterator[Row]:
+    """Do some work; yield the seconds waited, and those of both processors."""
+    ours, theirs = time.process_time(), server.processor()
+    seconds, result = timed(work)
+    found.append(result)
+    yield Row(f"{server.kind}: {what}", seconds, "s")
+    yield Row(f"{server.kind}: {what}, our processor", time.process_time() - ours, "s")
+    if server.process is not None:
+        yield Row(f"{server.kind}: {what}, its processor", server.processor() - theirs, "s")
 
 
 def opened(kind: str, address: str) -> Any:
@@ -160,8 +254,9 @@ def hop_text(kind: str, ids: Sequence[str]) -> str:
     )
 
 
-def waits(kind: str, address: str, ids: Sequence[EntityId], topic: EntityId) -> Iterator[Row]:
+def waits(server: Served, ids: Sequence[EntityId], topic: EntityId) -> Iterator[Row]:
     """Measure what people wait for."""
+    kind, address = server.kind, server.address
     offline_pipeline(ColumnarGraph.from_triples([("a", "r", "b")]))  # what is loaded once in a process
     text = "RETURN 1 AS x" if kind == "neo4j" else "SELECT (1 AS ?x) { }"
     bare = raw(kind, address, text)
@@ -177,25 +272,23 @@ def waits(kind: str, address: str, ids: Sequence[EntityId], topic: EntityId) -> 
     yield Row(f"{kind}: edges of 10 nodes", 1000 * min(ours), "ms")
     yield Row(f"{kind}: edges of 10 nodes, raw", 1000 * raw(kind, address, hop_text(kind, ids[:10])), "ms")
     question = Question("q", f"who is the father of {_MEANT}?", (topic,))
+    given: list[Any] = []
     for state in ("cold", "after"):
         with opened(kind, address) as store:
-            used = time.process_time()
-            seconds, given = timed(lambda: offline_pipeline(store).run(question))
-            yield Row(f"{kind}: ask with the entity given, {state}", seconds, "s")
-            yield Row(f"{kind}: ask with the entity given, {state}, our processor", time.process_time() - used, "s")
-            yield Row(f"{kind}: ask is answered right, {state}", float(given.items[0].name == "Jeremy Bieber"))
+            work: Callable[[], Any] = partial(lambda store: offline_pipeline(store).run(question), store)
+            yield from measured(f"ask with the entity given, {state}", server, work, given)
+            yield Row(f"{kind}: ask is answered right, {state}", float(given[-1].items[0].name == "Jeremy Bieber"))
     for state in ("cold", "kept"):
         with opened(kind, address) as store:
-            yield Row(f"{kind}: schema and counts, {state}", timed(lambda: (store.schema(), store.node_count))[0], "s")
+            work = partial(lambda store: (store.schema(), store.node_count), store)
+            yield from measured(f"schema and counts, {state}", server, work, given)
     for state in ("first", "after"):
         with opened(kind, address) as store, redirect_stderr(StringIO()):
-            seconds, found = timed(lambda: EntityLinker(store).candidates(Mention(_MISSPELT)))
-            yield Row(f"{kind}: link a misspelt name, {state}", seconds, "s")
-            yield Row(f"{kind}: the right node first, {state}", float(bool(found) and found[0].name == _MEANT))
+            work = partial(lambda store: EntityLinker(store).candidates(Mention(_MISSPELT)), store)
+            yield from measured(f"link a misspelt name, {state}", server, work, given)
+            yield Row(f"{kind}: the right node first, {state}", float(bool(given[-1]) and given[-1][0].name == _MEANT))
     with opened(kind, address) as store:
-        used = time.process_time()
-        yield Row(f"{kind}: copy into memory", timed(lambda: copy_graph(store))[0], "s")
-        yield Row(f"{kind}: copy into memory, our processor", time.process_time() - used, "s")
+        yield from measured("copy into memory", server, partial(copy_graph, store), given)
 
 
 def facts(store: GraphStore, ids: Sequence[EntityId]) -> dict[str, Any]:
@@ -221,10 +314,49 @@ def facts(store: GraphStore, ids: Sequence[EntityId]) -> dict[str, Any]:
     }
 
 
+@dataclass
+class Expected:
+    """What servers are compared with."""
+
+    graph: ColumnarGraph
+    nodes: Sequence[EntityId]
+    questions: Sequence[Question]
+    answers: Sequence[frozenset[str | None]]
+
+
+def expected(ids: dict[str, str], edges: Sequence[tuple[str, str, str]], rdf: bool, given: Any) -> Expected:
+    """Make the graph in memory, choose nodes and questions, and answer them."""
+    graph = in_memory(ids, edges, rdf)
+    nodes = random.Random(7).sample(list(graph.entities()), given.nodes)
+    questions = asked(given.questions, ids, given.asked, rdf) if given.questions else []
+    return Expected(graph, nodes, questions, answers(graph, questions) if questions else [])
+
+
+def compared(server: Served, of: Expected, kinds: dict[str, int] | None) -> Iterator[Row]:
+    """Say whether a server gives what files give; `kinds` are the sizes of classes, where nodes may have several."""
+    kind = server.kind
+    with opened(kind, server.address) as store:
+        theirs, ours = facts(store, of.nodes), facts(of.graph, of.nodes)
+    if kinds is not None:
+        ours["types"] = kinds
+    for name in ours:
+        yield Row(f"{kind}: {name} equal", float(theirs[name] == ours[name]))
+    if not of.questions:
+        return
+    found: list[Any] = []
+    with opened(kind, server.address) as store:
+        rows = list(measured("all questions", server, partial(answers, store, of.questions), found))
+    same = sum(map(frozenset.__eq__, found[0], of.answers))
+    yield Row(f"{kind}: questions asked", len(of.questions))
+    yield Row(f"{kind}: questions with equal answers", same)
+    yield from rows
+
+
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("graph", type=Path)
+    parser.add_argument("--servers", nargs="+", choices=_KINDS, default=_KINDS, metavar="KIND")
     parser.add_argument("--at", action="append", default=[], metavar="KIND=ADDRESS")
     parser.add_argument("--write", type=Path)
     parser.add_argument("--nodes", type=int, default=1000)
@@ -237,31 +369,23 @@ def main() -> None:
         given.write.write_text("".join(n_triples(ids, edges)), "utf-8")
         return
     rows: list[Row] = []
-    for kind, _, address in (each.partition("=") for each in given.at):
-        reference = in_memory(ids, edges, kind != "neo4j")
-        chosen = random.Random(7).sample(list(reference.entities()), given.nodes)
-        with tempfile.TemporaryDirectory() as cache, suppress(KeyboardInterrupt):
-            os.environ["XDG_CACHE_HOME"] = cache
+    known: dict[bool, Expected] = {}
+    running = dict(each.partition("=")[::2] for each in given.at)
+    for kind in running or given.servers:
+        rdf = kind != "neo4j"
+        if rdf not in known:
+            known[rdf] = expected(ids, edges, rdf, given)
+        topic = EntityId((FREEBASE if rdf else "") + ids[_MEANT])
+        server = nullcontext(Served(kind, running[kind])) if kind in running else served(kind, ids, edges)
+        with tempfile.TemporaryDirectory() as kept, suppress(KeyboardInterrupt):
+            os.environ["XDG_CACHE_HOME"] = kept
             try:
-                rdf = kind != "neo4j"
-                topic = EntityId((FREEBASE if rdf else "") + ids[_MEANT])
-                for row in waits(kind, address, chosen, topic):
-                    rows.append(row)
-                    print(row, flush=True)
-                with opened(kind, address) as store:
-                    theirs, ours = facts(store, chosen), facts(reference, chosen)
-                if rdf:
-                    ours["types"] = classes(ids, edges)
-                rows += [Row(f"{kind}: {name} equal", float(theirs[name] == ours[name])) for name in ours]
-                if given.questions:
-                    questions = asked(given.questions, ids, given.asked, rdf)
-                    with opened(kind, address) as store:
-                        seconds, found = timed(partial(answers, store, questions))
-                    same = sum(map(frozenset.__eq__, found, answers(reference, questions)))
-                    rows.append(Row(f"{kind}: questions asked", len(questions)))
-                    rows.append(Row(f"{kind}: questions with equal answers", same))
-                    rows.append(Row(f"{kind}: one question of many", seconds / max(1, len(questions)), "s"))
-            except ByokgError as error:
+                with server as here:
+                    work = waits(here, known[rdf].nodes, topic)
+                    for row in chain(work, compared(here, known[rdf], classes(ids, edges) if rdf else None)):
+                        rows.append(row)
+                        print(row, flush=True)
+            except (ByokgError, subprocess.CalledProcessError) as error:
                 print(f"{kind}: {error}", file=sys.stderr)
     show(rows, f"{len(edges):,} edges, {len(ids):,} nodes", given.json)
 

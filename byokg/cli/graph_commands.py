@@ -22,13 +22,12 @@ from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.name_indexes import DenseFacts, NameFacts
-from byokg.graph.store import PropertySchema, RelationSchema
 from byokg.open import ENGINE_NAMES, engines_in, identity, schema_at_hand
 
 if TYPE_CHECKING:
-    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.name_indexes import DenseFacts, NameFacts
     from byokg.graph.read_cache import SchemaCache
+    from byokg.graph.store import PropertySchema, RelationSchema
     from byokg.open import Opened, Queryable
     from byokg.types import Language
 
@@ -300,7 +299,6 @@ def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int, memor
             note(f"  {error}")
         return graph
     from byokg.cli.terminal import copied
-    from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.exporter import copy_graph
     from byokg.open import opened
 
@@ -335,7 +333,6 @@ def names(
     `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. The names of a graph
     on a server are read and kept in the cache of this machine, where linking finds misspelt names among them.
     """
-    from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.open import is_address
 
     if is_address(place):
@@ -423,7 +420,6 @@ def info(
 
     A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
     """
-    from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.name_indexes import verify_dense, verify_name_index
     from byokg.open import opened
 

@@ -28,15 +28,13 @@ from byokg.cli.terminal import (
     watched,
 )
 from byokg.errors import ConfigError, GraphExists
-from byokg.evaluation.linking_quality import LinkingMetrics
-from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.tables import figures, labels, table, two_lines
-from byokg.graph.store import GraphStore
-from byokg.linking.entities import EntityLinker
 from byokg.types import Mention
 
 if TYPE_CHECKING:
     from byokg.cli.config import Settings
+    from byokg.evaluation.linking_quality import LinkingMetrics
+    from byokg.evaluation.metrics import Estimate
     from byokg.graph.store import GraphStore
     from byokg.index.embedders import Embedder
     from byokg.linking.entities import EntityLinker

@@ -17,14 +17,13 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from byokg.evaluation.metrics import METRICS, STAGES, Estimate, Metrics, PartEstimate, Summary
-from byokg.evaluation.significance import Values
-from byokg.llm.usage import dollars
 from byokg.types import Spending
 
 if TYPE_CHECKING:
     from byokg.evaluation.cases import Case
     from byokg.evaluation.compare import ProfileScores
     from byokg.evaluation.repeats import RepeatFigures
+    from byokg.evaluation.significance import Values
 
 TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
 """What tables call the metrics of the default profile."""
@@ -133,6 +132,8 @@ def usage_table(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping
     Calls and tokens are means over all questions, and include what was replayed; money is what was paid. The line
     below adds it all up, together with what was paid when the run was stopped in the middle of questions.
     """
+    from byokg.llm.usage import dollars
+
     stages: dict[str, Spending] = {}
     for question in questions:
         for stage, spent in question.items():
@@ -159,6 +160,8 @@ def usage_table(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping
 
 def _spent(total: Spending) -> str:
     """Say in one line what was paid, and what was not."""
+    from byokg.llm.usage import dollars
+
     asked = total.asked
     parts = [f"{asked.calls:,} calls asked", f"{total.replayed.calls:,} replayed"]
     parts += [f"{count:,} {what}" for count, what in ((total.retries, "retries"), (total.failed, "failed")) if count]

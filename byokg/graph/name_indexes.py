@@ -24,7 +24,6 @@ import pyarrow.compute as pc
 from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphExists, IndexUnusable
 from byokg.files import new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.rdf.terms import ALIAS_PREDICATES, NAME_PREDICATES, Prefixes
 from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph
 from byokg.index.dense import DenseNames, Embedded, verify_names
 from byokg.index.embedders import Embedder, folder_name
@@ -92,6 +91,8 @@ def rdf_names(store: GraphStore) -> list[str]:
     source = getattr(store, "source", {})
     if not isinstance(source, Mapping) or source.get("kind") != "rdf":
         return []
+    from byokg.graph.rdf.terms import ALIAS_PREDICATES, NAME_PREDICATES, Prefixes  # of which most graphs need nothing
+
     prefixes = Prefixes(source["prefixes"])
     here = {key for keys in store.schema().node_properties.values() for key in keys}
     labels = map(prefixes.label, (*NAME_PREDICATES, *ALIAS_PREDICATES))

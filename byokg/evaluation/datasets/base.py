@@ -285,8 +285,7 @@ class Example:
     rows: tuple[tuple[Cell, ...], ...] = ()
     """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these."""
     cluster: str = ""
-    """Shared by questions that belong together: paraphrases of one, or instances of one template; empty if the question
-    stands alone."""
+    """Shared by questions that belong together, paraphrases or instances of a template; empty if it stands alone."""
     repeat: int = 0
     """How often a run asked the same question before."""
 

@@ -21,13 +21,14 @@ import ssl
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import httpx
+import numpy as np
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
@@ -186,10 +187,7 @@ class SparqlEndpoint(SparqlStore):
     def schema(self) -> Schema:
         """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
         with self._schema_lock:
-            if self._schema is None:
-                fingerprint = self._fingerprint() if self._cache else None
-                kept = self._cache.find(self._key, fingerprint) if self._cache else None
-                self._schema = self._use(kept) if kept else None
+            fingerprint = self._take_kept()
             if self._schema is None:
                 try:
                     self._schema = self._read_schema(None)
@@ -205,6 +203,30 @@ class SparqlEndpoint(SparqlStore):
                     self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
             return self._schema
 
+    def _take_kept(self) -> str | None:
+        """Take over the schema that was kept, if it still counts; return the fingerprint that it has to have."""
+        if self._schema is not None or self._cache is None:
+            return None
+        fingerprint = self._fingerprint()
+        kept = self._cache.find(self._key, fingerprint)
+        self._schema = self._use(kept) if kept else None
+        return fingerprint
+
+    def _find_relations(self) -> list[str]:
+        """Return the IRIs of all relations: those that were kept lately, else all that there are."""
+        if self._cache is None:
+            return super()._find_relations()
+        if self.holds_schema():
+            self._take_kept()
+            if self._schema is not None:
+                return list(self._relations.keys())
+        key = digest(self._key, "relations")
+        if kept := self._cache.find(key, None):
+            return [str(iri) for iri in kept.extra["relations"]]
+        found = super()._find_relations()
+        self._cache.keep(key, self._name, None, Kept(Schema({}, (), {}), {"relations": found}))
+        return found
+
     def _fingerprint(self) -> str | None:
         """Count the triples; None where the endpoint cannot do so quickly."""
         try:
@@ -214,9 +236,7 @@ class SparqlEndpoint(SparqlStore):
             return None
 
     def _use(self, kept: Kept) -> Schema | None:
-        """Take over a schema that was kept, with its relations' numbers and prefixes; None where that is too late."""
-        if len(self._relations):
-            return None  # some relations have numbers and labels already, and these may be others
+        """Take over a schema that was kept, with its prefixes; None where relations have got other labels already."""
         try:
             prefixes = Prefixes(dict(kept.extra["prefixes"]))
             relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
@@ -227,11 +247,18 @@ class SparqlEndpoint(SparqlStore):
             return None
         if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
             return None
-        self._prefixes, self._classes = prefixes, tuple(classes)
+        if not len(self._relations):
+            self._prefixes = prefixes
+        numbers = self._number_relations(relations).tolist()
+        if len(self._labels) != len(names) or any(
+            self._labels[number] != name for number, name in zip(numbers, names, strict=True)
+        ):
+            return None
+        self._classes = tuple(classes)
         total = kept.extra.get("nodes")
         self._node_total = total if isinstance(total, int) else None
-        self._number_relations(relations)
-        return kept.schema
+        in_order = [kept.schema.relations[place] for place in np.argsort(numbers)]
+        return replace(kept.schema, relations=tuple(in_order))
 
     # How a store is asked
 
@@ -383,7 +410,7 @@ class SparqlEndpoint(SparqlStore):
         """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
         said = headers.get("server", "")
         if said.startswith("Virtuoso"):
-            self._server, self._batch = _VIRTUOSO, _VIRTUOSO_BATCH
+            self._server, self._batch, self._joins = _VIRTUOSO, _VIRTUOSO_BATCH, True
         elif "fuseki-request-id" in headers or said.startswith("Oxigraph"):
             self._server = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH
             if self._own_page:

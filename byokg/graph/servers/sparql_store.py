@@ -5,19 +5,30 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from contextlib import suppress
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import EntityNotFound, GraphError, QueryFailed
+from byokg.errors import EntityNotFound, GraphError, QueryFailed, QueryInvalid, QueryTooLarge
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql import Sent, addressable, complete
-from byokg.graph.rdf.terms import EDGE, GENERIC_TYPES, RDFS_LABEL, TERM, Prefixes, fallback_name, node_id, node_iri
+from byokg.graph.rdf.terms import (
+    EDGE,
+    GENERIC_TYPES,
+    RDF_TYPE,
+    RDFS_LABEL,
+    TERM,
+    Prefixes,
+    fallback_name,
+    node_id,
+    node_iri,
+)
 from byokg.graph.read_cache import around, digest
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_names import Naming, SparqlNames
+from byokg.graph.servers.sparql_names import Naming, SparqlNames, joined_ends
 from byokg.graph.servers.sparql_schema import Question, look_at
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, Term, parts_of, read_literal, values_of
 from byokg.graph.store import (
@@ -33,6 +44,9 @@ from byokg.text import encodable
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties
 
 Key = TypeVar("Key")
+
+Stated: TypeAlias = tuple[str, str, str, str]
+"""IRIs of head, relation, tail, and of the statement about them, empty where there is none."""
 
 _TYPES_SPELLED = 40
 """Types of which the notes for query writers tell the IRI."""
@@ -83,6 +97,8 @@ class SparqlStore(SparqlNames):
         self._repeats = False
         self._classes: Sequence[str] | None = None
         self._statements: dict[str, Properties] = {}
+        self._kinds: Mapping[str, Mapping[str, int]] | None = None
+        self._pages_read: dict[str, EdgeBatch] = {}
 
     @abstractmethod
     def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
@@ -104,10 +120,11 @@ class SparqlStore(SparqlNames):
     def _list_relations(self) -> None:
         """Number all relations: by one look at the graph, where the schema has not been read."""
         if self._schema is None:
-            rows = self._gather(
-                "?p ?kind ?count", lambda _: sparql.predicate_kinds(self._words().reified, self._repeats), [""]
-            )
-            self._number_relations(sorted(row["p"]["value"] for row in rows if row["kind"]["value"] == "e"))
+            self._number_relations(self._find_relations())
+
+    def _find_relations(self) -> list[str]:
+        """Return the IRIs of all relations, sorted."""
+        return sorted(self._counted("e"))
 
     @property
     def relation_iris(self) -> Sequence[str]:
@@ -125,8 +142,8 @@ class SparqlStore(SparqlNames):
         super().refresh()
         self._vocabulary = None
         self._node_total = None
-        self._classes = None
-        self._statements = {}
+        self._classes = self._kinds = None
+        self._statements, self._pages_read = {}, {}
 
     @property
     def node_count(self) -> int | None:
@@ -199,8 +216,9 @@ class SparqlStore(SparqlNames):
         """Yield every node once, in pages; see `ScannedStore`."""
         words = self._words()
         found: dict[str, list[Binding]] = {}
-        for types in (True, False):
-            for predicates in self._in_groups(self._value_counts(types)):
+        literals = self._counted("l")
+        for types, counts in ((True, dict.fromkeys((*words.types, RDF_TYPE), 1)), (False, literals)):
+            for predicates in self._in_groups(counts):
                 where = sparql.all_values(predicates, types, self._languages)
                 for rows in self._pages("?n ?k ?v", where):
                     for row in rows:
@@ -208,29 +226,70 @@ class SparqlStore(SparqlNames):
         self._class_names(
             row["v"]["value"] for rows in found.values() for row in rows if row["k"]["value"] in words.types
         )
-        for iris in self._every_node():
+        for iris in self._nodes_of(found):
             self._nodes.add(iris)
             described = self._describe(row for iri in iris for row in found.pop(iri, ()))
             yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES))) for iri in iris]
 
+    def _nodes_of(self, found: Collection[str]) -> Iterable[list[str]]:
+        """Return the IRIs of all nodes, given those of which something is said.
+
+        The others are ends of edges, which are read for it and kept until `all_edges`: looking for nodes takes an
+        engine as long as giving all edges. It has to look where some text or blank node may be all that a node has.
+        """
+        if self._languages is not None or self._words().reified or self._counted("b"):
+            return self._every_node()
+        iris = set(found)
+        for batch in self._edge_pages():
+            ends = np.unique(np.concatenate((batch.head, batch.tail)))
+            iris.update(self._nodes.key(number) for number in ends.tolist())
+        return [sorted(iri for iri in iris if not iri.startswith(EDGE))]
+
     def all_edges(self) -> Iterator[EdgeBatch]:
         """Yield every edge once, in pages of whole relations; see `ScannedStore`."""
-        reified = self._words().reified
-        variables = "?s ?p ?o ?e" if reified else "?s ?p ?o"
-        counts = {
-            self._relations.key(number): relation.count for number, relation in enumerate(self.schema().relations)
-        }
-        for relations in self._in_groups(counts):
-            rows = [row for page in self._pages(variables, sparql.all_edges(relations, reified)) for row in page]
-            head, relation, tail, edge = self._numbered(rows)
-            yield self._sampled(head, relation, tail, edge, np.lexsort((edge, relation)))
+        yield from self._edge_pages()
+        self._pages_read = {}
 
-    def _value_counts(self, types: bool) -> Mapping[str, int]:
-        """Return the predicates that end in literals, or lead to classes, and how often, as far as that is known."""
-        if types:
-            return dict.fromkeys(self._words().types, 1)
-        rows = self._gather("?p ?kind ?count", lambda _: sparql.predicate_kinds(False, False), [""])
-        return {row["p"]["value"]: int(row["count"]["value"]) for row in rows if row["kind"]["value"] == "l"}
+    def _edge_pages(self) -> Iterator[EdgeBatch]:
+        """Yield every edge once, and remember what was read."""
+        reified = self._words().reified
+        counts, others = self._counted("e"), {**self._counted("l"), **self._counted("b")}
+        self._number_relations(sorted(counts))
+        for pure in (True, False):
+            for relations in self._in_groups({iri: n for iri, n in counts.items() if (iri not in others) is pure}):
+                batch = self._pages_read.get(relations[0])
+                if batch is None:
+                    triples = self._every_edge(relations, reified, pure)
+                    head, relation, tail, edge = self._numbered(triples)
+                    batch = self._sampled(head, relation, tail, edge, np.lexsort((edge, relation)))
+                    self._pages_read[relations[0]] = batch
+                yield batch
+
+    def _every_edge(self, relations: Sequence[str], reified: bool, pure: bool) -> Sequence[Stated]:
+        """Ask for all edges of some relations."""
+        if self._joins and pure and not reified:
+            with suppress(QueryInvalid, QueryTooLarge):
+                triples: list[Stated] = []
+                for page in self._pages("?near ?p ?count ?ends", sparql.joined_edges(relations)):
+                    for row in page:
+                        predicate, tail = row["p"]["value"], row["near"]["value"]
+                        triples += [(head, predicate, tail, "") for head in joined_ends(row)]
+                return triples
+        where = sparql.all_edges(relations, reified, pure)
+        variables = "?s ?p ?o ?e" if reified else "?s ?p ?o"
+        return [_triple(row) for page in self._pages(variables, where) for row in page]
+
+    def _counted(self, kind: str) -> Mapping[str, int]:
+        """Return how many triples of each predicate are edges ("e"), end in literals ("l"), or are neither ("b")."""
+        if self._kinds is None:
+            where = sparql.predicate_kinds(self._words().reified, self._repeats)
+            rows = self._gather("?p ?kind ?count", lambda _: where, [""])
+            kinds: dict[str, dict[str, int]] = {}
+            for row in rows:
+                if "p" in row:
+                    kinds.setdefault(row["kind"]["value"], {})[row["p"]["value"]] = int(row["count"]["value"])
+            self._kinds = kinds
+        return self._kinds.get(kind, {})
 
     def _in_groups(self, counts: Mapping[str, int]) -> Iterator[list[str]]:
         """Yield predicates in groups of which one request gives all rows, if it can."""
@@ -260,17 +319,41 @@ class SparqlStore(SparqlNames):
         asked = np.asarray(nodes, np.int64)
         wanted = None if relations is None else self._relation_keys(relations)
         iris = [self._nodes.key(number) for number in np.unique(asked).tolist()]
-        reified = self._words().reified
-        rows: Sequence[Binding] = []
+        triples: Sequence[Stated] = []
         if iris and wanted != []:
-            rows = self._gather(
-                "?s ?p ?o ?e" if reified else "?s ?p ?o",
-                lambda batch: sparql.edges(batch, direction, wanted, reified),
-                [iri for iri in iris if addressable(iri)],
-                count=self._degrees,
-            )
-        head, relation, tail, edge = self._numbered(rows)
+            triples = self._edges_of([iri for iri in iris if addressable(iri)], direction, wanted)
+        head, relation, tail, edge = self._numbered(triples)
         return around(asked, direction, head, relation, tail, edge, self._space)
+
+    def _edges_of(self, iris: Sequence[str], direction: Direction, wanted: Sequence[str] | None) -> Sequence[Stated]:
+        """Ask for the edges of nodes."""
+        reified = self._words().reified
+        if self._joins and not reified:
+            with suppress(QueryInvalid, QueryTooLarge):
+                return self._joined_edges_of(iris, direction, wanted)
+        rows = self._gather(
+            "?s ?p ?o ?e" if reified else "?s ?p ?o",
+            lambda batch: sparql.edges(batch, direction, wanted, reified),
+            iris,
+            count=self._degrees,
+        )
+        return list(map(_triple, rows))
+
+    def _joined_edges_of(
+        self, iris: Sequence[str], direction: Direction, wanted: Sequence[str] | None
+    ) -> Sequence[Stated]:
+        """Ask for the edges of nodes, those of one relation at one end in one text. Raises `QueryInvalid`."""
+        variables = "?near ?p ?way ?count ?ends"
+        triples: list[Stated] = []
+        for row in self._gather(variables, lambda batch: sparql.grouped_edges(batch, direction, wanted), iris):
+            if "ends" not in row:
+                continue  # some stores give one row of nothing for a group of nothing
+            near, predicate = row["near"]["value"], row["p"]["value"]
+            inverse = row["way"]["value"] == "in"
+            triples += [
+                (end, predicate, near, "") if inverse else (near, predicate, end, "") for end in joined_ends(row)
+            ]
+        return triples
 
     def _degrees(self, iris: Sequence[str]) -> Mapping[str, int]:
         """Return how many edges touch each node."""
@@ -330,7 +413,7 @@ class SparqlStore(SparqlNames):
                 iri = self._relations.key(self._labels.index(relation.name))
                 windows += [(iri, *window) for window in _windows(relation.count, per_relation)]
             rows = self._gather("?s ?p ?o", sparql.some_edges, windows, batch_size=_WINDOWS)
-        head, relation_numbers, tail, edge = self._numbered(rows)
+        head, relation_numbers, tail, edge = self._numbered(map(_triple, rows))
         order = np.lexsort((edge, relation_numbers))
         rank = np.arange(len(order)) - np.searchsorted(relation_numbers[order], relation_numbers[order])
         return self._sampled(head, relation_numbers, tail, edge, order[rank < per_relation])
@@ -409,19 +492,21 @@ class SparqlStore(SparqlNames):
         """Number relations, and give a label to each new one: its IRI where another one has its label already."""
         numbers = self._relations.add(keys)
         with self._labelling:
+            taken = set(self._labels)
             for iri in self._relations.keys(len(self._labels)):
                 label = self._label(iri)
-                self._labels.append(iri if label in self._labels else label)
+                self._labels.append(iri if label in taken else label)
+                taken.add(label)
         return numbers
 
-    def _numbered(self, rows: Iterable[Binding]) -> tuple[npt.NDArray[np.int64], ...]:
-        """Turn rows of ?s ?p ?o ?e into numbers of heads, relations, tails and edges, one of each for each edge."""
+    def _numbered(self, rows: Iterable[Stated]) -> tuple[npt.NDArray[np.int64], ...]:
+        """Turn triples into numbers of heads, relations, tails and edges, one of each for each edge."""
         triples: set[tuple[str, str, str]] = set()
         statements: dict[tuple[str, str, str], set[str]] = {}
-        for row in rows:
-            triple = (row["s"]["value"], row["p"]["value"], row["o"]["value"])
-            if "e" in row:
-                statements.setdefault(triple, set()).add(row["e"]["value"])
+        for *ends, statement in rows:
+            triple = (ends[0], ends[1], ends[2])
+            if statement:
+                statements.setdefault(triple, set()).add(statement)
             else:
                 triples.add(triple)
         lost = {iri for iri in {iri for triple in triples for iri in triple} if not addressable(iri)}
@@ -479,6 +564,11 @@ class SparqlStore(SparqlNames):
     def _ask_all(self, questions: Sequence[Question]) -> list[list[Binding]]:
         """Run some queries and return all rows of each."""
         return list(self._map(lambda question: self._gather(question[0], lambda _: question[1], [""]), questions))
+
+
+def _triple(row: Binding) -> Stated:
+    """Read a row of ?s ?p ?o ?e."""
+    return row["s"]["value"], row["p"]["value"], row["o"]["value"], row["e"]["value"] if "e" in row else ""
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:

@@ -78,6 +78,53 @@ def edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | 
     return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else parts[0]
 
 
+def grouped_edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | None) -> str:
+    """Match the edges that touch nodes, those of one relation at one end together: ?near ?p ?way ?count ?ends.
+
+    A row for each edge costs an engine several times as much as the text that all of them make.
+    """
+    parts = []
+    for inverse in (False, True):
+        if direction is (Direction.OUT if inverse else Direction.IN):
+            continue
+        near, far = ("?o", "?s") if inverse else ("?s", "?o")
+        given = f"{_values(near, iris)} {_relation_values(relations)}"
+        edges = f"{given} ?s ?p ?o . FILTER(isIRI({far}) && {_relation_filter(relations)})"
+        way, ends = of_value("in" if inverse else "out"), _joined(f"STR({far})")
+        select = f"SELECT ({near} AS ?near) ?p ({way} AS ?way) (COUNT(*) AS ?count) ({ends} AS ?ends)"
+        parts.append(f"{{ {select} WHERE {{ {edges} }} GROUP BY {near} ?p }}")
+    return " UNION ".join(parts)
+
+
+def joined_edges(relations: Sequence[str]) -> str:
+    """Match all triples of some relations, those with one tail, ?near, together: ?near ?p ?count ?ends."""
+    return (
+        f"{{ SELECT (?o AS ?near) ?p (COUNT(*) AS ?count) ({_joined('STR(?s)')} AS ?ends) "
+        f"WHERE {{ {_values('?p', relations)} ?s ?p ?o . }} GROUP BY ?o ?p }}"
+    )
+
+
+def joined_nodes() -> str:
+    """Match all nodes, those whose IRIs end alike together: ?tail ?count ?ends."""
+    tail = "SUBSTR(STR(?n), STRLEN(STR(?n)) - 1)"
+    select = f"SELECT ?tail (COUNT(*) AS ?count) ({_joined('STR(?n)')} AS ?ends)"
+    return f"{{ {select} WHERE {{ {every_node(False)} BIND({tail} AS ?tail) }} GROUP BY ?tail }}"
+
+
+def _joined(text: str) -> str:
+    return f'GROUP_CONCAT({text}; separator="{BETWEEN}")'
+
+
+BETWEEN = " "
+"""Stands between IRIs, in which there is no space."""
+
+
+def split(row: Binding) -> list[str] | None:
+    """Return the IRIs in ?ends of a row; None where there are not as many as ?count says."""
+    found: list[str] = row["ends"]["value"].split(BETWEEN)
+    return found if len(found) == int(row["count"]["value"]) else None
+
+
 def reached(iri: str, direction: Direction, relations: Sequence[str]) -> str:
     """Match the nodes that edges of some relations lead to from a node, however many of them: ?m."""
     steps = [f"<{relation}>" for relation in relations if direction is not Direction.IN]
@@ -188,11 +235,14 @@ def called(texts: Sequence[str], predicates: Sequence[str], tags: Sequence[str])
 # Patterns for everything
 
 
-def all_edges(relations: Sequence[str], reified: bool) -> str:
-    """Match every edge of some relations: ?s ?p ?o, and ?e in rows that tell of a statement."""
+def all_edges(relations: Sequence[str], reified: bool, pure: bool = False) -> str:
+    """Match every edge of some relations: ?s ?p ?o, and ?e in rows that tell of a statement.
+
+    `pure` says that all their triples are edges, which saves an engine looking at every end.
+    """
     wanted = "isIRI(?s) && isIRI(?o)"
     given = _values("?p", relations)
-    plain = f"{given} ?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified)}"
+    plain = f"{given} ?s ?p ?o .{'' if pure else f' FILTER({wanted})'}{_no_statement('?s', reified)}"
     if not reified:
         return plain
     told = f"?e <{RDF_SUBJECT}> ?s . ?e <{RDF_PREDICATE}> ?p . ?e <{RDF_OBJECT}> ?o ."

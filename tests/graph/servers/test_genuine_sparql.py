@@ -14,6 +14,7 @@ from byokg.graph.exporter import copy_graph
 from byokg.graph.name_indexes import keep_names, kept_names
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.rdf.terms import FREEBASE
+from byokg.graph.read_cache import SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
@@ -122,6 +123,18 @@ def test_names_are_asked_for_as_spelt_and_misspelt_ones_found_among_those_kept(
     assert linker.candidates(Mention("Bieber the Kid"))[0].id == FREEBASE + "m.01"
     assert len(keep_names(freebase)) == 5
     assert EntityLinker(freebase).candidates(Mention("Shanai Twain"))[0].name == "Shania Twain"
+
+
+def test_a_schema_that_was_kept_counts_though_relations_have_numbers_already(
+    server: RdfServer, freebase: SparqlEndpoint, tmp_path: Path
+) -> None:
+    found = []
+    for _ in range(2):  # relations are listed, then found in the cache
+        with SparqlEndpoint(server.address) as store:
+            store.keep_schema(SchemaCache(tmp_path))
+            assert list(store.relations) == ["fb:common.topic.notable_types", "fb:people.person.nationality"]
+            found.append(store.schema())
+    assert found[0] == found[1] == freebase.schema()
 
 
 @pytest.mark.parametrize(("text", "truth"), [("ASK { ?s ?p ?o }", True), ("ASK { ?s <urn:never> ?o }", False)])
