@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
 from byokg.operators.times import Day, Period, passes, period, read_date, united
-from byokg.operators.walks import WalkTable, walk_table
+from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
 from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
@@ -95,6 +96,7 @@ class Operators:
         linked: Mapping[int, Sequence[EntityId]],
         paths: Sequence[PathEvidence],
         strict: bool = False,
+        kind: bool = False,
     ) -> Outcome | None:
         """Do what is asked with some candidates; None where it cannot be done with these.
 
@@ -104,7 +106,8 @@ class Operators:
             linked: the nodes that each mention of the question may mean.
             paths: all paths that were found.
             strict: times are those of edges, unless the question says whose birth or founding is meant; and something
-                is left to be counted.
+                is left to be counted, and more than the one that there always is.
+            kind: whether the candidates are known to be of the kind asked for.
         """
         ends = list(candidates.ends)
         if any(map(is_value, ends)):
@@ -126,6 +129,8 @@ class Operators:
         names = self._named(state.ends)
         if demand.count:
             if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
+                return None
+            if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
                 return None
             state.operations.append("count")
             text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
@@ -242,6 +247,17 @@ class Operators:
         if not best or likeness[best] < _ALIKE:
             return True
         return any(node.type == best for node in self._store.nodes(nodes[:_LISTED]))
+
+    def _single(self, paths: Sequence[PathEvidence]) -> bool:
+        """Tell whether paths lead to one node wherever they start: nobody asks how many those are."""
+        number = {label: number for number, label in enumerate(self._store.relations)}
+        labels = [label for path in paths for label in path.relations]
+        steps = [2 * number.get(label.removeprefix(INVERSE), -1) + label.startswith(INVERSE) for label in labels]
+        return bool(steps) and not self._branching.intersection(steps) and min(steps) >= 0
+
+    @cached_property
+    def _branching(self) -> frozenset[int]:
+        return branching(self._store)
 
     # One operation after the other
 

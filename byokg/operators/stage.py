@@ -132,10 +132,12 @@ class OperatorRetriever:
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
         if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
             likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
+        asked = self._kinds.asked(request.question.text, tuple(mentions)) if demand.count else ""
         for strict in (True, False):
             for score, ends, citations in likely:
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
-                found = self._operators.apply(demand, candidates, linked, paths, strict)
+                kind = bool(asked) and self._kinds.fits(ends, asked)
+                found = self._operators.apply(demand, candidates, linked, paths, strict, kind)
                 if found is not None and (found.nodes or found.values):
                     return found, score
         if not choices:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore, NamedStore
 from byokg.types import INVERSE, EntityId, Metapath
 
 Int64 = npt.NDArray[np.int64]
@@ -71,3 +71,20 @@ def walk_table(
         kept = ~np.isin(other, avoided)
         nodes, edges = nodes[kept], edges[kept]
     return WalkTable(tuple(relations), nodes, edges)
+
+
+_SAMPLED = 32
+"""Edges of a relation whose ends say whether it leads to several nodes."""
+
+
+def branching(store: GraphStore) -> frozenset[int]:
+    """Return the steps that lead to several nodes from one of a sample; on a server, which is not sampled, all steps.
+
+    A step is twice the number of its relation, and one more where it is walked from tail to head.
+    """
+    if isinstance(store, NamedStore):
+        return frozenset(range(2 * len(store.relations)))
+    sample = store.sample_edges(_SAMPLED)
+    counts = store.relation_counts(np.unique(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
+    several = counts.count > 1
+    return frozenset((2 * counts.relation[several].astype(np.int64) + counts.inverse[several]).tolist())
