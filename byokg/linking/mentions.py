@@ -28,7 +28,7 @@ class SpottingSettings:
     """Worth of a name where the text has capitals, but not those of the name."""
     explained: float = 0.9
     """How much of a word's importance is lost when a relation of the graph explains it."""
-    another: float = 0.22
+    another: float = 0.5
     """A further mention needs this share of the best one's worth,"""
     another_name: float = 0.1
     """or this one where it is written with the capitals of a name."""
