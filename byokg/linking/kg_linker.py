@@ -52,6 +52,9 @@ from byokg.types import (
 _MORE = 3
 """Times as many metapaths are proposed where a question asks for more than a path: some only can it be done with."""
 
+_UNSEEN = 3
+"""Choices there are at a node beside the steps that it has: to stop, and two steps that a small graph may lack."""
+
 _MOSTLY = 0.5
 
 Float = npt.NDArray[np.float32]
@@ -288,7 +291,7 @@ class OfflineLinker:
                 break
             scorer.meet(growth)
             siblings = np.bincount(growth.parents)[growth.parents]
-            choices = np.concatenate((choices[growth.parents], logarithms(siblings + 1)[:, None]), axis=1)
+            choices = np.concatenate((choices[growth.parents], logarithms(siblings + _UNSEEN)[:, None]), axis=1)
             aligned = scorer.align(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:

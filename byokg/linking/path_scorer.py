@@ -67,7 +67,7 @@ class Weights:
     missing: float = -19.4
     """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
     choice: float = -14.6
-    """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, or none."""
+    """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, and three."""
     guess: float = -12.2
     """The same, of each hop as far as it is not explained."""
     back: float = -2.6
