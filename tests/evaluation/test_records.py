@@ -134,6 +134,7 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
             "queries": [],
             "draft_answers": [],
             "bfsql": None,
+            "joined": [],
             "finished": False,
         },
         "linked": {

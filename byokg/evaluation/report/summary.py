@@ -164,8 +164,15 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
         },
         "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
         "took": taken(list(run.timings.values())),
-        "repeats": repeats_shown(repeat_figures(run.cases, PROFILES[PROFILE])) or None,
+        "repeats": _repeats(run),
     }
+
+
+def _repeats(run: Run) -> dict[str, Any] | None:
+    """Return what pages say of a run's repeats; None where nothing is asked twice, of which no prediction is read."""
+    if not any(example.repeat for example in run.questions):
+        return None
+    return repeats_shown(repeat_figures(run.cases, PROFILES[PROFILE])) or None
 
 
 def repeats_shown(found: RepeatFigures | None) -> dict[str, Any]:

@@ -58,6 +58,8 @@ from byokg.graph.store import (
 from byokg.types import Cell, EntityId, Language, Node, Properties
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from byokg.graph.engines.oxigraph import OxigraphStore
 
 FOLDER = ENGINE_FOLDERS["cypher"]
@@ -297,6 +299,10 @@ class ArcadeStore:
     def edge_count(self) -> int:
         """Return the number of edges."""
         return self.graph.edge_count
+
+    def names_of_nodes(self) -> pa.LargeStringArray:
+        """Return the name of each node: (N,)."""
+        return self.graph.names_of_nodes()
 
     def schema(self) -> Schema:
         """Return node types and relations, and properties as queries must write them."""

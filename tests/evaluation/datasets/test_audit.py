@@ -192,4 +192,4 @@ def test_an_answer_is_in_the_graph_by_id_or_by_an_equal_name() -> None:
 def test_medqa_keeps_the_questions_whose_answer_is_in_the_graph(real_data: Path) -> None:
     dataset = medqa(real_data / "medqa_ddb", split="")
     graph = import_graph(dataset.graph_source())
-    assert len(with_answer(dataset.examples(), graph, name_index(graph))) == 556
+    assert len(with_answer(dataset.examples(), graph, name_index(graph))) == 557
