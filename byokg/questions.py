@@ -24,6 +24,14 @@ SHARING = frozenset("same share shares shared sharing also together common fello
 _EMPTY = frozenset({"name", "names"})
 """Words that say nothing before `of` (`the name of the currency of …`)."""
 
+_SORTS = frozenset("kind kinds type types sort sorts".split())
+"""Words that say nothing before `of` either, but where they are what is asked for (`what type of film is …`)."""
+
+_BEING = frozenset("is are was were".split())
+
+_BORDERS = frozenset("border borders boundary boundaries".split())
+"""What neighbours share is nothing that they have in common."""
+
 _PARTS = frozenset("kind kinds type types sort sorts part parts out one some all because die died made full".split())
 """Words before an `of` that is no link."""
 
@@ -89,7 +97,7 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
             )
     asks, focus = _focus(words, masked)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
-    empty = {at for at in range(len(words) - 1) if words[at] in _EMPTY and words[at + 1] == "of"}
+    empty = {at for at in range(len(words) - 1) if _says_nothing(words, at, masked)}
     content = [
         position
         for position, word in enumerate(words)
@@ -115,7 +123,24 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
 def _shares(words: Sequence[str], position: int) -> bool:
     """Tell whether a word speaks of what two things have in common, as `same`, and `other` in `which other films`."""
     word = words[position]
+    if word in SHARING and _BORDERS.intersection(words[position + 1 : position + 3]):
+        return False
     return word in SHARING or (word in ("other", "others") and position > 0 and words[position - 1] in QUESTION_WORDS)
+
+
+def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
+    """Tell whether a word before `of` adds nothing to what follows: `the name of the currency`, `which type of music`.
+
+    Only in `what type of film is Alien` it asks for the type: where a name follows the verb.
+    """
+    if words[position + 1] != "of" or masked[position]:
+        return False
+    if words[position] in _EMPTY:
+        return True
+    verbs = [place for place in range(position + 2, len(words)) if words[place] in _BEING and not masked[place]]
+    after = verbs[0] + 1 if verbs else len(words)
+    after += words[after : after + 1] == ("the",)
+    return words[position] in _SORTS and not any(masked[after : after + 1])
 
 
 def _links(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
@@ -158,6 +183,8 @@ def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]
     copula = position > start + 1 and words[start + 1] not in ("do", "does", "did")
     if word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
         return word, []
+    if position + 1 < len(words) and words[position] in _SORTS and _says_nothing(words, position, masked):
+        position += 2
     focus: list[int] = []
     while (
         position < len(words)

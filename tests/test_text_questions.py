@@ -59,6 +59,8 @@ class TestFocus:
             ("which languages are spoken in Peru", "which", "languages"),
             ("what is the official language of Peru", "what", "official language"),
             ("how many countries are neighbours of Peru", "how", "countries"),
+            ("what type of government does Peru have", "what", "government"),
+            ("what type of film is Peru", "what", "type"),
             ("who is the director of Peru", "who", "director"),
             ("who directed Peru", "who", ""),
             ("who did Peru marry", "who", ""),
@@ -75,6 +77,10 @@ class TestFocus:
     def test_it_is_the_noun_phrase_after_the_question_word(self, text: str, asks: str, focus: str) -> None:
         reading = read(text, "Peru")
         assert (reading.asks, words(reading, reading.focus)) == (asks, focus)
+
+    def test_a_shared_border_is_nothing_in_common(self) -> None:
+        assert not read("which countries share a border with Peru", "Peru").shares
+        assert read("which countries share a language with Peru", "Peru").shares
 
     def test_it_ends_at_a_mention(self) -> None:
         reading = read("what Alien films exist", "Alien")
