@@ -137,6 +137,10 @@ _POOL = 20
 """Matches of one method among which the question decides, at least."""
 _SPARE = 7
 """Matches beyond those wanted among which ties are broken."""
+_BETTER = 10
+"""Times as many edges a better known node has."""
+_SHORT = 3
+"""Letters of a mention that is in too many names."""
 _LONGEST = 1000
 """Characters of a mention; nothing resembles a longer one, though a name may equal it."""
 CONTEXT_WEIGHT = 0.2
@@ -169,6 +173,8 @@ class _Search:
     mention: Mention
     settled: bool = False
     """Nothing that merely resembles the mention is wanted."""
+    casual: bool = False
+    """Equal names are written otherwise, and far better known nodes may be meant (`mozart`)."""
     candidates: list[_Candidate] = field(default_factory=list)
     """What is certain; later also what resembles."""
     found: dict[LinkMethod, list[NameMatch]] = field(default_factory=dict)
@@ -194,6 +200,10 @@ class _Facts:
     def node(self, number: int) -> Node:
         """Return the node of a number."""
         return self.nodes[self.rows[number]]
+
+    def degree(self, number: int) -> int:
+        """Return how many edges a node has."""
+        return self.degrees[self.rows[number]]
 
     def key(self, number: int) -> tuple[int, EntityId]:
         """Return what breaks ties: the node of more edges comes first, then the lesser id."""
@@ -364,8 +374,15 @@ class EntityLinker:
         search.candidates = self._by_name(spellings) or ([] if wordless else self._by_id((text,)))
         if not search.candidates and (short := unqualified(text)):
             search.candidates = self._by_name((short,))
-        decided = bool(search.candidates) and not self._extend
+        search.casual = bool(search.candidates) and not self._extend and self._casual(text)
+        decided = bool(search.candidates) and not self._extend and not search.casual
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
+
+    def _casual(self, text: str) -> bool:
+        """Tell whether a text is written like none of the names that equal it."""
+        if self._names is None and isinstance(self._store, NamedStore):
+            return False
+        return len(text) > _SHORT and not len(self.names.spelled(text))
 
     def _by_id(self, spellings: Sequence[str]) -> list[_Candidate]:
         """Return the node that has one of these ids; ids are written in one way only, so the first found is it."""
@@ -406,7 +423,8 @@ class EntityLinker:
         if not searches or self._method == "exact":
             return
         texts = [search.mention.text for search in searches]
-        pool = self._top_k + _SPARE if self._context is None else max(_POOL, self._top_k)
+        known = any(search.casual for search in searches)
+        pool = self._top_k + _SPARE if self._context is None and not known else max(_POOL, self._top_k)
         if self._method != "dense":
             for search, matches in zip(searches, self._like(texts, pool), strict=True):
                 search.found["fuzzy"] = [match for match in matches if match.score > 0]
@@ -432,6 +450,8 @@ class EntityLinker:
         most = self._top_k if asked is None else None  # where the question decides, it decides among more
         for search in searches:
             certain = {candidate.number: candidate for candidate in search.candidates}
+            if search.casual:
+                search.found = _better_known(search, facts)
             for candidate in self._united(search.found, facts, most):
                 if candidate.number in certain:
                     certain[candidate.number].matches += candidate.matches
@@ -518,6 +538,17 @@ _WELL = 0.9
 
 _MOST_OF_IT = 0.75
 """Share of a text's letters from which on a name is no mere piece of it: a letter may be too many."""
+
+
+def _better_known(search: _Search, facts: _Facts) -> dict[LinkMethod, list[NameMatch]]:
+    """Return what resembles a mention, has all its words in its name, and far more edges than what is named like it."""
+    words = set(split_words(search.mention.text))
+    least = _BETTER * max(facts.degree(candidate.number) for candidate in search.candidates)
+    kept = {
+        method: [one for one in matches if facts.degree(one.owner) >= least and words <= set(split_words(one.name))]
+        for method, matches in search.found.items()
+    }
+    return {method: matches[:1] for method, matches in kept.items() if matches}
 
 
 def _matches_well(one: LinkedEntity) -> bool:

@@ -14,6 +14,8 @@ _ARTICLES = frozenset("the a an".split())
 _LETTERS = 4
 """A shorter word or text is not looked for approximately: too much resembles it."""
 _QUALIFIER = re.compile(r"\s*\([^()]{1,40}\)")
+_PART = 2
+"""Words beside one that is a part of a name, on either side."""
 _RUN = 8
 """Words of a text that is looked for approximately, at most."""
 
@@ -71,14 +73,17 @@ class MentionSpotter:
         """Return the mentions in a question, the most telling first; none overlap.
 
         Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
-        looked for around words that nothing accounts for. Only when there is neither, misspelt names are looked for
-        everywhere, and then parts of names.
+        looked for around words that nothing accounts for, and with names of which words stand there that no relation
+        explains (`Romney`). Only when there is none, misspelt names are looked for everywhere, and then parts of names.
         """
         words = _Words(text)
         content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
         strange = [position for position in content if self._strange(words.folded[position])]
+        exact = self._exact(words)
+        named = {position for _, mention in exact for position in words.within(mention)}
+        lone = [at for at in content if at not in named and self._lone(words.folded[at])]
         found = (
-            [*self._exact(words), *self._misspelt(words, strange)]
+            [*exact, *self._misspelt(words, strange), *self._surnames(words, lone)]
             or self._misspelt(words, content)
             or self._parts(words)
         )
@@ -140,6 +145,43 @@ class MentionSpotter:
                 found.append((match.score * worth, mentions[at]))
         return found
 
+    def _surnames(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
+        """Find names of which the words around some positions are a part, the longest run for each."""
+        found = []
+        for position in around[: self.settings.most]:
+            first = last = position
+            while first > 0 and self._unexplained(words.folded[first - 1]) and position - first < _PART:
+                first -= 1
+            while (
+                last + 1 < len(words.folded) and self._unexplained(words.folded[last + 1]) and last - position < _PART
+            ):
+                last += 1
+            runs = [(at, to) for at in range(first, position + 1) for to in range(position, last + 1)]
+            mentions = [words.mention(*run) for run in runs]
+            matches = self._entities.names.search([mention.text for mention in mentions], 1, self.settings.fuzzy_cutoff)
+            worths = [
+                match[0].score * sum(map(self._told, words.folded[run[0] : run[1] + 1]))
+                if match and len(match[0].name) >= len(mention.text)
+                else 0.0
+                for run, mention, match in zip(runs, mentions, matches, strict=True)
+            ]
+            at = worths.index(max(worths))
+            if worths[at] > 0:
+                found.append((worths[at], mentions[at]))
+        return found
+
+    def _unexplained(self, word: str) -> bool:
+        """Tell whether a word says something that no relation explains."""
+        return _tells(word) and self._explained(word) < self.settings.strange
+
+    def _lone(self, word: str) -> bool:
+        """Tell whether a word stands in names, and nothing else explains it."""
+        return (
+            self._unexplained(word)
+            and self._importance(word) >= 1
+            and self._entities.names.has_word(normalize_name(word))
+        )
+
     def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
         """Compare the tails of each run of words with all names, in part."""
         found = []
@@ -198,6 +240,10 @@ class _Words:
         """Return the text from one word to another, both included."""
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
+
+    def within(self, mention: Mention) -> list[int]:
+        """Return the positions of a mention's words."""
+        return [at for at, span in enumerate(self._spans) if mention.start <= span.start() < mention.end]
 
     def qualified(self, mention: Mention) -> Mention:
         """Return a mention with the qualifier behind it: `Titanic (1997 film)`."""
