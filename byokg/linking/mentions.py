@@ -73,8 +73,9 @@ class MentionSpotter:
         """Return the mentions in a question, the most telling first; none overlap.
 
         Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
-        looked for around words that nothing accounts for, and with names of which words stand there that no relation
-        explains (`Romney`). Only when there is none, misspelt names are looked for everywhere, and then parts of names.
+        looked for around words that nothing accounts for. A name of which a part stands there that no relation explains
+        (`Romney`) counts if it tells more than all of these. Only when there is none, misspelt names are looked for
+        everywhere, and then parts of names.
         """
         words = _Words(text)
         content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
@@ -82,11 +83,12 @@ class MentionSpotter:
         exact = self._exact(words)
         named = {position for _, mention in exact for position in words.within(mention)}
         lone = [at for at in content if at not in named and self._lone(words.folded[at])]
-        found = (
-            [*exact, *self._misspelt(words, strange), *self._surnames(words, lone)]
-            or self._misspelt(words, content)
-            or self._parts(words)
-        )
+        found = [*exact, *self._misspelt(words, strange)]
+        if found:
+            most = max(worth for worth, _ in found)
+            found += [part for part in self._surnames(words, lone) if part[0] > most]
+        else:
+            found = self._misspelt(words, content) or self._parts(words)
         found.sort(key=lambda item: (-item[0], item[1].start))
         kept: list[Mention] = []
         for worth, mention in found:

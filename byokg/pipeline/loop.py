@@ -363,9 +363,21 @@ class Loop:
             elif judged.probability < UNSURE:
                 note = f"unsure ({judged.probability:.2f}): {judged.missing}"
             items = tuple(replace(item, score=judged.probability) for item in items)
+        elif self.judge is not None:
+            note = _lacking(context)
         seconds["answer"] += time.perf_counter() - began
         return Answer(question.id, items, context.rounds, dict(seconds), note=note)
 
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
         return self.run(Question(id="ask", text=text))
+
+
+def _lacking(context: Context) -> str:
+    """Say what there was too little of for an answer."""
+    linked = [one.name for earlier in context.rounds for one in earlier.linked.entities]
+    if linked:
+        return f"no path from {', '.join(map(repr, dict.fromkeys(linked)))} fits the question"
+    named = [one.text for earlier in context.rounds for one in earlier.artifacts.mentions]
+    what = f"none of {', '.join(map(repr, dict.fromkeys(named)))}" if named else "nothing that the question names"
+    return f"{what} was found in the graph"

@@ -75,6 +75,16 @@ class TestCandidates:
         with pytest.raises(EntityNotFound, match="'Predator'"):
             linker.candidates(Mention("Alien", ids=(EntityId("Predator"),)))
 
+    def test_a_name_in_other_letters_also_means_a_far_better_known_node(self) -> None:
+        # A song Mozart of one edge; Wolfgang Amadeus Mozart of ten, Leopold Mozart of one.
+        works = [("Wolfgang Amadeus Mozart", "wrote", f"work {number}") for number in range(10)]
+        graph = ColumnarGraph.from_triples(
+            [("Mozart", "by", "Band"), ("Leopold Mozart", "born_in", "Augsburg"), *works]
+        )
+        linker = EntityLinker(graph)
+        assert [one.id for one in linker.candidates(Mention("mozart"))] == ["Mozart", "Wolfgang Amadeus Mozart"]
+        assert [one.id for one in linker.candidates(Mention("Mozart"))] == ["Mozart"]
+
     @pytest.mark.parametrize("text", ["", "?!", "zzzzzz"])
     def test_what_resembles_nothing_has_no_candidates(self, linker: EntityLinker, text: str) -> None:
         assert linker.candidates(Mention(text)) == ()

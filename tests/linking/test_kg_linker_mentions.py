@@ -58,6 +58,11 @@ class TestExactNames:
         assert spotted(spotter("Alien", "Horror"), "is Alien HORROR") == ["Alien"]
         assert spotted(spotter("Alien", "Horror", another=0.4), "is Alien HORROR") == ["Alien", "HORROR"]
 
+    def test_a_part_of_a_name_counts_where_it_tells_more_than_whole_names(self) -> None:
+        names = spotter("Mitt Romney", "State", "Boston", explained="state live")
+        assert spotted(names, "what state does romney live in") == ["romney"]
+        assert spotted(names, "does romney live in Boston") == ["Boston"]
+
     def test_at_most_three_names_are_taken(self) -> None:
         names = spotter("Ann", "Bob", "Cid", "Dea")
         assert spotted(names, "do Ann Bob Cid Dea meet") == ["Ann", "Bob", "Cid"]

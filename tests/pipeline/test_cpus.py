@@ -47,6 +47,10 @@ def test_no_kernel_of_blas_changes_a_byte(kernel: str, expected: str, tmp_path: 
     assert digest(tmp_path, OPENBLAS_CORETYPE=kernel) == expected
 
 
+def test_no_hash_seed_changes_a_byte(expected: str, tmp_path: Path) -> None:
+    assert digest(tmp_path, PYTHONHASHSEED="7") == expected
+
+
 @pytest.mark.skipif(not WIDE, reason=f"numpy {np.__version__} chooses nothing at run time here")
 def test_no_vector_instruction_changes_a_byte(expected: str, tmp_path: Path) -> None:
     # The kernel, too: without it OpenBLAS asks the CPU itself.
