@@ -18,9 +18,10 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
-from byokg.operators.times import Day, Period, passes, period, read_date, united
+from byokg.operators.times import passes, period, united
 from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
+from byokg.periods import Day, Period, read_date
 from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
@@ -222,9 +223,11 @@ class Operators:
         for properties in self._store.edge_properties(edges):
             for keys in roles:
                 own = {
-                    value: read[0]
+                    value: read.start
                     for key, value in properties.items()
-                    if set(split_words(split_label(key))) & set(keys) and (read := read_date(value)) is not None
+                    if set(split_words(split_label(key))) & set(keys)
+                    and (read := read_date(value)) is not None
+                    and read.start
                 }
                 if own:
                     found |= own
@@ -445,7 +448,7 @@ class Operators:
             held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
             ends = self._store.ids(table.nodes[:, -1])
             for end, one in zip(ends, held, strict=True):
-                if one is not None and (start := one.start or one.end) is not None:
+                if one is not None and (start := one.start or one.last) is not None:
                     known = when.get(end)
                     when[end] = start if known is None else (max if order.most else min)(known, start)
             if when:
