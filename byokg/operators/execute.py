@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
-from byokg.operators.measures import Measured, Measures, measure
+from byokg.operators.measures import Measured, Measures, looks_dated, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
-from byokg.operators.times import passes, period, united
+from byokg.operators.times import adjacent, passes, period, united
 from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
 from byokg.periods import Day, Period, read_date
@@ -181,7 +181,7 @@ class Operators:
                     )
                     if one is not None and one.start is not None and other != node
                 ]
-                chosen = _adjacent(asked, own, rivals)
+                chosen = adjacent(asked, own, rivals)
                 if not chosen:
                     continue
                 label = schema.relations[relation].name
@@ -305,7 +305,12 @@ class Operators:
             if strict:
                 return False
         nodes = self._store.nodes(state.ends)
-        held_by = {node.id: period(node.properties) for node in nodes}
+        said = self._measures.find(nodes, (test.near,)) if test.near and not of_node else None
+        held_by: dict[EntityId, Period | None]
+        if said is not None and said.dates:  # `opened` before 1900, by the property of that name
+            held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
+        else:
+            held_by = {node.id: period(node.properties) for node in nodes}
         if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
             return False
         state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
@@ -557,25 +562,10 @@ class Operators:
         return [node.name for node in self._store.nodes(shown)]
 
 
-def _adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
-    """Return those next to a period: at the nearest beginning, or at the same time."""
-    assert own.start is not None
-    if asked.step == 0:
-        return [other for other, one in rivals if one.start == own.start]
-    if asked.years is not None:
-        year = own.start[0] + asked.step * asked.years
-        return [other for other, one in rivals if one.start is not None and one.start[0] == year]
-    if asked.step > 0:
-        later = [(one.start, other) for other, one in rivals if one.start is not None and one.start > own.start]
-        if not later:
-            return []
-        nearest = min(start for start, _ in later)
-        return [other for start, other in later if start == nearest]
-    earlier = [(one.start, other) for other, one in rivals if one.start is not None and one.start < own.start]
-    if not earlier:
-        return []
-    nearest = max(start for start, _ in earlier)
-    return [other for start, other in earlier if start == nearest]
+def countable(ends: Sequence[EntityId]) -> bool:
+    """Tell whether nodes can be counted, or are the number itself: dates and texts are neither."""
+    values = [name_of_value(end) for end in ends if is_value(end)]
+    return not values or (len(ends) == 1 and not looks_dated(values[0]) and measure(values[0]) is not None)
 
 
 def _role(candidates: Candidates) -> str:

@@ -53,6 +53,12 @@ class Kinds:
                 return name
         return ""
 
+    def only(self, ends: Sequence[EntityId], kind: str) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a type; all, where none is, or some are values."""
+        if not kind or any(map(is_value, ends)):
+            return tuple(ends)
+        return tuple(node.id for node in self._store.nodes(ends) if node.type == kind) or tuple(ends)
+
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
         """Tell whether at least half of some nodes are of a type."""
         nodes = self._store.nodes([end for end in ends[:_LOOKED_AT] if not is_value(end)])

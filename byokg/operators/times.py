@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from byokg.operators.reading import TimeTest
+from byokg.operators.reading import Next, TimeTest
 from byokg.operators.words import idea
 from byokg.periods import Day, Period, read_date
 from byokg.text import split_label, split_words
-from byokg.types import Properties
+from byokg.types import EntityId, Properties
 
 _EVER: Day = (1 << 20, 12, 31)
 _NEVER: Day = (-(1 << 20), 1, 1)
@@ -67,3 +67,24 @@ def passes(held: Period, test: TimeTest, own: Period | None = None) -> bool:
     if test.edge == "end":
         return end is not None and low <= end <= high
     return (start or _NEVER) <= high and (end or _EVER) >= low
+
+
+def adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
+    """Return those next to a period: at the nearest beginning, or at the same time."""
+    assert own.start is not None
+    if asked.step == 0:
+        return [other for other, one in rivals if one.start == own.start]
+    if asked.years is not None:
+        year = own.start[0] + asked.step * asked.years
+        return [other for other, one in rivals if one.start is not None and one.start[0] == year]
+    if asked.step > 0:
+        later = [(one.start, other) for other, one in rivals if one.start is not None and one.start > own.start]
+        if not later:
+            return []
+        nearest = min(start for start, _ in later)
+        return [other for start, other in later if start == nearest]
+    earlier = [(one.start, other) for other, one in rivals if one.start is not None and one.start < own.start]
+    if not earlier:
+        return []
+    nearest = max(start for start, _ in earlier)
+    return [other for start, other in earlier if start == nearest]

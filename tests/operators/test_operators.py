@@ -45,6 +45,55 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> ColumnarGraph:
     return import_graph(folder)
 
 
+BRIDGES = """id,name,type,opened
+b1,Iron Bridge,Bridge,1890-05-01
+b2,Stone Bridge,Bridge,1790
+b3,Glass Bridge,Bridge,2011-09-10T12:00:00Z
+b4,Rope Bridge,Bridge,1950-02
+m1,Museum of Salt,Museum,1890
+r1,Lark River,River,
+t1,Avon City,City,
+p1,Ann Berg,Person,
+p2,Bob Carr,Person,
+"""
+OVER = """head,relation,tail,start,end
+b1,crosses,r1,,
+b2,crosses,r1,,
+b1,located_in,t1,,
+b3,located_in,t1,,
+b4,located_in,t1,,
+m1,located_in,t1,,
+p1,mayor_of,t1,1990-03-01,1998-02-28
+p2,mayor_of,t1,1998-03-01,2006
+"""
+"""Nodes say when they were opened, in a word that no list of times has; edges when they hold."""
+
+
+@pytest.fixture(scope="module")
+def bridges(tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    folder: Path = tmp_path_factory.mktemp("bridges")
+    (folder / "nodes.csv").write_text(BRIDGES, "utf-8")
+    (folder / "edges.csv").write_text(OVER, "utf-8")
+    return offline_pipeline(import_graph(folder))
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("Which bridges were opened before 1900?", ["Iron Bridge", "Stone Bridge"]),
+        ("Which bridges in Avon City were opened after 1900?", ["Glass Bridge", "Rope Bridge"]),
+        ("Which bridges in Avon City do not cross the Lark River?", ["Glass Bridge", "Rope Bridge"]),
+        ("How many museums are in Avon City?", ["1"]),
+        ("How many mayors has Avon City had?", ["2"]),
+        ("Who was mayor of Avon City in May 1998?", ["Bob Carr"]),
+    ],
+)
+def test_kinds_and_properties_are_those_that_the_question_names(
+    bridges: Loop, question: str, answers: list[str]
+) -> None:
+    assert sorted(item.name for item in bridges.ask(question).items) == answers
+
+
 @pytest.fixture(scope="module")
 def pipeline(graph: ColumnarGraph) -> Loop:
     return offline_pipeline(graph)
