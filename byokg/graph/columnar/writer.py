@@ -41,7 +41,7 @@ from byokg.graph.columnar.folder import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
-from byokg.graph.int_sets import Int64, Numbers, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
 from byokg.index.string_hashes import hash_column, sorted_hashes
 
 S = TypeVar("S")
@@ -195,7 +195,7 @@ def write_graph(
         work.keep(_SORTING, stream, scratch, nodes=count)
     count, labels = work.nodes, stream.relations()
     links = Links(work.scratch, edge_width(scratch.count), relation_width(len(labels)))
-    kept = _write_edges(folder, scratch, links, scratch.given(count), stream, portion_bytes, work.progress)
+    kept = _write_edges(folder, scratch, links, count, stream, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
     batch = map_batches(folder / "nodes.arrow")[0]
     properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
@@ -303,28 +303,29 @@ def _write_edges(
     folder: Path,
     scratch: Scratch,
     links: Links,
-    given: Int64,
+    node_count: int,
     stream: GraphStream,
     portion_bytes: int,
     progress: Callable[[str, int], object],
 ) -> int:
     """Write the edges by head, relation and tail, and their properties; return how many there are."""
     types = stream.property_types()
-    of_head, kept = np.zeros(len(given), np.int64), 0
+    kept = 0
     with (
+        ArrayFile(folder / "out_index.npy", np.int64) as index,
         ArrayFile(folder / "relation.npy", relation_width(len(stream.relations()))) as relations,
         ArrayFile(folder / "other.npy", np.int32) as others,
         BatchFile(folder / _EDGE_PROPERTIES, pa.schema(types.items())) as properties,
     ):
-        for low, high in _portions(given, portion_bytes // scratch.row_bytes()):
+        index.append(np.zeros(1, np.int64))
+        for low, high in scratch.portions(node_count, portion_bytes // scratch.row_bytes()):
             head, relation, tail = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
-            of_head[low:high] = np.bincount(head, minlength=high - low)
+            index.append(kept + np.bincount(head, minlength=high - low).cumsum())
             relations.append(relation)
             others.append(tail)
             links.add(kept, head + low, relation, tail)
             kept += len(head)
             progress("sorted", kept)
-    np.save(folder / "out_index.npy", ranges(of_head))
     return kept
 
 
@@ -350,29 +351,22 @@ def _write_way_back(
     progress: Callable[[str, int], object],
 ) -> None:
     """Write all edges again by (tail, relation, edge), behind those that are there."""
-    of_tail, done = links.of_tail(node_count), 0
-    np.save(folder / "in_index.npy", ranges(of_tail) + edge_count)
+    done = 0
     with (
+        ArrayFile(folder / "in_index.npy", np.int64) as index,
         ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as edges,
         ArrayFile.more(folder / "relation.npy") as relations,
         ArrayFile.more(folder / "other.npy") as others,
     ):
-        for low, high in _portions(of_tail, portion_bytes // _LINK_BYTES):
+        index.append(np.full(1, edge_count))
+        for low, high in links.portions(node_count, portion_bytes // _LINK_BYTES):
             rows = links.between(low, high)
-            order = incoming_order(rows["relation"], rows["tail"] - low)
+            tail = rows["tail"] - low
+            index.append(edge_count + done + np.bincount(tail, minlength=high - low).cumsum())
+            order = incoming_order(rows["relation"], tail)
             edges.append(rows["edge"][order])
             relations.append(rows["relation"][order])
             others.append(rows["head"][order])
             links.forget(high)
             done += len(rows)
             progress("sorted for the way back", done)
-
-
-def _portions(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
-    """Cut nodes into ranges that have up to `most` edges each, or one node with more. None without edges."""
-    ends = counts.cumsum()
-    low, done = 0, 0
-    while low < len(ends) and done < ends[-1]:
-        high = max(int(np.searchsorted(ends, done + most, "right")), low + 1)
-        yield low, high
-        low, done = high, int(ends[high - 1])
