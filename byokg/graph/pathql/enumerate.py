@@ -26,6 +26,8 @@ _BLOCK = 1 << 13
 """Beginnings of paths followed together."""
 _PATIENCE = 1_000_000
 """Steps looked at without finding a path before paths are sought by deviations."""
+UNBOUNDED = 1 << 20
+"""Steps at most where nothing else ends a search."""
 
 
 class Quota:
@@ -105,6 +107,7 @@ class _Front:
     def __init__(self, moves: Moves, start: Int64, closed: tuple[int, ...], backward: bool) -> None:
         self.layers: list[Layer] = []
         self.vertices = start
+        self._seen = start
         self._moves = moves
         self._closed = closed
         self._backward = backward
@@ -143,6 +146,13 @@ class _Front:
             self.vertices = steps.far.take(marks.add(steps.far))
         return True
 
+    def all_edges(self) -> int | None:
+        """Return how many edges can be reached at all; None while new vertices are met. Asked after each step."""
+        if not among(self.vertices, self._seen).all():
+            self._seen = np.union1d(self._seen, self.vertices)
+            return None
+        return len(np.unique(np.concatenate([self._moves.edge(layer.label) for layer in self.layers])))
+
 
 def between(
     moves: Moves,
@@ -152,7 +162,7 @@ def between(
     restrictor: Restrictor,
     most: int | None,
     budget: SearchBudget,
-    longest: int,
+    longest: int | None,
     may_give_up: bool = False,
 ) -> Search[tuple[list[PathRows], bool]]:
     """Find the paths from one node to another, by length and then in order of a depth-first search.
@@ -165,7 +175,7 @@ def between(
         restrictor: what may not be repeated.
         most: steps at most; None for no bound.
         budget: what the search may do.
-        longest: steps that a path under the restrictor can have.
+        longest: steps that a path under the restrictor can have; None to find out how many edges there are.
         may_give_up: stop where much is looked at and nothing comes of it.
 
     Returns:
@@ -184,13 +194,16 @@ def between(
     near = _Front(moves, start, closed, False)
     far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
     until = budget.spent + _PATIENCE if may_give_up else None
-    for length in range(1, (longest if most is None else min(most, longest)) + 1):
+    for length in range(1, min(each for each in (most, longest, UNBOUNDED) if each is not None) + 1):
         if quota.filled:
             break
         side = far if far.effort() < near.effort() else near
         if until is not None and budget.spent + side.effort() > until:
             return found, True
         if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
+            break
+        edges = side.all_edges() if longest is None else None
+        if edges is not None and edges < length:
             break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if len(middle) == 0:
