@@ -131,6 +131,12 @@ class SparqlStore(SparqlNames):
         """Return the IRI behind each of `relations`."""
         return self._relations.keys()[: len(self.relations)]
 
+    @property
+    def naming_iris(self) -> Sequence[str]:
+        """Return the IRIs of what names nodes and of what leads to their classes, none of which is a relation."""
+        words = self._words()
+        return (*words.names, *words.aliases, *words.types)
+
     def schema(self) -> Schema:
         """Return node types and relations with counts; asked once, then remembered until `refresh`."""
         if self._schema is None:

@@ -16,12 +16,13 @@ from byokg.graph.pathql.evaluate import paths
 from byokg.graph.rdf.terms import FREEBASE
 from byokg.graph.read_cache import SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.store import Direction
+from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, Mention
 from tests.graph.contract import GraphStoreContract, Make, edge, node
-from tests.graph.genuine_servers import RdfServer, started
+from tests.graph.genuine_servers import RdfServer, started, waits_for_a_restart
+from tests.graph.served_contract import Hold, Holding, Served, ServedContract
 
 pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
 
@@ -29,8 +30,8 @@ pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[s
 @pytest.fixture(scope="module", params=["fuseki", "virtuoso", "oxigraph"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RdfServer]:
     folder = tmp_path_factory.mktemp(request.param)
-    with started(request.param, folder) as address:
-        yield RdfServer(request.param, address, folder)
+    with started(request.param, folder) as genuine:
+        yield RdfServer(genuine)
 
 
 class TestContract(GraphStoreContract):
@@ -51,6 +52,19 @@ class TestContract(GraphStoreContract):
     def keeps_ids(self, request: pytest.FixtureRequest, server: RdfServer) -> None:
         if server.kind == "virtuoso" and "any_character_may_stand_in_an_id" in request.node.name:
             pytest.skip("Virtuoso keeps no IRI of some thousand characters")
+
+
+class TestServed(ServedContract):
+    rdf = True
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def hold(cls, server: RdfServer) -> Hold:
+        def hold(name: str, holding: Holding) -> Served:
+            server.load(holding.lines)
+            return Served(name, holding.graph, f"sparql+{server.address}", {}, server.content)
+
+        return hold
 
 
 #   Bieber -nationality-> Canada <-nationality- Twain; Bieber is of the notable type Artist
@@ -185,3 +199,14 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
         assert found == sorted(path.nodes for path in paths(graph, query)), query
         assert len([text for text in asked if ")+ ?m" in text]) == 1
         asked.clear()
+
+
+def test_a_server_that_is_started_again_is_waited_for(server: RdfServer) -> None:
+    server.fill([node("a"), node("b")], [edge("a", "to", "b")])
+    with SparqlEndpoint(server.address) as store:
+        number = store.numbers([EntityId("a")])
+        found = waits_for_a_restart(server.genuine, lambda: store.edges(number, Direction.OUT))
+        assert [each.tail for each in triples(store, found)] == ["b"]
+        limits = QueryLimits(timeout_s=60)
+        rows = waits_for_a_restart(server.genuine, lambda: store.run("SELECT ?o { ?s kg:to ?o }", limits=limits)).rows
+        assert len(rows) == 1
