@@ -27,6 +27,8 @@ from tests.graph.bolt_server import free_port
 FOLDER = Path(os.environ.get("BYOKG_SERVERS_DIR", Path(__file__).parents[3] / "shared" / "servers"))
 GRAPH = "http://example.org/graph"
 """The graph that Virtuoso holds the triples in."""
+PATIENCE_S = 300.0
+"""In which a server starts, however busy the machine is."""
 _OPTIONS = {"fuseki": ["update"]}
 
 Result = TypeVar("Result")
@@ -127,6 +129,11 @@ class RdfServer:
         headers = {"Accept": "application/n-triples, text/plain"}
         answer = httpx.get(self.address, params={"query": query}, headers=headers, timeout=60, trust_env=False)
         return set(answer.raise_for_status().text.splitlines())
+
+    def keep(self) -> None:
+        """Let what was loaded outlast the server's end."""
+        if self.kind == "virtuoso":
+            self._sql("checkpoint;")
 
     def _sql(self, text: str) -> None:
         port = int(self.address.rsplit(":", 1)[1].split("/")[0]) + 1

@@ -18,7 +18,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, Mention, Node, Triple
 from tests.graph.bolt_server import load_graph
 from tests.graph.contract import GraphStoreContract, Make
-from tests.graph.genuine_servers import Genuine, started, waits_for_a_restart
+from tests.graph.genuine_servers import PATIENCE_S, Genuine, started, waits_for_a_restart
 from tests.graph.guard.corpus_cypher import UNREADABLE, WRITES
 from tests.graph.query_contract import CypherContract, MakeQueryable
 from tests.graph.served_contract import Hold, Holding, Served, ServedContract
@@ -189,7 +189,7 @@ def _content(database: Database) -> list[Any]:
 
 def test_a_server_that_is_started_again_is_waited_for(database: Database) -> None:
     database.query("CREATE (:A {id: 'a'})-[:TO]->(:A {id: 'b'})")
-    store = database.open(id_property="id")
+    store = database.open(id_property="id", timeout_s=PATIENCE_S)
     number = store.numbers([EntityId("a")])
     found = waits_for_a_restart(database.genuine, lambda: store.edges(number, Direction.OUT))
     assert [each.tail for each in triples(store, found)] == ["b"]

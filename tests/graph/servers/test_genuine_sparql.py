@@ -21,7 +21,7 @@ from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, Mention
 from tests.graph.contract import GraphStoreContract, Make, edge, node
-from tests.graph.genuine_servers import RdfServer, started, waits_for_a_restart
+from tests.graph.genuine_servers import PATIENCE_S, RdfServer, started, waits_for_a_restart
 from tests.graph.served_contract import Hold, Holding, Served, ServedContract
 
 pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
@@ -171,6 +171,15 @@ def test_many_nodes_come_whole_whatever_the_server_cuts_off(server: RdfServer) -
         assert store.relation_counts(store.numbers([EntityId("hub")])).count.tolist() == [count, 1]
         assert np.unique(store.numbers([EntityId("n0"), EntityId("hub")])).size == 2
         assert node("hub") == store.nodes([EntityId("hub")])[0]
+        limits = QueryLimits(max_rows=20_000)
+        for text in (
+            "CONSTRUCT { ?x kg:to ?y } WHERE { ?x kg:to ?y }",
+            "CONSTRUCT WHERE { ?x kg:to ?y }",
+            "SELECT ?x ?y { ?x kg:to ?y } ORDER BY ?y",
+            "SELECT ?x ?y { ?x kg:to ?y }",
+        ):
+            answer = store.run(text, limits=limits)
+            assert (len(answer.rows) == count) is not answer.truncated, text
 
 
 def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +212,11 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
 
 def test_a_server_that_is_started_again_is_waited_for(server: RdfServer) -> None:
     server.fill([node("a"), node("b")], [edge("a", "to", "b")])
-    with SparqlEndpoint(server.address) as store:
+    server.keep()
+    with SparqlEndpoint(server.address, timeout_s=PATIENCE_S) as store:
         number = store.numbers([EntityId("a")])
         found = waits_for_a_restart(server.genuine, lambda: store.edges(number, Direction.OUT))
         assert [each.tail for each in triples(store, found)] == ["b"]
-        limits = QueryLimits(timeout_s=60)
+        limits = QueryLimits(timeout_s=PATIENCE_S)
         rows = waits_for_a_restart(server.genuine, lambda: store.run("SELECT ?o { ?s kg:to ?o }", limits=limits)).rows
         assert len(rows) == 1
