@@ -26,8 +26,8 @@ _BLOCK = 1 << 13
 """Beginnings of paths followed together."""
 _PATIENCE = 1_000_000
 """Steps looked at without finding a path before paths are sought by deviations."""
-UNBOUNDED = 1 << 20
-"""Steps at most where nothing else ends a search."""
+_FAR = 16
+"""Each so many steps it is seen whether anything new is still reached."""
 
 
 class Quota:
@@ -107,7 +107,6 @@ class _Front:
     def __init__(self, moves: Moves, start: Int64, closed: tuple[int, ...], backward: bool) -> None:
         self.layers: list[Layer] = []
         self.vertices = start
-        self._seen = start
         self._moves = moves
         self._closed = closed
         self._backward = backward
@@ -128,6 +127,15 @@ class _Front:
         """Estimate the steps to come."""
         return self._moves.effort(self.open, self._backward)
 
+    def longest(self, by_node: bool) -> int | None:
+        """Return how many steps a path without repetition can have, once nothing new is reached; None before that."""
+        left = np.unique(np.concatenate([layer.far if self._backward else layer.near for layer in self.layers]))
+        if not np.isin(self.open, left).all():
+            return None
+        if by_node:
+            return len(np.unique(left // self._moves.states))
+        return len(np.unique(self._moves.edge(np.concatenate([layer.label for layer in self.layers]))))
+
     def grow(self, budget: SearchBudget) -> Search[bool]:
         """Go one step further; return whether the budget allowed it."""
         vertices = self.open
@@ -146,13 +154,6 @@ class _Front:
             self.vertices = steps.far.take(marks.add(steps.far))
         return True
 
-    def all_edges(self) -> int | None:
-        """Return how many edges can be reached at all; None while new vertices are met. Asked after each step."""
-        if not among(self.vertices, self._seen).all():
-            self._seen = np.union1d(self._seen, self.vertices)
-            return None
-        return len(np.unique(np.concatenate([self._moves.edge(layer.label) for layer in self.layers])))
-
 
 def between(
     moves: Moves,
@@ -162,7 +163,7 @@ def between(
     restrictor: Restrictor,
     most: int | None,
     budget: SearchBudget,
-    longest: int | None,
+    longest: int,
     may_give_up: bool = False,
 ) -> Search[tuple[list[PathRows], bool]]:
     """Find the paths from one node to another, by length and then in order of a depth-first search.
@@ -175,7 +176,7 @@ def between(
         restrictor: what may not be repeated.
         most: steps at most; None for no bound.
         budget: what the search may do.
-        longest: steps that a path under the restrictor can have; None to find out how many edges there are.
+        longest: steps that a path under the restrictor can have.
         may_give_up: stop where much is looked at and nothing comes of it.
 
     Returns:
@@ -194,7 +195,7 @@ def between(
     near = _Front(moves, start, closed, False)
     far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
     until = budget.spent + _PATIENCE if may_give_up else None
-    for length in range(1, min(each for each in (most, longest, UNBOUNDED) if each is not None) + 1):
+    for length in range(1, (longest if most is None else min(most, longest)) + 1):
         if quota.filled:
             break
         side = far if far.effort() < near.effort() else near
@@ -202,9 +203,10 @@ def between(
             return found, True
         if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
-        edges = side.all_edges() if longest is None else None
-        if edges is not None and edges < length:
-            break
+        if length % _FAR == 0 and restrictor is not Restrictor.WALK:
+            bounds = [front.longest(by_node) for front in (near, far) if front.layers]
+            if any(bound is not None and length > bound for bound in bounds):
+                break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if len(middle) == 0:
             continue

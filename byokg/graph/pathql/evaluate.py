@@ -29,7 +29,7 @@ from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
-from byokg.graph.pathql.enumerate import UNBOUNDED, Quota, between, cheapest, counted, fulfils, outward
+from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
 from byokg.graph.pathql.flood import flood
 from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
@@ -118,6 +118,11 @@ def _arrays(store: GraphStore) -> GraphStore:
     store = without_values(store)
     held = getattr(store, "graph", None)
     return held if isinstance(held, ColumnarGraph) else store
+
+
+def prepare() -> None:
+    """Make the parser now, which takes some tenths of a second, and not with the first query; for servers."""
+    _read("PATHS START ?x END ?y VIA ?p")
 
 
 def _read(query: str | PathQuery) -> PathQuery:
@@ -537,17 +542,16 @@ class _Run:
         """Tell whether any one path is wanted."""
         return self._query.selector is Selector.ANY and self._query.count == 1
 
-    def _longest(self) -> int | None:
-        """Return a bound on the length of paths under the restrictor; None where it takes a search to know one."""
-        restrictor = self._query.restrictor
-        if restrictor is Restrictor.WALK:
-            return UNBOUNDED
-        if isinstance(self._store, ColumnarGraph):
-            if restrictor is not Restrictor.TRAIL:
-                return self._store.node_count
-            if not isinstance(self._moves, PatternMoves):
-                return self._store.node_count**2 if isinstance(self._moves, MatchMoves) else self._store.edge_count
-        return None
+    def _longest(self) -> int:
+        """Return a bound on the length of paths under the restrictor."""
+        if not isinstance(self._store, ColumnarGraph):
+            return 1 << 20
+        nodes = self._store.node_count
+        if self._query.restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE):
+            return nodes
+        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, PatternMoves):
+            return nodes * nodes if isinstance(self._moves, MatchMoves) else self._store.edge_count
+        return 1 << 20
 
     def _fan(
         self, nodes: Sequence[int], backward: bool, others: Int64 | None, budget: SearchBudget
