@@ -59,6 +59,8 @@ _LIMITS = {_VIRTUOSO: 1000, _FUSEKI: 1}
 _VIRTUOSO_BATCH = 100
 """Virtuoso's time to look at nodes grows more than linearly."""
 _VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
+_VIRTUOSO_ROWS = "10000"
+"""Rows that Virtuoso gives at most, as it is set up; it says so of tables, and not of triples."""
 _SORTED = re.compile(r"SR353: Sorted TOP .* more then (\d+) rows .* Only (\d+) are allowed")
 """How Virtuoso refuses to sort a query's rows where more are wanted."""
 _VIRTUOSOS_OWN = re.compile(
@@ -403,6 +405,7 @@ class SparqlEndpoint(SparqlStore):
                 rows = lines.rows()
             except ValueError as error:
                 raise _Again(f"its reply is no N-Triples, or breaks off ({error})") from error
+            most = most or (_VIRTUOSO_ROWS if self._server == _VIRTUOSO else "")
             return _Answer(SparqlResult(TRIPLE, rows), partial or _reaches(most, rows), ended)
         if kind not in _JSON_TYPES:
             reason = (

@@ -47,7 +47,9 @@ def test_kinds_are_those_of_the_values(literal: Literal, kind: str) -> None:
     assert literal.kind == kind
 
 
-@pytest.mark.parametrize(("text", "value"), [("7", 7.0), ("1.5", 1.5), ("12345678901234567890", "12345678901234567890")])
+@pytest.mark.parametrize(
+    ("text", "value"), [("7", 7.0), ("1.5", 1.5), ("12345678901234567890", "12345678901234567890")]
+)
 def test_a_whole_decimal_keeps_its_digits(text: str, value: float | str) -> None:
     assert Literal(text, XSD + "decimal").value == value
 
