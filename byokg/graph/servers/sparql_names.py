@@ -81,8 +81,8 @@ class SparqlNames(NumberingStore):
         self._batch = 1000
         """Nodes asked about in one request."""
         self._called: dict[str, str] = {}
-        self._joins = False
-        """Whether the engine gives IRIs faster as one text than row by row."""
+        self._joins = self._joins_all = False
+        """Whether the engine gives the edges of some nodes, or of all, faster as one text than row by row."""
 
     # How a store is asked
 
@@ -187,7 +187,7 @@ class SparqlNames(NumberingStore):
 
     def _every_node(self) -> Iterator[list[str]]:
         """Yield the IRIs of all nodes in text order, in as few lists as the store allows."""
-        if self._joins and not self._words().reified:
+        if self._joins_all and not self._words().reified:
             with suppress(QueryInvalid, QueryTooLarge):
                 groups = [row for page in self._pages("?tail ?count ?ends", sparql.joined_nodes()) for row in page]
                 yield sorted(iri for row in groups for iri in joined_ends(row) if not iri.startswith(EDGE))

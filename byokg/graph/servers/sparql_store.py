@@ -267,7 +267,7 @@ class SparqlStore(SparqlNames):
 
     def _every_edge(self, relations: Sequence[str], reified: bool, pure: bool) -> Sequence[Stated]:
         """Ask for all edges of some relations."""
-        if self._joins and pure and not reified:
+        if self._joins_all and pure and not reified:
             with suppress(QueryInvalid, QueryTooLarge):
                 triples: list[Stated] = []
                 for page in self._pages("?near ?p ?count ?ends", sparql.joined_edges(relations)):

@@ -271,6 +271,13 @@ def predicate_kinds(reified: bool, repeats: bool) -> str:
     return f"{{ SELECT ?p ?kind (COUNT(*) AS ?count) WHERE {{ {triples} BIND({kind} AS ?kind) }} GROUP BY ?p ?kind }}"
 
 
+def predicate_samples() -> str:
+    """Match each predicate with whether one of its triples, whichever it is, is an edge: ?p ?edge."""
+    edge = "isIRI(SAMPLE(?o)) && !isBlank(SAMPLE(?s))"
+    triples = f"?s ?p ?o . FILTER({_relation_filter(None)})"
+    return f"{{ SELECT ?p (({edge}) AS ?edge) WHERE {{ {triples} }} GROUP BY ?p }}"
+
+
 def relation_counts(sample: int, reified: bool) -> str:
     """Match each relation once, as often as it is among some triples: ?p ?count."""
     return f"{{ SELECT ?p (COUNT(*) AS ?count) WHERE {{ {_some_triples(sample, reified)} }} GROUP BY ?p }}"
