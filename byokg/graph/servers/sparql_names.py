@@ -129,13 +129,24 @@ class SparqlNames(NumberingStore):
         words = self._words()
         seen: set[str] = set()
         for predicate in (*words.names, *words.aliases):
-            where = sparql.all_values([predicate], False, self._languages)
-            for rows in self._pages("?n ?v", where):
-                page = [(row["n"]["value"], row["v"]["value"]) for row in rows if row["v"]["value"]]
+            for rows in self._texts(predicate):
+                page = [(iri, text) for iri, text in rows if text]
                 seen.update(iri for iri, _ in page)
                 yield [(node_id(iri), text) for iri, text in page if not iri.startswith(EDGE)]
         for iris in self._every_node():
             yield [(node_id(iri), fallback_name(iri)) for iri in iris if iri not in seen]
+
+    def _texts(self, predicate: str) -> Iterator[list[tuple[str, str]]]:
+        """Yield IRIs with what a predicate calls them, in pages."""
+        if self._joins_all:
+            with suppress(QueryInvalid, QueryTooLarge):
+                where = sparql.joined_values(predicate, self._languages)
+                groups = [row for page in self._pages("?tail ?count ?ends", where) for row in page]
+                lines = sorted(line for row in groups for line in joined_ends(row, "\n"))
+                yield [(iri, text) for iri, _, text in (line.partition(sparql.BETWEEN) for line in lines)]
+                return
+        for rows in self._pages("?n ?v", sparql.all_values([predicate], False, self._languages)):
+            yield [(row["n"]["value"], row["v"]["value"]) for row in rows]
 
     # Asking, in batches
 
@@ -293,9 +304,9 @@ class SparqlNames(NumberingStore):
         return properties
 
 
-def joined_ends(row: Binding) -> list[str]:
+def joined_ends(row: Binding, between: str = sparql.BETWEEN) -> list[str]:
     """Return the IRIs that were joined. Raises `QueryInvalid` where there are not as many as there should be."""
-    ends = sparql.split(row)
+    ends = sparql.split(row, between)
     if ends is None:
         raise QueryInvalid("the engine cuts long texts")
     return ends

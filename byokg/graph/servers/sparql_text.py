@@ -106,22 +106,32 @@ def joined_edges(relations: Sequence[str]) -> str:
 
 def joined_nodes() -> str:
     """Match all nodes, those whose IRIs end alike together: ?tail ?count ?ends."""
+    return _joined_by_tail(every_node(False), _joined("STR(?n)"))
+
+
+def joined_values(predicate: str, languages: Collection[str] | None) -> str:
+    """Match the texts that a predicate gives to all nodes, a line for each, likewise: ?tail ?count ?ends."""
+    line = f'CONCAT(STR(?n), "{BETWEEN}", STR(?v))'
+    return _joined_by_tail(all_values([predicate], False, languages), _joined(line, r"\n"))
+
+
+def _joined_by_tail(where: str, joined: str) -> str:
     tail = "SUBSTR(STR(?n), STRLEN(STR(?n)) - 1)"
-    select = f"SELECT ?tail (COUNT(*) AS ?count) ({_joined('STR(?n)')} AS ?ends)"
-    return f"{{ {select} WHERE {{ {every_node(False)} BIND({tail} AS ?tail) }} GROUP BY ?tail }}"
+    select = f"SELECT ?tail (COUNT(*) AS ?count) ({joined} AS ?ends)"
+    return f"{{ {select} WHERE {{ {where} BIND({tail} AS ?tail) }} GROUP BY ?tail }}"
 
 
-def _joined(text: str) -> str:
-    return f'GROUP_CONCAT({text}; separator="{BETWEEN}")'
+def _joined(text: str, between: str = " ") -> str:
+    return f'GROUP_CONCAT({text}; separator="{between}")'
 
 
 BETWEEN = " "
 """Stands between IRIs, in which there is no space."""
 
 
-def split(row: Binding) -> list[str] | None:
-    """Return the IRIs in ?ends of a row; None where there are not as many as ?count says."""
-    found: list[str] = row["ends"]["value"].split(BETWEEN)
+def split(row: Binding, between: str = BETWEEN) -> list[str] | None:
+    """Return the IRIs, or the lines, in ?ends of a row; None where there are not as many as ?count says."""
+    found: list[str] = row["ends"]["value"].split(between)
     return found if len(found) == int(row["count"]["value"]) else None
 
 
