@@ -148,6 +148,31 @@ class SparqlNames(NumberingStore):
         for rows in self._pages("?n ?v", sparql.all_values([predicate], False, self._languages)):
             yield [(row["n"]["value"], row["v"]["value"]) for row in rows]
 
+    def _all_values(self, predicates: Sequence[str], types: bool) -> Iterator[Binding]:
+        """Yield what some predicates say of all nodes, ?n ?k ?v: their classes, or else literals."""
+        if self._joins_all:
+            with suppress(QueryInvalid, QueryTooLarge):
+                yield from list(self._joined_classes(predicates) if types else self._joined_literals(predicates))
+                return
+        for rows in self._pages("?n ?k ?v", sparql.all_values(predicates, types, self._languages)):
+            yield from rows
+
+    def _joined_classes(self, predicates: Sequence[str]) -> Iterator[Binding]:
+        for page in self._pages("?near ?k ?count ?ends", sparql.joined_classes(predicates)):
+            for row in page:
+                for iri in joined_ends(row):
+                    yield {"n": {"type": "uri", "value": iri}, "k": row["k"], "v": row["near"]}
+
+    def _joined_literals(self, predicates: Sequence[str]) -> Iterator[Binding]:
+        for page in self._pages("?tail ?k ?lang ?count ?ends", sparql.joined_tagged(predicates, self._languages)):
+            for row in page:
+                for line in joined_ends(row, "\n"):
+                    iri, _, text = line.partition(sparql.BETWEEN)
+                    value = {"type": "literal", "value": text, "xml:lang": row["lang"]["value"]}
+                    yield {"n": {"type": "uri", "value": iri}, "k": row["k"], "v": value}
+        for rows in self._pages("?n ?k ?v", sparql.untagged_values(predicates)):
+            yield from rows
+
     # Asking, in batches
 
     def _gather(

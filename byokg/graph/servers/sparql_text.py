@@ -115,10 +115,30 @@ def joined_values(predicate: str, languages: Collection[str] | None) -> str:
     return _joined_by_tail(all_values([predicate], False, languages), _joined(line, r"\n"))
 
 
-def _joined_by_tail(where: str, joined: str) -> str:
+def joined_classes(predicates: Sequence[str]) -> str:
+    """Match the classes of all nodes, ?near, the nodes of one of them together: ?near ?k ?count ?ends."""
+    select = f"SELECT (?v AS ?near) ?k (COUNT(*) AS ?count) ({_joined('STR(?n)')} AS ?ends)"
+    return f"{{ {select} WHERE {{ {all_values(predicates, True, None)} }} GROUP BY ?v ?k }}"
+
+
+def joined_tagged(predicates: Sequence[str], languages: Collection[str] | None) -> str:
+    """Match the texts in a language of all nodes, a line for each: ?tail ?k ?lang ?count ?ends."""
+    where = f"{all_values(predicates, False, languages)} {_TAGGED} BIND(LANG(?v) AS ?lang)"
+    return _joined_by_tail(where, _joined(f'CONCAT(STR(?n), "{BETWEEN}", STR(?v))', r"\n"), "?k ?lang ")
+
+
+def untagged_values(predicates: Sequence[str]) -> str:
+    """Match the other literals that some predicates give to all nodes: ?n ?k ?v."""
+    return f'{all_values(predicates, False, None)} FILTER(LANG(?v) = "")'
+
+
+_TAGGED = 'FILTER(LANG(?v) != "")'
+
+
+def _joined_by_tail(where: str, joined: str, by: str = "") -> str:
     tail = "SUBSTR(STR(?n), STRLEN(STR(?n)) - 1)"
-    select = f"SELECT ?tail (COUNT(*) AS ?count) ({joined} AS ?ends)"
-    return f"{{ {select} WHERE {{ {where} BIND({tail} AS ?tail) }} GROUP BY ?tail }}"
+    select = f"SELECT ?tail {by}(COUNT(*) AS ?count) ({joined} AS ?ends)"
+    return f"{{ {select} WHERE {{ {where} BIND({tail} AS ?tail) }} GROUP BY ?tail {by}}}"
 
 
 def _joined(text: str, between: str = " ") -> str:
