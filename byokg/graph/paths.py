@@ -2,24 +2,23 @@
 
 `grow` is for ranking metapaths before any of them is followed to the end: where a metapath reaches many nodes, only a
 sample of them is walked on from, so a step out of a hub's far corner can be missed and ends are not complete. `follow`
-walks the metapath that wins, as the path expression that it is.
+walks the metapaths that win, with the steps of a path query.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import changes, sort_distinct
-from byokg.graph.pathql.automaton import compile_expression
-from byokg.graph.pathql.budget import PathLimits, SearchBudget
+from byokg.graph.int_sets import changes, contains, sort_distinct, spread
+from byokg.graph.pathql.automaton import single_steps
 from byokg.graph.pathql.moves import Moves, steps_along
 from byokg.graph.pathql.names import Names
-from byokg.graph.pathql.query import Inverse, Link, NameTerm, PathExpression
-from byokg.graph.pathql.query import Sequence as Chain
+from byokg.graph.pathql.query import NameTerm
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, GraphStore, NodeArray
 from byokg.types import INVERSE, EntityId, Metapath, Path
@@ -121,6 +120,24 @@ def labels(store: GraphStore, steps: Sequence[int] | Int64) -> Metapath:
 
 
 @dataclass(frozen=True)
+class _Level:
+    """What all walks of one search reach with their n-th step: V vertices, those of one metapath together."""
+
+    bounds: Int64
+    """(M + 1,) the vertices of metapath m are bounds[m] up to bounds[m + 1]."""
+    nodes: Int64
+    """(V,) within a metapath ascending."""
+    counts: Float64
+    """(V,) how many walks reach it."""
+    parents: Int64
+    """(V,) where in the level before it each is reached from: by the first step in edge order."""
+    labels: Int64
+    """(V,) that step."""
+    cut: npt.NDArray[np.bool_]
+    """(M,) whether a cap left walks out."""
+
+
+@dataclass(frozen=True)
 class Walks:
     """All walks along one metapath of L hops, kept as the nodes reached at each hop.
 
@@ -136,12 +153,10 @@ class Walks:
     truncated: bool
     """True where a cap left walks out."""
     _moves: Moves
-    _levels: tuple[Int64, ...]
-    """For each hop, the vertices reached, ascending; the sources first."""
-    _parents: tuple[Int64, ...]
-    """For each hop, where in the level before it each vertex is reached from: by the first step in edge order."""
-    _labels: tuple[Int64, ...]
-    """For each hop, that step."""
+    _levels: tuple[_Level, ...]
+    """The sources, and what each hop reaches; walks that were followed together share them."""
+    _number: int
+    """Which metapath of the last level this is."""
 
     def path(self, end: int) -> Path:
         """Return one walk that ends at node number `end`."""
@@ -153,40 +168,56 @@ class Walks:
         Raises:
             ValueError: no walk ends at one of them.
         """
-        states, hops = self._moves.states, len(self.metapath)
+        return paths_of([(self, ends)])[0]
+
+    def _traced(self, ends: Sequence[int] | NodeArray) -> tuple[Int64, Int64]:
+        """Return the nodes of one walk to each of P ends, (P, L + 1), and its steps, (P, L)."""
+        hops, last = len(self.metapath), self._levels[-1]
         asked = np.asarray(ends, np.int64)
-        vertices = asked * states + hops
-        place = np.searchsorted(self._levels[-1], vertices)
-        lost = np.flatnonzero(np.append(self._levels[-1], -1)[place] != vertices)
+        first, stop = last.bounds[self._number : self._number + 2].tolist()
+        own = last.nodes[first:stop]
+        place = np.searchsorted(own, asked)
+        lost = np.flatnonzero(np.append(own, -1)[place] != asked)
         if len(lost):
             raise ValueError(f"no walk along {self.metapath} ends at node number {asked[lost[0]]}")
+        place += first
         nodes = np.empty((len(asked), hops + 1), np.int64)
-        labels = np.empty((len(asked), hops), np.int64)
+        steps = np.empty((len(asked), hops), np.int64)
+        nodes[:, hops] = asked
         for hop in range(hops, 0, -1):
-            nodes[:, hop] = self._levels[hop][place] // states
-            labels[:, hop - 1] = self._labels[hop - 1][place]
-            place = self._parents[hop - 1][place]
-        nodes[:, 0] = self._levels[0][place] // states
-        steps = self._moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
-        found = []
-        for row, source in enumerate(self.store.ids(nodes[:, 0])):
-            walked = [(step.triples[0], step.inverse[0]) for step in steps[row * hops : (row + 1) * hops]]
-            found.append(Path(source, tuple(triple for triple, _ in walked), tuple(inverse for _, inverse in walked)))
-        return found
+            level = self._levels[hop]
+            steps[:, hop - 1] = level.labels[place]
+            place = level.parents[place]
+            nodes[:, hop - 1] = self._levels[hop - 1].nodes[place]
+        return nodes, steps
 
 
-def expression(store: GraphStore, metapath: Sequence[str]) -> PathExpression:
-    """Return a metapath as the expression that a path query matches.
+def paths_of(asked: Sequence[tuple[Walks, Sequence[int] | NodeArray]]) -> list[list[Path]]:
+    """Return one walk to each of some ends of walks that were followed together; see `Walks.paths`.
 
-    A leading `^` walks a relation from tail to head. A relation whose own label starts with `^` is found when there is
-    none of the label after it.
+    Raises:
+        ValueError: no walk ends at one of them.
     """
-    links: list[PathExpression] = []
-    for step in metapath:
-        label = step.removeprefix(INVERSE)
-        turned = label != step and (label in store.relations or step not in store.relations)
-        links.append(Inverse(Link(NameTerm(label))) if turned else Link(NameTerm(step)))
-    return Chain(tuple(links))
+    if not asked:
+        return []
+    walks = asked[0][0]
+    traced = [each._traced(ends) for each, ends in asked]
+    near, far, steps = (
+        np.concatenate(parts)
+        for parts in zip(
+            *((nodes[:, :-1].ravel(), nodes[:, 1:].ravel(), steps.ravel()) for nodes, steps in traced), strict=True
+        )
+    )
+    spelled = iter(walks._moves.spell(near, far, steps))
+    sources = iter(walks.store.ids(np.concatenate([nodes[:, 0] for nodes, _ in traced])))
+    found = []
+    for nodes, _ in traced:
+        own = []
+        for _ in range(len(nodes)):
+            walked = [(step.triples[0], step.inverse[0]) for step in islice(spelled, nodes.shape[1] - 1)]
+            own.append(Path(next(sources), tuple(triple for triple, _ in walked), tuple(back for _, back in walked)))
+        found.append(own)
+    return found
 
 
 def follow(
@@ -197,18 +228,33 @@ def follow(
     hub_cap: int | None = None,
     avoid: Collection[EntityId] = (),
 ) -> Walks:
-    """Walk one relation sequence out of every source, with the steps that a path query takes.
+    """Walk one relation sequence out of every source; see `follow_all`."""
+    return follow_all(store, sources, [metapath], max_frontier, hub_cap, avoid)[0]
+
+
+def follow_all(
+    store: GraphStore,
+    sources: Collection[EntityId],
+    metapaths: Sequence[Sequence[str]],
+    max_frontier: int | None = None,
+    hub_cap: int | None = None,
+    avoid: Collection[EntityId] = (),
+) -> list[Walks]:
+    """Walk relation sequences out of every source, with the steps that a path query takes.
+
+    What several begin with is walked once.
 
     Args:
-        store: graph to read; asked once per hop, whatever the fan-out.
+        store: graph to read; asked once per hop and distinct step, whatever the fan-out.
         sources: start entities; naming one twice changes nothing.
-        metapath: L relation labels, one per hop; see `expression`.
+        metapaths: relation labels, one per hop. A leading `^` walks a relation from tail to head; a relation whose own
+            label starts with `^` is found when there is none of the label after it.
         max_frontier: nodes to go on from after each hop, those of most walks, then of lowest number.
         hub_cap: edges to walk out of one node at each hop, the first in edge order.
         avoid: entities that walks may start from and never come to (topic entities, which are no answers).
 
     Returns:
-        The ends and how they are reached. No ends when a hop matches nothing.
+        For each metapath the ends and how they are reached. No ends when a hop matches nothing.
 
     Raises:
         EntityNotFound: a source is not in the store.
@@ -216,38 +262,81 @@ def follow(
 
     Source: BYOKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
     """
-    relation = Names(store, {}).relation
-    automaton = compile_expression(expression(store, metapath), len(store.relations), lambda name: (relation(name),))
-    budget = SearchBudget(PathLimits(hub_cap=hub_cap), 0)
-    moves = steps_along(store, automaton, None, budget.capped)
-    states = moves.states
-    levels = [np.unique(store.numbers(sources)).astype(np.int64) * states]
-    avoided = np.asarray(store.numbers(avoid), np.int64) * states if avoid else levels[0][:0]
-    counts = np.ones(len(levels[0]))
-    parents, labels, cut = [], [], False
-    for hop in range(1, len(metapath) + 1):
-        check()
-        steps = moves.forward(levels[-1])
-        reached, first, group = np.unique(steps.far, return_index=True, return_inverse=True)
-        counts = np.bincount(group, counts[steps.origin], len(reached)).astype(np.float64)
-        if len(avoided):
-            kept = np.flatnonzero(np.isin(reached, avoided + hop, invert=True, kind="sort"))
-            reached, first, counts = reached[kept], first[kept], counts[kept]
-        if max_frontier is not None and len(reached) > max_frontier:
-            kept = np.sort(np.lexsort((reached, -counts))[:max_frontier])
-            reached, first, counts, cut = reached[kept], first[kept], counts[kept], True
-        levels.append(reached)
-        parents.append(steps.origin[first])
-        labels.append(steps.label[first])
-    order = np.lexsort((levels[-1], -counts))
-    return Walks(
-        store,
-        tuple(metapath),
-        levels[-1][order] // states,
-        counts[order],
-        cut or budget.truncated,
-        moves,
-        tuple(levels),
-        tuple(parents),
-        tuple(labels),
+    walked = [tuple(metapath) for metapath in metapaths]
+    begun = sorted(
+        {path[:hop] for path in walked for hop in range(1, len(path) + 1)}, key=lambda path: (len(path), path)
     )
+    names = Names(store, {})
+    step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
+    numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
+    moves = steps_along(store, single_steps(len(store.relations), list(numbers)), None, lambda steps: steps)
+    sources_of = np.unique(store.numbers(sources)).astype(np.int64)
+    avoided = np.unique(np.asarray(store.numbers(avoid), np.int64))
+    levels = [_beginning(sources_of)]
+    place_of: dict[Metapath, int] = {(): 0}
+    for _, paths in groupby(begun, len):
+        check()
+        longer = list(paths)
+        place_of |= {path: place for place, path in enumerate(longer)}
+        before = np.array([place_of[path[:-1]] for path in longer])
+        step = np.array([numbers[step_of[path[-1]]] for path in longer])
+        levels.append(_lengthened(moves, levels[-1], before, step, max_frontier, hub_cap, avoided))
+    found = []
+    for path in walked:
+        level, place = levels[len(path)], place_of[path]
+        own = slice(*level.bounds[place : place + 2].tolist())
+        ends, counts = level.nodes[own], level.counts[own]
+        order = np.lexsort((ends, -counts))
+        held = tuple(levels[: len(path) + 1])
+        found.append(Walks(store, path, ends[order], counts[order], bool(level.cut[place]), moves, held, place))
+    return found
+
+
+def _step(store: GraphStore, names: Names, label: str) -> tuple[int, bool]:
+    """Return the number of a step's relation, and whether it is walked from tail to head."""
+    plain = label.removeprefix(INVERSE)
+    turned = plain != label and (plain in store.relations or label not in store.relations)
+    return names.relation(NameTerm(plain if turned else label)), turned
+
+
+def _beginning(nodes: Int64) -> _Level:
+    none = np.empty(0, np.int64)
+    return _Level(np.array([0, len(nodes)]), nodes, np.ones(len(nodes)), none, none, np.zeros(1, np.bool_))
+
+
+def _lengthened(
+    moves: Moves, level: _Level, before: Int64, step: Int64, max_frontier: int | None, hub_cap: int | None, avoid: Int64
+) -> _Level:
+    """Return what N metapaths reach.
+
+    Args:
+        moves: single steps.
+        level: what the metapaths without their last steps reach.
+        before: (N,) which of its metapaths each of them lengthens, and
+        step: (N,) with which step.
+        max_frontier, hub_cap: see `follow_all`.
+        avoid: nodes that walks never come to, ascending.
+    """
+    firsts = level.bounds[before]
+    owner, near = spread(firsts, level.bounds[before + 1] - firsts)
+    steps = moves.forward(level.nodes[near] * moves.states + step[owner] + 1)
+    cut = level.cut[before]
+    if hub_cap is not None and len(steps.origin) > hub_cap:
+        rank = np.arange(len(steps.origin)) - np.searchsorted(steps.origin, steps.origin)
+        cut[owner[steps.origin[rank >= hub_cap]]] = True
+        steps = steps.taken(np.flatnonzero(rank < hub_cap))
+    far = steps.far // moves.states
+    span = int(far.max(initial=0)) + 1
+    reached, first, group = np.unique(owner[steps.origin] * span + far, return_index=True, return_inverse=True)
+    counts = np.bincount(group, level.counts[near[steps.origin]], len(reached)).astype(np.float64)
+    nodes = reached % span
+    kept = np.flatnonzero(~contains(avoid, nodes))
+    of = (reached // span)[kept]
+    for large in np.flatnonzero(np.bincount(of) > max_frontier).tolist() if max_frontier is not None else ():
+        own = kept[of == large]
+        most = np.lexsort((nodes[own], -counts[own]))[:max_frontier]
+        kept = np.sort(np.concatenate((kept[of != large], own[most])))
+        of, cut[large] = (reached // span)[kept], True
+    origin = steps.origin[first[kept]]
+    bounds = np.searchsorted(of, np.arange(len(before) + 1))
+    return _Level(bounds, nodes[kept], counts[kept], near[origin], steps.label[first[kept]], cut)

@@ -131,6 +131,16 @@ class Aligned:
         )
 
 
+@dataclass(frozen=True)
+class Hops:
+    """P metapaths cut into hops."""
+
+    steps: list[tuple[int, ...]]
+    """The steps of each of the C hops that occur."""
+    groups: list[tuple[Int64, Int64]]
+    """Metapaths of equally many hops, G of H: their positions, (G,) ascending, and their hops, (G, H) in [0, C)."""
+
+
 class PathScorer:
     """Scores metapaths of one graph against questions; safe to share between threads.
 
@@ -157,6 +167,7 @@ class PathScorer:
         self.ranker = ranker
         self.importance = importance
         self.weights = weights or Weights()
+        self.columns = astuple(self.weights)
         self.settings = settings or AlignmentSettings()
         self._embedder = embedder
 
@@ -164,22 +175,29 @@ class PathScorer:
         """Prepare to score metapaths against one question."""
         return QuestionScorer(self, reading, exact(self._embedder.encode([" ".join(reading.unmasked)])[0]))
 
-    def units(self, metapaths: Int64, steps: Steps | None = None) -> list[tuple[tuple[int, ...], ...]]:
-        """Cut each metapath into hops: steps joined by a nameless node make one hop; `steps` may know more of them."""
-        rows = [tuple(row) for row in metapaths.tolist()]
+    def hops(self, metapaths: Int64, steps: Steps | None = None) -> Hops:
+        """Cut metapaths into hops: steps joined by a nameless node make one hop; `steps` may know more of them."""
         nameless = (steps or self.steps).nameless
         if not (nameless[metapaths[:, :-1]] > 0.5).any():
-            return [tuple((step,) for step in row) for row in rows]
+            used, columns = np.unique(metapaths, return_inverse=True)
+            return Hops(
+                [(step,) for step in used.tolist()], [(np.arange(len(metapaths)), columns.reshape(metapaths.shape))]
+            )
         cut = []
-        for row in rows:
+        for row in metapaths.tolist():
             hops: list[tuple[int, ...]] = [(row[0],)]
             for before, step in pairwise(row):
                 if nameless[before] > 0.5:
                     hops[-1] += (step,)
                 else:
                     hops.append((step,))
-            cut.append(tuple(hops))
-        return cut
+            cut.append(hops)
+        column = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in cut for unit in path))}
+        groups = []
+        for number in sorted({len(path) for path in cut}):
+            rows = [row for row, path in enumerate(cut) if len(path) == number]
+            groups.append((np.array(rows), np.array([[column[unit] for unit in cut[row]] for row in rows])))
+        return Hops(list(column), groups)
 
 
 class QuestionScorer:
@@ -252,29 +270,28 @@ class QuestionScorer:
         scorer = self._scorer
         count = len(metapaths)
         choices = np.zeros(metapaths.shape, np.float32) if choices is None else choices
-        units = scorer.units(metapaths, self._steps)
-        columns = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in units for unit in path))}
-        relation = np.stack([self._relation[:, list(unit)].max(axis=1) for unit in columns], axis=1)
-        kind = np.stack([self._kind[:, list(unit)].max(axis=1) for unit in columns], axis=1)
+        cut = scorer.hops(metapaths, self._steps)
+        size = np.array([len(unit) for unit in cut.steps])
+        begins = size.cumsum() - size
+        walked = np.array([step for unit in cut.steps for step in unit])
+        relation = np.maximum.reduceat(self._relation[:, walked], begins, axis=1)
+        kind = np.maximum.reduceat(self._kind[:, walked], begins, axis=1)
         either = np.maximum(relation, kind)
-        reach = np.stack([self._reach[:, unit[-1]] for unit in columns], axis=1)
+        reach = self._reach[:, walked[begins + size - 1]]
+        alone = np.where(size == 1, walked[begins], -2)  # nothing goes straight back over several steps
         whole = either.copy()
         whole[self._focus_rows] = np.maximum(whole[self._focus_rows], reach)
-        hops = np.array([len(path) for path in units])
+        hops, ending = np.zeros((2, count), np.int64)
         explained, weakest, unexplained, guess, back, shared = np.zeros((6, count), np.float32)
         covered = np.zeros((count, len(self._content)), np.float32)
-        for number in np.unique(hops).tolist():
-            rows = np.flatnonzero(hops == number)
-            numbers = np.array([[columns[unit] for unit in units[row]] for row in rows])
-            returns = np.array(
-                [[_returns(a, b) for a, b in zip(units[row], units[row][1:], strict=False)] for row in rows]
-            )
-            returns = returns.reshape(len(rows), number - 1)
+        for rows, numbers in cut.groups:
+            number = numbers.shape[1]
+            hops[rows], ending[rows] = number, numbers[:, -1]
+            returns = alone[numbers[:, :-1]] ^ alone[numbers[:, 1:]] == 1
             explained[rows], supports, own = self._best_cut(relation, kind, reach, numbers, returns)
             weakest[rows] = supports.min(axis=1)
             unexplained[rows] = number - supports.sum(axis=1)
-            sizes = np.array([[len(unit) for unit in units[row]] for row in rows])
-            borders = np.concatenate((np.zeros((len(rows), 1), np.int64), sizes.cumsum(axis=1)), axis=1)
+            borders = np.concatenate((np.zeros((len(rows), 1), np.int64), size[numbers].cumsum(axis=1)), axis=1)
             sums = np.concatenate((np.zeros((len(rows), 1), np.float32), choices[rows].cumsum(axis=1)), axis=1)
             costs = np.diff(np.take_along_axis(sums, borders, axis=1), axis=1)
             guess[rows] = ((1 - supports) * costs).sum(axis=1)
@@ -291,7 +308,7 @@ class QuestionScorer:
             "likeness": exact(unit_rows(text)) @ self._vector,
             "asked": self._asked[last],
             "focus": self._asked_noun[last],
-            "kind": reach.max(axis=0, initial=0.0)[[columns[path[-1]] for path in units]],
+            "kind": reach.max(axis=0, initial=0.0)[ending],
             "weakest": weakest * (hops > 1),
             "unexplained": unexplained,
             "hop": hops,
@@ -362,7 +379,7 @@ class QuestionScorer:
         features = self.features(aligned).astype(np.float64)
         # One feature after another, and not `@`: in this order on every CPU.
         scores = np.zeros(len(features))
-        for column, weight in enumerate(astuple(self._scorer.weights)):
+        for column, weight in enumerate(self._scorer.columns):
             scores += weight * features[:, column]
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
@@ -461,10 +478,7 @@ def logarithms(counts: Int64) -> Float:
     return np.array([_log10(count) for count in counts.tolist()], np.float32)
 
 
-def _returns(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-    return len(before) == len(after) == 1 and before[0] ^ after[0] == 1
-
-
+@lru_cache(1 << 10)
 def _cuts(words: int, hops: int) -> Int64:
     """Return every way to cut `words` words into `hops` stretches: (K, hops + 1) ascending borders, 0 first."""
     grids = np.meshgrid(*[np.arange(words + 1)] * (hops - 1), indexing="ij")

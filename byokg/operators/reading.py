@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 from byokg.operators.words import HIDDEN, adjectives, comparative, idea, measured_by, patterns, superlative
@@ -137,6 +137,11 @@ def read(text: str, mentions: Sequence[Mention]) -> Demand:
     """
     if len(text) > _LONGEST or _TRIGGERS.search(text) is None:
         return Demand(text)
+    return _read(text, tuple(mentions))
+
+
+@lru_cache(1 << 8)
+def _read(text: str, mentions: tuple[Mention, ...]) -> Demand:
     return _Reader(text, mentions).demand()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice, product
+
+import numpy as np
 
 from byokg.errors import GraphError, at_least
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
-from byokg.graph.paths import Walks, follow
+from byokg.graph.paths import follow_all, paths_of
 from byokg.graph.store import GraphStore
 from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
 from byokg.retrieval.dead_ends import path_dead_end
@@ -103,8 +106,7 @@ class PathRetriever:
         """
         found: list[Evidence] = []
         tied, problems = self._tied(request)
-        for path in tied:
-            walked = list(self._walked(path, request.linked.entities))
+        for path, walked in zip(tied, self._walked(tied, request.linked.entities), strict=True):
             found += walked
             if not walked and not path.directed and request.linked.entities:
                 starts = best_first(request.linked.entities)[: self._anchors]
@@ -153,42 +155,52 @@ class PathRetriever:
             request.note("path.relations", {"written": list(matches)}, {"matched": got})
         return list(tied.values()), problems
 
-    def _walked(self, path: ProposedPath, entities: Sequence[LinkedEntity]) -> Iterator[PathEvidence]:
-        sources = [path.source] if path.source is not None else list(dict.fromkeys(one.id for one in entities))
-        for source in sources:
-            mention = {one.mention for one in entities if one.id == source}
-            others = [one.id for one in entities if one.mention not in mention] if path.directed else []
-            for relations, walks in self._followed(path, source, [source, *others]):
-                ends = walks.ends[: self._max_ends]
-                yield PathEvidence(
-                    retriever=RETRIEVER,
-                    score=path.score,
-                    source=source,
-                    relations=relations,
-                    ends=tuple(self._store.ids(ends)),
-                    paths=tuple(walks.paths(ends[: self._shown])),
-                    truncated=walks.truncated or len(ends) < len(walks.ends),
-                    asked=True,
-                )
+    def _walked(self, tied: Sequence[ProposedPath], entities: Sequence[LinkedEntity]) -> list[list[PathEvidence]]:
+        """Return for each path an item for each start and each choice of directions that ends somewhere."""
+        linked = list(dict.fromkeys(one.id for one in entities))
+        starts = [linked if path.source is None else [path.source] for path in tied]
+        ways: dict[tuple[EntityId, bool], dict[Metapath, None]] = {}
+        for path, sources in zip(tied, starts, strict=True):
+            for source in sources:
+                ways.setdefault((source, path.directed), {}).update(dict.fromkeys(_ways(path)))
+        found = {
+            (source, directed): self._followed(source, list(some), entities if directed else ())
+            for (source, directed), some in ways.items()
+        }
+        return [
+            [
+                replace(item, score=path.score)
+                for source in sources
+                for way in _ways(path)
+                if (item := found[source, path.directed].get(way)) is not None
+            ]
+            for path, sources in zip(tied, starts, strict=True)
+        ]
 
     def _followed(
-        self, path: ProposedPath, source: EntityId, avoid: Sequence[EntityId]
-    ) -> list[tuple[Metapath, Walks]]:
-        """Return what a path leads to: the walks of each choice of directions that ends somewhere."""
-
-        def walk(way: Metapath) -> Walks:
-            return follow(self._store, [source], way, self._max_frontier, self._hub_cap, avoid)
-
-        if path.directed:
-            walks = walk(path.relations)
-            return [(path.relations, walks)] if len(walks.ends) else []
-        reached: dict[Metapath, Walks] = {}
-        ways: list[Metapath] = [()]
-        for step in path.relations:
-            walked = {way: walk(way) for before in ways for way in ((*before, step), (*before, _turned(step)))}
-            reached = {way: walks for way, walks in walked.items() if len(walks.ends)}
-            ways = list(reached)
-        return list(reached.items())
+        self, source: EntityId, ways: Sequence[Metapath], entities: Sequence[LinkedEntity]
+    ) -> dict[Metapath, PathEvidence]:
+        """Return what some metapaths lead to, those that end somewhere; they never come to other mentions' entities."""
+        mention = {one.mention for one in entities if one.id == source}
+        avoid = [source, *(one.id for one in entities if one.mention not in mention)]
+        walks = follow_all(self._store, [source], ways, self._max_frontier, self._hub_cap, avoid)
+        walks = [each for each in walks if len(each.ends)]
+        kept = [each.ends[: self._max_ends] for each in walks]
+        ids = iter(self._store.ids(np.concatenate(kept)) if kept else ())
+        shown = paths_of([(each, ends[: self._shown]) for each, ends in zip(walks, kept, strict=True)])
+        return {
+            each.metapath: PathEvidence(
+                retriever=RETRIEVER,
+                score=0.0,
+                source=source,
+                relations=each.metapath,
+                ends=tuple(islice(ids, len(ends))),
+                paths=tuple(paths),
+                truncated=each.truncated or len(ends) < len(each.ends),
+                asked=True,
+            )
+            for each, ends, paths in zip(walks, kept, shown, strict=True)
+        }
 
     # Path queries
 
@@ -283,6 +295,11 @@ def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) 
         steps.append(f"{INVERSE}{match.relation}" if step.startswith(INVERSE) else match.relation)
         score *= match.score
     return replace(path, relations=tuple(steps), score=score)
+
+
+def _ways(path: ProposedPath) -> list[Metapath]:
+    """Return every choice of directions, the written ones first at each hop; a directed path is walked as it is."""
+    return [path.relations] if path.directed else list(product(*((step, _turned(step)) for step in path.relations)))
 
 
 def _turned(step: str) -> str:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.paths import Growth, follow, grow, labels, start
+from byokg.graph.paths import Growth, follow, follow_all, grow, labels, paths_of, start
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import EntityId
 from tests.graph.contract import ids
@@ -151,6 +151,27 @@ def test_a_sample_finds_a_subset(triples: list[tuple[str, str, str]], sample: in
         sampled = grow(graph, sampled, range(len(sampled)), NONE, sample)
     ends = dict(spelled_growth(graph, whole))
     assert all(set(some) <= set(ends[path]) for path, some in spelled_growth(graph, sampled))
+
+
+@given(
+    TRIPLES, st.lists(st.lists(st.sampled_from(["r", "^r", "s", "^s", "t"]), max_size=3), min_size=1), st.integers(1, 3)
+)
+def test_metapaths_followed_together_lead_where_each_leads_alone(
+    triples: list[tuple[str, str, str]], asked: list[list[str]], most: int
+) -> None:
+    graph = ColumnarGraph.from_triples([*triples, ("a", "r", "a"), ("b", "s", "c"), ("c", "t", "d")])
+    avoid = ids("b")
+    for cap in (None, most):
+        together = follow_all(graph, ids("a"), asked, cap, cap, avoid)
+        alone = [follow(graph, ids("a"), path, cap, cap, avoid) for path in asked]
+        for one, other in zip(together, alone, strict=True):
+            assert (one.metapath, one.ends.tolist(), one.counts.tolist(), one.truncated) == (
+                other.metapath,
+                other.ends.tolist(),
+                other.counts.tolist(),
+                other.truncated,
+            )
+        assert paths_of([(one, one.ends) for one in together]) == [other.paths(other.ends) for other in alone]
 
 
 def test_labels_mark_steps_against_the_arrow(films: ColumnarGraph) -> None:

@@ -117,12 +117,12 @@ class TestCuts:
         assert weakest[1] == weakest[2] < 0.5
 
 
-class TestUnits:
+class TestHops:
     def test_two_edges_joined_by_a_nameless_node_make_one_hop(self) -> None:
         graph = GRAPHS["marriages"]
         married, born = ("people.person.spouse_s", "people.marriage.spouse"), "people.person.place_of_birth"
         (a, b, c), (d, e, f) = rows = steps(graph, (*married, born), (born, INVERSE + born, INVERSE + married[1]))
-        assert SCORERS["marriages"].units(rows) == [((a, b), (c,)), ((d,), (e,), (f,))]
+        assert cut("marriages", rows) == [((a, b), (c,)), ((d,), (e,), (f,))]
 
     def test_a_mediated_hop_is_explained_as_one(self) -> None:
         scorer = ask("marriages", "who is the spouse of Ann", "Ann")
@@ -133,7 +133,17 @@ class TestUnits:
 
     def test_without_nameless_nodes_every_edge_is_a_hop(self) -> None:
         rows = steps(GRAPHS["films"], ("directed_by", "^directed_by"))
-        assert SCORERS["films"].units(rows) == [((int(rows[0, 0]),), (int(rows[0, 1]),))]
+        assert cut("films", rows) == [((int(rows[0, 0]),), (int(rows[0, 1]),))]
+
+
+def cut(graph: str, rows: npt.NDArray[np.int64]) -> list[tuple[tuple[int, ...], ...]]:
+    hops = SCORERS[graph].hops(rows)
+    found = {
+        row: tuple(hops.steps[number] for number in numbers)
+        for places, group in hops.groups
+        for row, numbers in zip(places.tolist(), group.tolist(), strict=True)
+    }
+    return [found[row] for row in range(len(rows))]
 
 
 class TestScores:

@@ -205,6 +205,24 @@ def _chain(relations: int, steps: list[list[int]], inverse: list[bool]) -> Autom
     return Automaton(classes, arcs, accepting, not steps)
 
 
+def single_steps(relations: int, steps: list[tuple[int, bool]]) -> Automaton:
+    """Build an automaton that walks one step and ends in state 0: step n, counted from 1, out of state n.
+
+    Args:
+        relations: how many the graph has.
+        steps: number of a relation, and whether it is walked from tail to head.
+    """
+    kinds = {number: kind for kind, number in enumerate(dict.fromkeys(number for number, _ in steps))}
+    classes = np.full(relations, len(kinds), np.int32)
+    classes[list(kinds)] = list(kinds.values())
+    arcs = np.full((len(steps) + 1, len(kinds) + 1, 3), -1, np.int32)
+    for state, (number, back) in enumerate(steps, 1):
+        arcs[state, kinds[number], [BACKWARD if back else FORWARD, LOOP]] = 0
+    accepting = np.zeros(len(steps) + 1, np.bool_)
+    accepting[0] = True
+    return Automaton(classes, arcs, accepting, False)
+
+
 class _Builder:
     """An automaton with silent steps while it is put together (Thompson's construction)."""
 
