@@ -319,7 +319,7 @@ class Loop:
         self.stages = tuple(stages)
         self.answerer = answerer
         self.judge = judge
-        self._abstain = abstain
+        self.abstain = abstain
 
     def run(self, question: Question) -> Answer:
         """Answer one question.
@@ -354,9 +354,9 @@ class Loop:
         note = ""
         if items and self.judge is not None:
             judged = self.judge.judge(question, context, items)
-            if judged.probability < self._abstain:
+            if judged.probability < self.abstain:
                 note = (
-                    f"not sure enough ({judged.probability:.2f}, and {self._abstain:g} was asked for) that it is "
+                    f"not sure enough ({judged.probability:.2f}, and {self.abstain:g} was asked for) that it is "
                     f"{items[0].name!r}: {judged.missing}"
                 )
                 items = ()

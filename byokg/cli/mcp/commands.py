@@ -88,11 +88,14 @@ def serve(
         engines = [_starting(place, stack) for place in places]  # before all that takes time to import
         import asyncio
         import logging
+        import threading
 
         from byokg.cli.mcp.server import GraphServer, LogLines, serve_stdio, share_heaps
+        from byokg.graph.pathql.evaluate import prepare
         from byokg.retrieval.graph_tools import GraphTools
 
         share_heaps()
+        threading.Thread(target=prepare, daemon=True).start()  # a call that is over cannot wait for it
         logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
         logs.setFormatter(LogLines())
         logging.getLogger().addHandler(logs)

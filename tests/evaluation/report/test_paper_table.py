@@ -62,8 +62,8 @@ def test_runs_are_ranked_under_their_contract_only(table: PaperTable) -> None:
 
 
 def test_what_differs_from_the_first_run_is_marked_after_correction(table: PaperTable) -> None:
-    # 8 won and 10 won, none lost: mid-p of 2^-8 and 2^-10, of which the smaller is doubled.
-    assert [table.p[run]["hit"] for run in (1, 2)] == pytest.approx([2**-8, 2 * 2**-10])
+    # 8 won and 10 won, none lost: 2 · 2^-8 and 2 · 2^-10, of which the smaller is doubled.
+    assert [table.p[run]["hit"] for run in (1, 2)] == pytest.approx([2 * 2**-8, 2 * 2 * 2**-10])
     assert table.p[0] == table.p[3] == {}  # the first, and one with other questions
     assert "p < 0.05" in table.notes[1]
     assert "Holm's correction for 2" in table.notes[1]
