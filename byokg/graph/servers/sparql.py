@@ -218,7 +218,11 @@ class SparqlEndpoint(SparqlStore):
         return fingerprint
 
     def _find_relations(self) -> list[str]:
-        """Return the IRIs of all relations: those that were kept lately, else all that there are."""
+        """Return the IRIs of all relations, sorted: those that were kept lately, else all that there are.
+
+        Where it is dear to look at all objects, one triple of a predicate stands for all of them. A relation that is
+        missed so gets its number when it is met.
+        """
         if self._cache is None:
             return super()._find_relations()
         if self.holds_schema():
@@ -228,8 +232,13 @@ class SparqlEndpoint(SparqlStore):
         key = digest(self._key, "relations")
         if kept := self._cache.find(key, None):
             return [str(iri) for iri in kept.extra["relations"]]
-        found = super()._find_relations()
-        self._cache.keep(key, self._name, None, Kept(Schema({}, (), {}), {"relations": found}))
+        words = self._words()
+        if self._server == _OXIGRAPH and not words.reified:
+            rows = self._gather("?p ?edge", lambda _: sparql.predicate_samples(), [""])
+            found = sorted(row["p"]["value"] for row in rows if row["edge"]["value"] == "true")
+        else:
+            found = super()._find_relations()
+        self._cache.keep(key, self._name, None, Kept(None, {"relations": found}))
         return found
 
     def _fingerprint(self) -> str | None:
@@ -246,6 +255,8 @@ class SparqlEndpoint(SparqlStore):
             prefixes = Prefixes(dict(kept.extra["prefixes"]))
             relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
         except (KeyError, TypeError, ValueError):
+            return None
+        if kept.schema is None:
             return None
         names = [relation.name for relation in kept.schema.relations]
         if len(names) != len(relations):
@@ -428,9 +439,9 @@ class SparqlEndpoint(SparqlStore):
         """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
         said = headers.get("server", "")
         if said.startswith("Virtuoso"):
-            self._server, self._batch, self._joins = _VIRTUOSO, _VIRTUOSO_BATCH, True
+            self._server, self._batch, self._joins, self._joins_all = _VIRTUOSO, _VIRTUOSO_BATCH, True, True
         elif "fuseki-request-id" in headers or said.startswith("Oxigraph"):
-            self._server = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH
+            self._server, self._joins = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH, True
             if self._own_page:
                 self._page = _WHOLE_ROWS
 
