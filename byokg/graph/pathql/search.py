@@ -22,8 +22,8 @@ from byokg.graph.pathql.query import Restrictor
 _NEVER = (1 << 31) - 1
 _PIECE = 1 << 16
 """Vertices that are left together."""
-_KEPT_MARKS = 1 << 26
-"""Marks of larger graphs are not kept for the next search."""
+_KEPT_MARKS = 1 << 24
+"""Marks of larger graphs are not kept for the next search: what searches met lies scattered over them."""
 
 _ROOM = threading.local()
 
@@ -51,7 +51,8 @@ class Marks:
         """Make room for a vertex."""
         if highest >= len(self.place):
             larger = np.zeros(max(highest + 1, 2 * len(self.place), 1 << 12), np.int32)
-            larger[: len(self.place)] = self.place
+            if self.count:  # or memory would be used that nothing needs
+                larger[: len(self.place)] = self.place
             self.place = larger
 
     def add(self, vertices: Int64) -> Int64:
