@@ -203,18 +203,16 @@ def between(
             return found, True
         if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
+        if length % _FAR == 0 and restrictor is not Restrictor.WALK:
+            bounds = [front.longest(by_node) for front in (near, far) if front.layers]
+            if any(bound is not None and length > bound for bound in bounds):
+                break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if len(middle) == 0:
             continue
         if budget.wanted <= 0:
             budget.full = True
             break
-        if (
-            length % _FAR == 0 and restrictor is not Restrictor.WALK
-        ):  # far beyond most paths: perhaps round and round where there is little
-            bounds = [front.longest(by_node) for front in (near, far) if front.layers]
-            if any(bound is not None and length > bound for bound in bounds):
-                break
         layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
         wanted = quota.wanted(budget.wanted)
         enough = wanted + (wanted == budget.wanted)
