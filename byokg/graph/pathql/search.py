@@ -22,8 +22,8 @@ from byokg.graph.pathql.query import Restrictor
 _NEVER = (1 << 31) - 1
 _PIECE = 1 << 16
 """Vertices that are left together."""
-_KEPT_MARKS = 1 << 24
-"""Marks of larger graphs are not kept for the next search: what searches met lies scattered over them."""
+_KEPT_MARKS = 1 << 26
+"""Marks of larger graphs are not kept for the next search."""
 
 _ROOM = threading.local()
 
