@@ -492,6 +492,8 @@ def query(
     timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
     layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
 ) -> None:
     """Run one query that only reads, guarded, with a time limit and a row limit.
 
@@ -507,7 +509,8 @@ def query(
     from byokg.graph.store import QueryLimits, as_json
     from byokg.open import close, open_queryable
 
-    store = open_queryable(place, cast("Language | None", language))
+    settings = node_settings(id_property, name_property)
+    store = open_queryable(place, cast("Language | None", language), **settings)
     try:
         try:
             rows = store.run(text, limits=QueryLimits(timeout, max_rows))

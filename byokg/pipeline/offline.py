@@ -83,9 +83,9 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    kinds = Kinds(graph)
+    kinds = Kinds(graph, by_need)
     answerer = ExtractiveAnswerer(store, kinds=kinds)
-    operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
+    operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices, kinds)
     unit = UNIT if ranker is None else _LEARNT
     judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]

@@ -245,16 +245,12 @@ class Numbering(Generic[Key]):
 
     def add(self, keys: Iterable[Key]) -> npt.NDArray[np.int64]:
         """Return the number of each key, in the order given; new keys get the next numbers in that order."""
+        asked = list(keys)
         with self._lock:
-            found = []
-            for key in keys:
-                number = self._numbers.get(key)
-                if number is None:
-                    number = len(self._keys)
-                    self._keys.append(key)
-                    self._numbers[key] = number
-                found.append(number)
-        return np.array(found, np.int64)
+            fresh = [key for key in dict.fromkeys(asked) if key not in self._numbers]
+            self._numbers.update(zip(fresh, range(len(self._keys), len(self._keys) + len(fresh)), strict=True))
+            self._keys += fresh
+            return np.fromiter(map(self._numbers.__getitem__, asked), np.int64, len(asked))
 
     def key(self, number: int) -> Key:
         """Return the key of a number. Raises `IndexError` for one that was not given out."""

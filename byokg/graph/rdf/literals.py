@@ -47,7 +47,7 @@ INTEGERS = frozenset(
 EXACT_TYPES = frozenset({*INTEGERS, XSD + "decimal"})
 """Datatypes in which `1e+20` is no number."""
 FRACTIONS = frozenset(XSD + name for name in ("decimal", "double", "float"))
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,308}")
 _PLAIN_TYPES = frozenset({XSD + "string", RDF + "langString", XSD + "integer", XSD + "double", XSD + "boolean"})
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
