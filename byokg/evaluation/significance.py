@@ -231,7 +231,6 @@ def paired_difference(
         "A comparison of statistical significance tests for information retrieval evaluation", CIKM 2007.
     """
     codes = np.arange(len(first)) if codes is None else codes
-    alone = len(np.unique(codes)) == len(codes)
     columns = first.shape[1]
     means = resampled_means(np.hstack((first, second)), seed, resamples, np.hstack(weights), codes)
     drawn = means[:, columns:] - means[:, :columns]
@@ -241,14 +240,21 @@ def paired_difference(
         counts = weights[0][:, column], weights[1][:, column]
         value = _mean(other, counts[1]) - _mean(one, counts[0])
         won, lost = int((other > one).sum()), int((other < one).sum())
-        if alone and np.isin((one, other, *counts), (0.0, 1.0)).all():
-            p, test = mcnemar(won, lost), "McNemar"
-        else:
-            p, test = _permuted(one, other, counts, codes, seed, resamples), "permutation"
+        p, test = chance(one, other, counts, codes, seed, resamples)
         known = drawn[~np.isnan(drawn[:, column]), column]
         low, high = np.quantile(known, (0.025, 0.975)) if len(known) else (0.0, 0.0)
         differences.append(Difference(value, (float(low), float(high)), p, test, won, lost))
     return differences
+
+
+def chance(
+    one: Values, other: Values, weights: tuple[Values, Values], codes: Codes, seed: int, draws: int
+) -> tuple[float, str]:
+    """Return the p value of one metric, and which test it is of; arguments as for `paired_difference`, (N,) each."""
+    alone = len(np.unique(codes)) == len(codes)
+    if alone and np.isin((one, other, *weights), (0.0, 1.0)).all():
+        return mcnemar(int((other > one).sum()), int((other < one).sum())), "McNemar"
+    return _permuted(one, other, weights, codes, seed, draws), "permutation"
 
 
 def _permuted(one: Values, other: Values, weights: tuple[Values, Values], codes: Codes, seed: int, draws: int) -> float:

@@ -51,7 +51,8 @@ class Marks:
         """Make room for a vertex."""
         if highest >= len(self.place):
             larger = np.zeros(max(highest + 1, 2 * len(self.place), 1 << 12), np.int32)
-            larger[: len(self.place)] = self.place
+            if self.count:  # or memory would be used that nothing needs
+                larger[: len(self.place)] = self.place
             self.place = larger
 
     def add(self, vertices: Int64) -> Int64:

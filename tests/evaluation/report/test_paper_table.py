@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.report.paper_table import PaperTable, paper_table, written
@@ -99,6 +100,8 @@ def test_one_run_alone_is_a_table_too(runs: list[Run]) -> None:
     alone = paper_table(runs[:1], PROFILES["rog"])
     assert written(alone, "markdown").startswith("| Run | accuracy | Hit |")
     assert len(alone.notes) == 1
+    with pytest.raises(RunError, match="'given' cannot stand in a table: the run is not finished"):
+        paper_table([replace(runs[2], metrics=None)], PROFILES["rog"])
 
 
 def test_paths_of_runs_given_as_one_are_told_apart(tmp_path: Path) -> None:
