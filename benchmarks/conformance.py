@@ -1,10 +1,12 @@
 """The W3C's RDF and SPARQL suites and the openCypher TCK, through importers, guard and stores.
 
-python benchmarks/conformance.py [--suites DIR] [--neo4j ADDRESS] [--fuseki ADDRESS] [--oxigraph ADDRESS] [--every N]
-                                 [--without-arcadedb] [--json FILE]
+python benchmarks/conformance.py [--suites DIR] [--neo4j ADDRESS] [--fuseki ADDRESS] [--oxigraph ADDRESS]
+                                 [--virtuoso ADDRESS --folder DIR] [--every N] [--only NAME] [--without-arcadedb]
+                                 [--json FILE]
 
 Embedded: RDF files through the importers into the columnar store; queries on pyoxigraph, and on ArcadeDB. Servers are
 empty ones, started for this with `../shared/servers/start` (Fuseki with `update`): THEIR DATA IS DELETED.
+Virtuoso reads files out of its own folder, DIR.
 
 What must hold: a file that the suite calls right is loaded, and a wrong one refused, with an error of ours; a query
 that only reads passes, and what comes through guard and store is what the server itself answers to the text as written;
@@ -22,12 +24,13 @@ import argparse
 import json
 import os
 import re
+import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
@@ -42,7 +45,7 @@ from benchmarks.rows import show  # noqa: E402
 from byokg.errors import ByokgError, ImportFailed, QueryFailed, QueryRefused  # noqa: E402
 from byokg.graph.engines.oxigraph_process import OxigraphEngine  # noqa: E402
 from byokg.graph.guard.guard import check_sparql  # noqa: E402
-from byokg.graph.guard.sparql import complete  # noqa: E402
+from byokg.graph.guard.sparql import complete, gives_triples  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.rdf.terms import Prefixes  # noqa: E402
 from byokg.graph.servers.sparql import SparqlEndpoint  # noqa: E402
@@ -149,6 +152,11 @@ _BY_DESIGN = ("SERVICE calls", "only functions known to compute")
 _CHANGING = re.compile(r"\b(RAND|UUID|STRUUID|NOW|BNODE|SAMPLE)\s*\(", re.IGNORECASE)
 
 
+_JSON = "application/sparql-results+json"
+_GRAPH = "urn:default"
+"""What stands for the default graph among graphs that have names."""
+
+
 class RdfPlace:
     """Something that holds RDF and answers queries, with us and without us."""
 
@@ -229,6 +237,8 @@ class Embedded(RdfPlace):
 class Server(RdfPlace):
     """A server with SPARQL 1.1 queries and the Graph Store Protocol."""
 
+    limits = LIMITS
+
     def __init__(self, name: str, query: str, graphs: str) -> None:
         self.name, self._query, self._graphs = name, query, graphs
         self._client = httpx.Client(timeout=60, trust_env=False)
@@ -238,13 +248,11 @@ class Server(RdfPlace):
     def fill(self, test: Test) -> None:
         import pyoxigraph as ox
 
-        for old in self._named:
-            self._client.delete(f"{self._graphs}?graph={quote(old, safe='')}")
-        self._named = [iri for iri, _ in test.named]
-        by_graph: dict[str, list[Path]] = {"default": list(test.data)}
+        by_graph: dict[str, list[Path]] = {_GRAPH: list(test.data)}
         for iri, path in test.named:
-            by_graph.setdefault(f"graph={quote(iri, safe='')}", []).append(path)
-        for where, paths in by_graph.items():
+            by_graph.setdefault(iri, []).append(path)
+        written: dict[str, bytes] = {}
+        for iri, paths in by_graph.items():
             try:
                 triples = [
                     ox.Triple(quad.subject, quad.predicate, quad.object)
@@ -253,18 +261,30 @@ class Server(RdfPlace):
                 ]
             except (SyntaxError, ValueError, OSError) as error:
                 raise ValueError(str(error)) from error
-            body = ox.serialize(triples, format=ox.RdfFormat.N_TRIPLES)
+            written[iri] = ox.serialize(triples, format=ox.RdfFormat.N_TRIPLES) or b""
+        self._put(written)
+
+    def _put(self, graphs: dict[str, bytes]) -> None:
+        """Hold some graphs, by IRI, as N-Triples, and no others."""
+        for old in self._named:
+            self._client.delete(f"{self._graphs}?graph={quote(old, safe='')}")
+        self._named = [iri for iri in graphs if iri != _GRAPH]
+        for iri, body in graphs.items():
+            where = "default" if iri == _GRAPH else f"graph={quote(iri, safe='')}"
             headers = {"Content-Type": "application/n-triples"}
             reply = self._client.put(f"{self._graphs}?{where}", content=body, headers=headers)
             if reply.status_code >= 300:
                 raise ValueError(reply.text[:200])
 
     def raw(self, text: str) -> Any:
-        kinds = "application/sparql-results+json, application/n-triples;q=0.9"
-        reply = self._client.post(self._query, data={"query": text}, headers={"Accept": kinds})
+        try:
+            kind = "application/n-triples, text/plain;q=0.9" if gives_triples(check_sparql(text).text) else _JSON
+        except ByokgError:
+            kind = f"{_JSON}, application/n-triples;q=0.9"
+        reply = self._client.post(self._query, data={"query": text}, headers={"Accept": kind})
         if reply.status_code != 200:
             return None
-        if reply.headers["content-type"].startswith("application/n-triples"):
+        if reply.headers["content-type"].startswith(("application/n-triples", "text/plain")):
             from byokg.graph.servers.ntriples import TripleLines
 
             lines = TripleLines(LIMITS.max_rows)
@@ -274,15 +294,44 @@ class Server(RdfPlace):
             found = reply.json()
         except ValueError:  # an error in the middle of an answer
             return None
+        if found["head"].get("vars") == ["__ASK_RETVAL"]:  # Virtuoso's way to answer an ASK
+            return (), (), bool(found["results"]["bindings"])
         return found["head"].get("vars", ()), found.get("results", {}).get("bindings", ()), found.get("boolean")
 
     def through(self, text: str) -> Any:
-        sent = complete(check_sparql(text, LIMITS.max_rows).text, {}, Prefixes({}))
-        answer = self._store._query(sent, LIMITS)
+        sent = complete(check_sparql(text, self.limits.max_rows).text, {}, Prefixes({}))
+        answer = self._store._query(sent, self.limits)
         return answer.variables, answer.bindings, answer.truth
 
     def content(self) -> Any:
         return self.raw("SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }")
+
+
+class Virtuoso(Server):
+    """OpenLink Virtuoso, filled through `isql-vt`; its default graph is one of the graphs that it holds."""
+
+    limits = replace(LIMITS, max_rows=5_000)  # it sorts 10,000, those that OFFSET leaves out among them
+
+    def __init__(self, query: str, folder: Path) -> None:
+        super().__init__("Virtuoso", f"{query}?default-graph-uri={quote(_GRAPH, safe='')}", "")
+        self._folder, self._sql_port = folder, (urlsplit(query).port or 80) + 1
+        self._named = [_GRAPH]
+
+    def _put(self, graphs: dict[str, bytes]) -> None:
+        file = self._folder / "conformance.nt"
+        for iri in dict.fromkeys((*self._named, *graphs)):
+            said = [f"sparql clear graph <{iri}>"]
+            if graphs.get(iri):
+                file.write_bytes(graphs[iri])
+                said.append(f"ttlp_mt(file_to_string_output('{file}'), '', '{iri}', 255)")
+            self._sql("; ".join(said))
+        self._named = list(graphs)
+
+    def _sql(self, text: str) -> None:
+        command = ["isql-vt", f"127.0.0.1:{self._sql_port}", "dba", "dba", f"exec={text};"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        if "Error" in done.stderr + done.stdout:
+            raise ValueError(done.stderr + done.stdout)
 
 
 def sparql(suites: Path, version: str, place: RdfPlace, every: int) -> Tally:
@@ -330,6 +379,11 @@ def main() -> int:
     parser.add_argument("--neo4j", help="bolt://… of an empty Neo4j without a password")
     parser.add_argument("--fuseki", help="http://HOST:PORT/DATASET/query of an empty Fuseki")
     parser.add_argument("--oxigraph", help="http://HOST:PORT/query of an empty Oxigraph server")
+    parser.add_argument(
+        "--virtuoso", help="http://HOST:PORT/sparql of an empty Virtuoso on this machine, account dba/dba"
+    )
+    parser.add_argument("--folder", type=Path, help="where that Virtuoso reads files")
+    parser.add_argument("--only", help="a part whose name holds this, such as Virtuoso (default: all)")
     parser.add_argument("--without-arcadedb", action="store_true", help="leave its part out")
     parser.add_argument("--every", type=int, default=1, help="take every Nth test only (default: all)")
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
@@ -339,6 +393,12 @@ def main() -> int:
         places.append(Server("Fuseki", options.fuseki, options.fuseki.removesuffix("/query") + "/data"))
     if options.oxigraph:
         places.append(Server("Oxigraph", options.oxigraph, options.oxigraph.removesuffix("/query") + "/store"))
+    if options.virtuoso:
+        if options.folder is None:
+            parser.error("--virtuoso needs --folder")
+        places.append(Virtuoso(options.virtuoso, options.folder))
+    if options.only:
+        places = [place for place in places if options.only.lower() in place.name.lower()]
     tallies: list[Tally] = []
 
     def run(work: Callable[..., Tally], *given: Any) -> None:
@@ -347,12 +407,14 @@ def main() -> int:
 
     with ExitStack() as stack:
         suites = unpacked(options.suites, Path(stack.enter_context(tempfile.TemporaryDirectory())))
-        run(rdf, suites)
+        if not options.only:
+            run(rdf, suites)
         for rdf_place in places:
             for version in ("10", "11"):
                 run(sparql, suites, version, rdf_place)
-        run(guarded, suites)
-        if not options.without_arcadedb:
+        if not options.only:
+            run(guarded, suites)
+        if not options.without_arcadedb and not options.only:
             run(cypher, suites, Arcade())
         if options.neo4j:
             place = Neo4j(options.neo4j)

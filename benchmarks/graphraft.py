@@ -29,7 +29,7 @@ import tempfile
 import time
 import tracemalloc
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,11 @@ from benchmarks.decoding import trained
 from benchmarks.offline import Bench
 from benchmarks.rows import Row, show
 from byokg.errors import QueryFailed, QueryRefused
+from byokg.evaluation.cases import Case
 from byokg.evaluation.datasets.base import Example, read_text
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, holds
+from byokg.evaluation.profiles import STARK
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore, build_arcade
 from byokg.graph.guard.guard import lint_query
@@ -280,18 +282,19 @@ def write(bench: Bench) -> None:
                 )
                 fine_tune(few, bench.folder / f"writer-{share}", settings, local)
             outcomes: dict[str, Counter[str]] = {"free": Counter(), "constrained": Counter()}
-            right: dict[str, list[float]] = defaultdict(list)
+            scores: dict[str, list[tuple[float, ...]]] = defaultdict(list)
             for one in tested:
                 found = finder.find(one.topic_ids, one.answer_ids).items
-                best = found[ConstrainedRanker(local).rank(one.question, found)[0][0]]
-                texts = {"free": freely(local, one.question), "constrained": best.query}
-                for way, text in texts.items():
-                    outcomes[way][outcome(engine, text)] += 1
-                    right[way].append(precision(engine, text, one.answer_ids))
+                ranked = [found[at].query for at, _ in ConstrainedRanker(local).rank(one.question, found)]
+                for way, texts in (("free", [freely(local, one.question)]), ("constrained", ranked)):
+                    outcomes[way][outcome(engine, texts[0])] += 1
+                    case = Case(one.id, one.answers, gold_ids=one.answer_ids, answers=first_nodes(engine, texts))
+                    scores[way].append(STARK.score(case))
             for way, told in outcomes.items():
                 name = f"{way}_trained_on_{share:.0%}".replace("%", "_percent")
                 shares(bench, name, told)
-                bench.add(Row(f"{name}_hits@1", float(np.mean(right[way])), "share"))
+                for metric, each in zip(STARK.metrics, zip(*scores[way], strict=True), strict=True):
+                    bench.add(Row(f"{name}_{metric.name}", float(np.mean(each)), "share"))
 
 
 STEPS = 400
@@ -310,14 +313,18 @@ def freely(local: tuple[Any, Any], question: str) -> str:
     return str(tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True))
 
 
-def precision(engine: ArcadeStore, text: str, gold: Sequence[EntityId]) -> float:
-    """Return the share of right answers among the nodes that a query returns; 0 for one that returns none."""
-    try:
-        rows = engine.run(text, limits=LIMITS).rows
-    except QueryFailed:
-        return 0.0
-    found = [cell.id for row in rows for cell in row if isinstance(cell, NodeCell)]
-    return float(np.mean([id in gold for id in found])) if found else 0.0
+def first_nodes(engine: ArcadeStore, texts: Iterable[str], nodes: int = 20) -> tuple[EntityId, ...]:
+    """Return the ids of the first nodes that some queries return, one query after the other until there are enough."""
+    found: dict[EntityId, None] = {}
+    for text in texts:
+        if len(found) >= nodes:
+            break
+        try:
+            rows = engine.run(text, limits=LIMITS).rows
+        except QueryFailed:
+            continue
+        found.update(dict.fromkeys(cell.id for row in rows for cell in row if isinstance(cell, NodeCell)))
+    return tuple(found)[:nodes]
 
 
 def link(bench: Bench) -> None:
@@ -362,11 +369,11 @@ def linked(pipeline: Loop, example: Example) -> list[EntityId]:
 
 
 def outcome(engine: ArcadeStore, text: str, candidate: Candidate | None = None) -> str:
-    """Say what became of a query: refused, failed, unknown names, no rows, other rows than counted, or right."""
+    """Say what became of a query: unreadable, forbidden, failed, unknown names, no rows, miscounted, or right."""
     try:
         rows = engine.run(text, limits=LIMITS)
-    except QueryRefused:
-        return "refused"
+    except QueryRefused as error:
+        return "forbidden" if error.forbidden else "unreadable"
     except QueryFailed:
         return "failed"
     if candidate is not None:

@@ -387,14 +387,18 @@ class QueryFailed(GraphError):
 
 
 class QueryRefused(QueryFailed):
-    """The guard does not let the query run. Nothing was executed."""
+    """The guard does not let the query run. Nothing was executed.
 
-    def __init__(self, found: str, line: int, column: int, reason: str) -> None:
+    `forbidden` is true where something was recognised that must not run, false where the text is merely not understood.
+    """
+
+    def __init__(self, found: str, line: int, column: int, reason: str, forbidden: bool = True) -> None:
         super().__init__(f"refused at line {line}, column {column}, {found!r}: {reason}")
         self.found = found
         self.line = line
         self.column = column
         self.reason = reason
+        self.forbidden = forbidden
 
 
 class QueryInvalid(QueryFailed):

@@ -157,6 +157,8 @@ def answer_file(questions: Path, settings: Settings, out: Path, err: Console, qu
         )
     if settings.run.graph.path is None and not settings.options["dataset"]:
         raise ConfigError("no graph is named; add --graph DIR, or the address of a server")
+    if out.resolve() == questions.resolve():
+        raise ConfigError(f"the answers would overwrite the questions in {str(questions)!r}; give another --out")
     asked = unanswered(questions)
     examples = asked.examples[: settings.run.limit]
     folder = out.with_name(f"{out.name}.run")

@@ -207,7 +207,7 @@ def _bench(
         seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        pipeline = _pipeline(settings, store, embedder, entities, asks, together)
+        pipeline = make_pipeline(settings, store, embedder, entities, asks, together)
     except BaseException:
         close(store)
         raise
@@ -231,13 +231,13 @@ def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | 
         return cast(EntityLinker, settings.build("linking", store=store, embedder=embedder))
 
     def make(store: GraphStore) -> Pipeline:
-        return _pipeline(settings, store, embedder, linker(store), asks)
+        return make_pipeline(settings, store, embedder, linker(store), asks)
 
     first = dataset.subgraph(dataset.examples()[0].id)
     return Bench(first, embedder, linker(first), PerQuestionPipeline(dataset, make), asks, dataset)
 
 
-def _pipeline(
+def make_pipeline(
     settings: Settings,
     store: GraphStore,
     embedder: Embedder,
@@ -245,6 +245,7 @@ def _pipeline(
     asks: Asking | None,
     together: bool = False,
 ) -> Pipeline:
+    """Build the pipeline that the settings name. Arguments and errors as for `set_up`."""
     given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
     own = cast("dict[str, Any]", settings.components["pipeline"])
     if together and own.get("by_need") is None:

@@ -223,6 +223,9 @@ def build(
         str, typer.Option("--memory", metavar="SIZE", help="Memory to work with, about, such as 800M or 4G.")
     ] = "4G",
     no_names: Annotated[bool, typer.Option("--no-names", help="Do not index names: only exact ids are found.")] = False,
+    no_edge_properties: Annotated[
+        bool, typer.Option("--no-edge-properties", help="Leave out times, sources and the like that edges have.")
+    ] = False,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.
 
@@ -248,8 +251,8 @@ def build(
     began = time.perf_counter()
     try:
         # Graph, names and engines appear together, or not at all.
-        with graph_folder(source, folder, overwrite) as partial:
-            graph = _make(source, partial, settings, skip_bad, size)
+        with graph_folder(source, folder, overwrite, not no_edge_properties) as partial:
+            graph = _make(source, partial, settings, skip_bad, size, not no_edge_properties)
             seconds = time.perf_counter() - began
             indexed = "names are not indexed" if no_names else _index_names(graph, aliases or [])
             for language in wanted:
@@ -280,7 +283,9 @@ def _memory(text: str) -> int:
     return size
 
 
-def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int, memory: int) -> ColumnarGraph:
+def _make(
+    source: str, out: Path, settings: dict[str, Any], skip_bad: int, memory: int, edge_properties: bool
+) -> ColumnarGraph:
     """Import files, or copy what a server holds, into a folder."""
     from byokg.open import is_address
 
@@ -292,12 +297,14 @@ def _make(source: str, out: Path, settings: dict[str, Any], skip_bad: int, memor
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
         bad: list[Exception] = []
         told = building(source_files(source), out, note)
-        graph = import_into(source, out, skip_bad, bad.append, memory, told)
+        graph = import_into(source, out, skip_bad, bad.append, memory, told, edge_properties)
         if bad:
             note(f"left out {len(bad):,} bad lines:")
         for error in bad:
             note(f"  {error}")
         return graph
+    if not edge_properties:
+        raise ConfigError("--no-edge-properties is for files; a copy of a server's graph has all that edges have")
     from byokg.cli.terminal import copied
     from byokg.graph.exporter import copy_graph
     from byokg.open import opened
@@ -485,6 +492,8 @@ def query(
     timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
     layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
 ) -> None:
     """Run one query that only reads, guarded, with a time limit and a row limit.
 
@@ -500,7 +509,8 @@ def query(
     from byokg.graph.store import QueryLimits, as_json
     from byokg.open import close, open_queryable
 
-    store = open_queryable(place, cast("Language | None", language))
+    settings = node_settings(id_property, name_property)
+    store = open_queryable(place, cast("Language | None", language), **settings)
     try:
         try:
             rows = store.run(text, limits=QueryLimits(timeout, max_rows))

@@ -14,6 +14,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from byokg.cli.export_commands import IdProperty, NameProperty, node_settings
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
@@ -194,6 +195,8 @@ def link(
     question: Annotated[str, typer.Option(help="Lets the question they come from decide between them.")] = "",
     embedding: Annotated[str, typer.Option(metavar="OPTION", help="Embedder, as in embedding=OPTION.")] = "static",
     explain: Annotated[bool, typer.Option("--explain", help="Show what made the order.")] = False,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which nodes a name, a date or an id may mean.
@@ -213,7 +216,7 @@ def link(
         if not text.strip():
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
-    with opened(place) as store:
+    with opened(place, **node_settings(id_property, name_property)) as store:
         linker = EntityLinker(
             watched(store, note),
             known,

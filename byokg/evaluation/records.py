@@ -43,6 +43,7 @@ from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -88,7 +89,7 @@ OUTCOMES: tuple[Status, ...] = ("ok", "abstained")
 _ID = re.compile(rb'\{"schema":(\d+),"id":("(?:[^"\\]|\\.)*")')
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 
-_PLAIN = frozenset({str, int, bool, tuple, Triple, type(None)})
+_PLAIN = frozenset({str, int, bool, tuple, type(None)})
 """Types of most fields, which are written as they are; looking at each more closely would take longer than the rest."""
 
 ENTRIES_SHOWN = 20
@@ -122,18 +123,24 @@ def _jsonable(value: object) -> object:
         names, values = _fields(kind)
         record: dict[str, object] = dict(zip(names, values(value), strict=True))
         for name, field in record.items():
-            if type(field) not in _PLAIN:
-                if isinstance(field, float | np.floating):
-                    record[name] = _rounded(field)
-                elif isinstance(field, Mapping):
-                    record[name] = dict(field)
-        if isinstance(value, PathEvidence):
-            record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
-        elif isinstance(value, RowsEvidence):
-            record |= {"rows": value.rows[:ENTRIES_SHOWN], "n_rows": len(value.rows)}
-        elif isinstance(value, Step):
-            record |= {"given": _rounded(value.given), "got": _rounded(value.got)}
-        return {"id": value.id, "kind": kind.__name__, **record} if isinstance(value, Evidence) else record
+            of = type(field)
+            if of in _PLAIN:
+                continue
+            if of is Triple:
+                record[name] = _jsonable(field)  # at once: the encoder would come back for it
+            elif of is MappingProxyType or isinstance(field, Mapping):
+                record[name] = dict(cast("Mapping[str, object]", field))
+            elif isinstance(field, float | np.floating):
+                record[name] = _rounded(field)
+        if isinstance(value, Evidence):
+            if isinstance(value, PathEvidence):
+                record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
+            elif isinstance(value, RowsEvidence):
+                record |= {"rows": value.rows[:ENTRIES_SHOWN], "n_rows": len(value.rows)}
+            return {"id": value.id, "kind": kind.__name__, **record}
+        if kind is Step:
+            record |= {"given": _rounded(record["given"]), "got": _rounded(record["got"])}
+        return record
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, np.generic):
@@ -143,6 +150,8 @@ def _jsonable(value: object) -> object:
 
 def _rounded(value: object) -> object:
     """Round numbers with a fraction: six digits are enough to read, and leave out the last bits of a sum."""
+    if type(value) in _PLAIN and type(value) is not tuple:
+        return value
     if isinstance(value, float | np.floating):
         return round(float(value), 6)
     if isinstance(value, Mapping):

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphExists, IndexUnusable
+from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphError, GraphExists, IndexUnusable
 from byokg.files import new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph
@@ -128,8 +128,9 @@ def _end_of_id(node: Node) -> list[str]:
 def name_index(store: GraphStore) -> NameIndex:
     """Return the index over the names of a graph's nodes: the one in its folder, else one made in memory.
 
-    Owners are node numbers. An index made in memory knows no aliases but those of RDF. The names of a graph on a server
-    are read once, and kept in the user's cache until `keep_names` reads them anew.
+    Owners are node numbers. An index made in memory knows no aliases but those of RDF. That of a saved graph with more
+    than 20 million nodes is written into its folder first, if that can be written. The names of a graph on a server are
+    read once, and kept in the user's cache until `keep_names` reads them anew.
 
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
@@ -138,6 +139,12 @@ def name_index(store: GraphStore) -> NameIndex:
         return server_names(store)
     if isinstance(store, SavedGraph) and store.folder is not None and (store.folder / NAMES).exists():
         return NameIndex.open(store.folder / NAMES, store.checksum, store.names_of_nodes())
+    if isinstance(store, ColumnarGraph) and store.folder is not None and store.node_count > _MOST:
+        _LOG.warning("%s has no index of names; one is written into it, once", store.name)
+        try:
+            return build_names(store)
+        except GraphError as error:
+            _LOG.warning("%s; it is made in memory instead", error)
     return NameIndex.of(name_entries(store))
 
 

@@ -90,8 +90,9 @@ def name_of_value(id: str) -> str:
 
 def node_names(store: GraphStore, ids: Collection[EntityId]) -> dict[EntityId, str]:
     """Return the names of nodes, of which some may be values."""
-    known = store.nodes([id for id in ids if not is_value(id)])
-    return {node.id: node.name for node in known} | {id: name_of_value(id) for id in ids if is_value(id)}
+    values = [id for id in ids if is_value(id)]
+    known = store.nodes([id for id in ids if not is_value(id)] if values else ids)
+    return {node.id: node.name for node in known} | {id: name_of_value(id) for id in values}
 
 
 class PropertyView:

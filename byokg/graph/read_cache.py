@@ -175,7 +175,8 @@ UNCHECKED_S = 24 * 3600.0
 class Kept:
     """A schema as it is kept."""
 
-    schema: Schema
+    schema: Schema | None
+    """None where nothing else is kept than what `extra` holds."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else the store has to know to use it."""
 
@@ -206,7 +207,8 @@ class SchemaCache:
                 return None
             if fingerprint is None and not 0 <= self._clock() - content["read"] <= UNCHECKED_S:
                 return None
-            return Kept(schema_from_json(content["schema"]), dict(content["extra"]))
+            schema = content["schema"]
+            return Kept(None if schema is None else schema_from_json(schema), dict(content["extra"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, torn, or of another version: it is read and kept again
 
@@ -230,7 +232,7 @@ class SchemaCache:
             "fingerprint": fingerprint,
             "read": round(self._clock(), 3),
             "extra": dict(kept.extra),
-            "schema": asdict(kept.schema),
+            "schema": None if kept.schema is None else asdict(kept.schema),
         }
         with suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)

@@ -435,6 +435,8 @@ class _Draft:
         self._relations: dict[str, tuple[_Entry, bool]] = {}
         self._types: dict[str, list[PropertySchema]] = {}
         self._groups: set[tuple[bool, tuple[str, str]]] = set()
+        self._whole: tuple[str, int] | None = None
+        """The text and its tokens, until something is taken or dropped."""
         # Headings, and the line that counts what is left out, are always paid for.
         self._spent = sum(
             map(count, (notes, self._explained, _NODE_TYPES, _RELATIONS, _left_out(len(schema.relations))))
@@ -452,6 +454,7 @@ class _Draft:
             if self._spent + cost > budget:
                 continue
             self._spent += cost
+            self._whole = None
             self._relations[entry.relation.name] = entry, close
             self._groups.add((close, entry.group))
             self._types |= {type_: [] for type_ in types}
@@ -464,16 +467,18 @@ class _Draft:
             cost = self._count(_property_line(detail))
             if self._spent + cost <= budget:
                 self._spent += cost
+                self._whole = None
                 self._types.setdefault(type_, []).append(detail)
 
     def fill(self, ranked: _Ranked, budget: int) -> None:
         """Take what has room after all: lines that relations share cost less than each was charged."""
-        self._spent = self._count(self._text())
+        self._spent = self._counted()[1]
         self.add_relations(ranked, budget)
 
     def shrink(self, budget: int) -> None:
         """Drop what was taken last until the whole text fits: its tokens may be more than those of its lines."""
-        while (self._relations or self._types) and self._count(self._text()) > budget:
+        while (self._relations or self._types) and self._counted()[1] > budget:
+            self._whole = None
             if self._relations:
                 self._relations.popitem()
                 needed = {type_ for entry, _ in self._relations.values() for type_ in entry.types}
@@ -483,16 +488,23 @@ class _Draft:
 
     def finished(self) -> SchemaText:
         """Return the text and what it shows."""
-        text = self._text()
+        text, tokens = self._counted()
         shown = [type_ for type_ in self._schema.node_properties if type_ in self._types or not type_]
         total = sum(len(self._schema.node_properties[type_]) for type_ in shown)
         return SchemaText(
             text=text,
-            tokens=self._count(text),
+            tokens=tokens,
             relations=tuple(self._relations),
             relations_left_out=len(self._schema.relations) - len(self._relations),
             properties_left_out=total - sum(map(len, self._types.values())),
         )
+
+    def _counted(self) -> tuple[str, int]:
+        """Return the text as it is now, and its tokens."""
+        if self._whole is None:
+            text = self._text()
+            self._whole = text, self._count(text)
+        return self._whole
 
     def _text(self) -> str:
         if not self._relations and not self._types:

@@ -116,6 +116,11 @@ class Steps:
 
         A few ends of each are looked at: evenly spread over their ids, so that it depends on nothing but the graph.
         """
+        if growth.steps.max(initial=-1) >= self.count:  # a relation that the server had not told of
+            grown = Steps(self._store, self._embedder, self.settings, by_need=True)
+            grown._remembered, grown._ends = self._remembered, self._ends
+            grown._read_ends()
+            return grown.met(growth)
         steps, nodes, places = self._ends
         owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
         fresh = ~np.isin(owner, steps)

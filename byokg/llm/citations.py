@@ -21,18 +21,28 @@ _OPENING, _CLOSING = "[【［〔({<（｛", "]】］〕)}>）｝"
 _INSIDE = re.escape(_OPENING + _CLOSING)
 _BRACKETS = re.compile(rf"\^?[{re.escape(_OPENING)}]([^{_INSIDE}\n]{{1,120}})[{re.escape(_CLOSING)}]\^?")
 _LINKED = re.compile(r"\[([^\[\]\n]+)\]\(#?([eE]\d{1,5})\)")
-_SAID_OF_IDS = (
-    r"(?:(?:see|cf|evidence|facts?|sources?|citations?|cites?|cited|lines?|refs?|ids?|from|rows?|supported|by|per|in)\b"
-    r"[.:#\s]*)*"
+_CALLED = (
+    r"lines?|facts?|evidence|sources?|citations?|refs?|quellen?|fakt(?:en)?|belege?|zeilen?|faits?|preuves?|lignes?|"
+    r"hechos?|fuentes?|pruebas?|líneas?|fatt[oi]|font[ei]|righ?[ae]|fatos?|linhas?|факты?|источники?|строки?|"
+    r"证据|證據|来源|來源|事实|事實|根拠|出典|行"
 )
+"""What models call lines of evidence."""
+_SAID_OF_IDS = (
+    rf"(?:(?:see|cf|{_CALLED}|cites?|cited|ids?|from|rows?|supported|by|per|in|siehe|vgl|voir|véase|vedi|см|参照)\b"
+    r"[.:：#\s]*)*"
+)
+_AND, _UP_TO = r"and\b|und\b|et\b|y\b|ed?\b|и\b|和|及|と", r"to\b|through\b|bis\b|à\b|hasta\b|al?\b|até\b|до\b|至|到"
 _ID_LIST = re.compile(
-    rf"\s*{_SAID_OF_IDS}(?P<first>[#^]?[eE]?\s?\d{{1,5}})(?:\s*(?:[,;&/|+]\s*(?:and\b)?|and|to|through|[-–—]|\.\.+|…)?\s*"
+    rf"\s*{_SAID_OF_IDS}(?P<first>[#^]?[eE]?\s?\d{{1,5}})(?:\s*(?:[,;&/|+、，；]\s*(?:{_AND})?|{_AND}|{_UP_TO}|[-–—~〜～]|\.\.+|…)?\s*"
     rf"{_SAID_OF_IDS}[#^]?[eE]?\d{{1,5}})*[\s.]*",
     re.IGNORECASE,
 )
 _WITHIN = re.compile(r"†.*$|[\s,:]*\b(?:rows?|columns?)\s*#?\d+(?:\s*[-–,]\s*\d+)*|(?<=\d):\s*\D.*$", re.IGNORECASE)
 """Where in what is cited something stands, or what it says."""
-_ID = re.compile(r"(?P<range>(?:-|–|—|\.\.+|…|\bto\b|\bthrough\b)\s*)?[#^]?(?P<e>[eE]?)\s?(?P<number>\d{1,5})")
+_ID = re.compile(
+    rf"(?P<range>(?:[-–—~〜～]|\.\.+|…|(?<=[\s\d])(?:{_UP_TO}))\s*)?[#^]?(?P<e>[eE]?)\s?(?P<number>\d{{1,5}})",
+    re.IGNORECASE,
+)
 _LONGEST_RANGE = 200
 _BARE_ID = re.compile(
     r"(?:^[eE]\d{1,5}(?=\s*[:|–—-]\s)|(?<=[\s(])[-–—:,;|(=>→]+\s*(?:evidence|facts?|sources?|see|from|cites?)?[:\s]*[eE]\d{1,5}"
@@ -54,8 +64,46 @@ _TAGGED = re.compile(
 _ID_TAG = re.compile(r"<\s*([eE]\d{1,5}(?:\s*[,;–-]\s*[eE]?\d{1,5})*)\s*>")
 
 
+_TYPESET = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|sc|normal)?|math(?:rm|bf|it|sf)|emph|underline|operatorname)\{([^{}]*)\}"
+)
+_MATH = re.compile(r"\$([^$\n]+)\$")
+_PUNCTUATION = re.compile(r"\\([_&%#$])")
+_CITE = re.compile(r"~?\\(?:cite[pt]?|ref|footnote(?:mark)?)(?:\[([^\[\]]*)\]|\{([^{}]*)\})")
+_RAISED = re.compile(r"\$?\^\{?\[?([eE]?\d[eE\d, –-]*)\]?\}?\$?(?=[\s.,;]|$)")
+_FROM_TO = re.compile(r"\[([eE]?\d{1,5})\]\s*[-–—]\s*\[([eE]?\d{1,5})\]")
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_SUPERSCRIPT = re.compile(
+    r"(?<=[^\W\d_]{3})[*_\"”“)]*[ \t]*([¹²³⁴-⁹][⁰¹²³⁴-⁹⁻]*(?:[ \t,;]*[¹²³⁴-⁹][⁰¹²³⁴-⁹⁻]*)*)[ \t.]*$", re.MULTILINE
+)
+_COUNT_BEHIND = re.compile(r"(?<=\S)[ \t]+(?:\((\d{1,2})\)|[„“\"](\d{1,2})[\"“”])[ \t.]*$")
+_FOOTNOTE = re.compile(r"^[ \t]*\[\^[^\[\]\n]+\]:.*$", re.MULTILINE)
+
+
+def untypeset(text: str) -> str:
+    """Return a text without the commands of LaTeX and the escapes of Markdown: `$\\text{Paris}$`, `directed\\_by`."""
+    if "\\" not in text:
+        return text
+    plain = text
+    for _ in range(3):  # one in another
+        plain = _TYPESET.sub(r"\1", plain)
+    if plain != text or "rightarrow" in text or "\\to" in text:
+        plain = _MATH.sub(r"\1", plain)
+    return _PUNCTUATION.sub(r"\1", plain)
+
+
 def with_brackets(content: str) -> str:
-    """Return a text in which what is cited in tags stands in square brackets: `<e3>`, `<sup>e3</sup>`."""
+    """Return a text in which what is cited otherwise stands in square brackets.
+
+    That is in tags (`<e3>`, `<sup>e3</sup>`), as LaTeX does (`\\cite{e3}`, `$^{3}$`), as a superscript (`Paris¹`), and
+    between other marks where every line has them: `Paris (1)`.
+    """
+    content = _RAISED.sub(r" [\1]", _CITE.sub(lambda found: f" [{found[1] or found[2]}]", _FOOTNOTE.sub("", content)))
+    content = _SUPERSCRIPT.sub(lambda found: f" [{found[1].translate(_SUPERSCRIPTS)}]", content)
+    content = untypeset(_FROM_TO.sub(r"[\1-\2]", content))
+    lines = [line for line in content.split("\n") if line.strip()]
+    if lines and all(map(_COUNT_BEHIND.search, lines)):
+        content = "\n".join(_COUNT_BEHIND.sub(lambda found: f" [{found[1] or found[2]}]", line) for line in lines)
 
     def bracketed(found: re.Match[str]) -> str:
         ids = f"[{found['ids'].strip('[]() ')}]"
@@ -112,7 +160,7 @@ def cited_ids(bracketed: str) -> tuple[str, ...]:
     lettered = "e" in listed["first"].lower()
     if not lettered:
         numbered = re.findall(r"\d+", inside)
-        said = re.match(r"\s*(?:see\s+)?(?:lines?|facts?|evidence|sources?|citations?|refs?)\b", inside, re.IGNORECASE)
+        said = re.match(rf"\s*(?:see\s+)?(?:{_CALLED})\b", inside, re.IGNORECASE)
         if max(map(len, numbered)) > 3 or not (bracketed[0] in "[【［〔" or said or len(numbered) > 1):
             return ()
     numbers: list[int] = []

@@ -32,12 +32,18 @@ TAGS: Mapping[str, tuple[str, ...]] = {
 """The tags of our prompts, each with what models write in its place; `_` and a space stand for `-` as well."""
 
 _HEADINGS: Mapping[str, tuple[str, ...]] = {
-    "entities": ("entity-extraction", "next-entities", "key-entities", "named-entities", "linked-entities"),
+    "entities": (
+        *("entity-extraction", "next-entities", "key-entities", "named-entities", "linked-entities"),
+        *("entités", "entidades", "entità", "entitäten", "сущности", "实体", "實體", "エンティティ"),
+    ),
     "next-entities": ("entities", "selected-entities", "entities-to-explore", "entities-to-explore-next"),
-    "paths": ("relation-path", "relations-paths", "metapaths", "relations"),
+    "paths": ("relation-path", "relations-paths", "metapaths", "relations", "pfade", "chemins", "caminos", "percorsi"),
     "opencypher": ("query", "graph-query"),
     "sparql": ("query", "graph-query"),
-    "answers": ("the-answer", "the-answers", "possible-answers"),
+    "answers": (
+        *("the-answer", "the-answers", "possible-answers", "antwort", "antworten", "réponse", "réponses", "respuesta"),
+        *("respuestas", "risposta", "risposte", "resposta", "respostas", "ответ", "ответы", "答案", "回答", "答え"),
+    ),
     "selected": ("relations", "relations-to-follow", "selection"),
     "bfsql": ("subgraph-request", "bfs-ql-request", "bfsql-request", "subgraph"),
     "pathql": (),
@@ -76,8 +82,8 @@ _HEADED = "|".join(
 )
 _HEADING = re.compile(
     r"^[ \t]*(?P<mark>#{1,6}[ \t]*)?(?:\d{1,2}[.)][ \t]+)?(?:[-*+][ \t]+)?(?P<bold>\*{1,3}|__)?[ \t]?(?P<bracket>\[)?"
-    rf"(?:task[ \t]*\d*[ \t]*[:.–—-]?[ \t]*)?(?P<name>{_HEADED})(?!\w)\]?[ \t]*(?:\([^()\n]*\))?[ \t]*(?P<colon>:)?"
-    r"(?:\*{1,3}|__)?[ \t]?(?P<late>:)?[ \t]*(?P<rest>.*)$",
+    rf"(?:task[ \t]*\d*[ \t]*[:.–—-]?[ \t]*)?(?P<name>{_HEADED})(?!\w)\]?[ \t]*(?:\([^()\n]*\))?[ \t]*(?P<colon>[:：])?"
+    r"(?:\*{1,3}|__)?[ \t]?(?P<late>[:：])?[ \t]*(?P<rest>.*)$",
     re.MULTILINE | re.IGNORECASE,
 )
 _ANY_HEADING = re.compile(r"^[ \t]*(?:#{1,6}[ \t]+\S|\[/[a-z_ -]+\][ \t]*$)", re.MULTILINE | re.IGNORECASE)
@@ -244,7 +250,23 @@ _ENTRIES: Mapping[str, Mapping[str, Any]] = {
 _CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
+_HALF_TAG = re.compile(
+    rf"^(?P<indent>[ \t]*)(?:(?P<open><)(?P<tag>{_WORDS})|(?P<closed>/?(?:{_WORDS}))>)[ \t]*$|"
+    rf"<(?P<late>/(?:{_WORDS}))[ \t]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CUT_TAG = re.compile(r"\s*</[\w-]{0,20}\Z")
+
+
+def _mended(text: str) -> str:
+    """Close tags that lack a bracket where nothing else stands in the line or behind them; drop one that is cut off."""
+    return _CUT_TAG.sub(
+        "", _HALF_TAG.sub(lambda half: f"{half['indent'] or ''}<{half['tag'] or half['closed'] or half['late']}>", text)
+    )
+
+
 def _tags(text: str) -> tuple[str, Sequence[re.Match[str]]]:
+    text = _mended(text) if "<" in text or ">" in text else text
     found = list(_TAG.finditer(text))
     if not found and "&" in text:
         text = unescaped(text)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from byokg.llm.citations import MARK, cited_ids, marked, unique, with_brackets
+from byokg.llm.citations import MARK, cited_ids, marked, unique, untypeset, with_brackets
 from byokg.llm.layouts import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
 
 
@@ -26,9 +26,16 @@ class WrittenAnswer:
 
 # Items
 
-_BULLET = re.compile(r"^(?:[-*+–—‣▪◦>][ \t]+|[•·●○✓✔✅☑⭐👉➤►▶]\ufe0f?[ \t]*)")
+_BULLET = re.compile(
+    r"^(?:[-*+–—‣▪◦>][ \t]+|[•·●○✓✔✅☑⭐👉➤►▶・]\ufe0f?[ \t]*|(?:\d\ufe0f?\u20e3|🔟)+[ \t]*(?=\S)|"
+    r"[\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff][\ufe0f\u200d]*[ \t]+(?=\S))"
+)
+_CHECKBOX = re.compile(r"^[ \t]*(?:[-*+•][ \t]+)?(?:\[([ xX✓✔])\]|([☐☑]))[ \t]+(?=\S)")
 _NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.):、．]|#(\d{1,3})[.):]?)(?:[ \t]+|(?<=[、．]))(?=\S)")
 _LETTER = re.compile(r"^\(?([a-zA-Z])\)[ \t]+(?=\S)")
+_LETTER_OR_ROMAN = re.compile(r"^\(?(?:(?P<roman>[ivx]{1,5})[.)]|(?P<letter>[a-z])\.)[ \t]+(?=\S)")
+_ROMANS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
+_HAN = re.compile(r"^([一二三四五六七八九十])[、．.)）][ \t]*(?=\S)")
 _CIRCLED = re.compile(r"^([①-⑳])[ \t]*(?=\S)")
 _NUMBER_IN_BOLD = re.compile(r"^(\*\*|__)(\d{1,3}[.):])[ \t]+(?=.*\S\1)")
 _BOLD_NUMBER = re.compile(r"^(?:\*\*|__)(\d{1,3}[.):])(?:\*\*|__)")
@@ -46,7 +53,14 @@ _QUOTES = (
     ("「", "」"),
     ("『", "』"),
     ("《", "》"),
+    ("„", "“"),
+    ("„", "”"),
+    ("»", "«"),
+    ("›", "‹"),
+    ("‹", "›"),
+    ("‚", "‘"),
 )
+_OPENINGS = frozenset(opening[0] for opening, _ in _QUOTES)
 _NAME_KEYS = ("name", "answer", "entity", "text", "value", "mention", "label", "title")
 _CITATION_KEYS = ("citations", "citation", "evidence", "cites", "cited", "sources", "source", "facts", "ids", "support")
 
@@ -69,7 +83,7 @@ _FINISH_SAID = re.compile(r"\W*FINISH(?:ED)?\W*[-–—:;,.(]\W*\s.*", re.IGNORE
 def is_nothing(text: str) -> bool:
     """Tell whether a text only says that there is nothing: `None.`, `N/A`, `no further entities are needed`."""
     text = text.strip()
-    return text in ("", "[]", "{}", "-", "—", "–", '""') or _NOTHING.fullmatch(text) is not None
+    return text in ("", "[]", "{}", "-", "—", "–", "∅", '""') or _NOTHING.fullmatch(text) is not None
 
 
 def finishes(items: Sequence[str]) -> tuple[bool, list[str]]:
@@ -109,13 +123,35 @@ def items(content: str) -> list[str]:
     """Return the items of one block, as `parsing.read_list` describes; sentences beside items are none."""
     content = FENCE_LINE.sub("", cut_at_next(content).replace("\r\n", "\n"))
     listed = _json_items(content)
+    content = _chosen(untypeset(content))
     if listed is not None:
         return [text for name in listed if (text := " ".join(name.split())) and not is_nothing(text)]
     found = [text for line in _lines(content) if (text := item(_first_cell(line)))]
+    found = [_REMARKED.sub(r"\1", text) for text in found]
+    if all(map(_ITEM_LABEL.match, found)):
+        found = [_ITEM_LABEL.sub("", text) for text in found]
+    if len(found) == 1 and "; " in found[0] and not is_sentence(found[0]) and not _FINISHES.search(found[0]):
+        found = [part for each in found[0].split(";") if (part := item(each))]
     if len(found) == 1:
         return [] if is_nothing(found[0]) and not _FINISH_SHOUTED.fullmatch(found[0]) else found
     kept = [text for text in found if not (is_sentence(text) and (text.rstrip("*")[-1:] == ":" or _TALK.search(text)))]
     return kept or found[:1]
+
+
+_REMARKED = re.compile(r"^(?:\*\*|__)([^*_]+)(?:\*\*|__)\s*(?:[–—:-]\s|\().*$")
+_ITEM_LABEL = re.compile(r"^(?:entity|name|mention)\s*#?\d*\s*:\s+(?=\S)", re.IGNORECASE)
+_FINISHES = re.compile(r"\bFINISH")
+
+
+def _chosen(content: str) -> str:
+    """Return a list of boxes without those that are not ticked, where one is; other lines stay."""
+    lines = content.split("\n")
+    boxes = [_CHECKBOX.match(line) for line in lines]
+    ticked = [box is not None and (box[1] or box[2]) not in (" ", "☐") for box in boxes]
+    if not any(ticked):
+        return content
+    kept = zip(lines, boxes, ticked, strict=True)
+    return "\n".join(line if box is None else line[box.end() :] for line, box, tick in kept if box is None or tick)
 
 
 def _first_cell(line: str) -> str:
@@ -132,9 +168,11 @@ def _first_cell(line: str) -> str:
 def item(line: str) -> str:
     """Take off a bullet, escapes, and quotes or marks that enclose the whole."""
     line = line.strip()
-    if set(line) <= set("-*_=#`~| "):
+    if not line.strip("-*_=#`~| "):
         return ""  # a rule, or what is left of marks around a tag
     text = unescaped(_BULLET.sub("", line)).strip()
+    if text[:1] not in _OPENINGS:
+        return text
     for opening, closing in _QUOTES:
         inner = text[len(opening) : -len(closing)]
         enclosed = text.startswith(opening) and text.endswith(closing) and inner.strip()
@@ -158,7 +196,7 @@ _FINISH_TAG = re.compile(r"<\s*FINISH(?:ED)?\s*/?>")
 
 def _without_numbers(lines: Sequence[str]) -> list[str]:
     """Take off numbers that count the lines from 1; any others, as in `2. Bundesliga`, are part of a name."""
-    bare = [_counted(_BULLET.sub("", line)) for line in lines]
+    bare = [_counted(_BULLET.sub("", line), len(lines) > 1) for line in lines]
     found = [_NUMBER.match(line) for line in bare]
     numbers = [int(each[1] or each[2] or each[3]) for each in found if each]
     said = [
@@ -174,8 +212,13 @@ def _without_numbers(lines: Sequence[str]) -> list[str]:
     return [line if each is None else line.replace(each[0], "", 1) for line, each in zip(bare, found, strict=True)]
 
 
-def _counted(line: str) -> str:
-    """Write what counts a line (`**1. Paris**`, `a) Paris`, `① Paris`) as `1. `."""
+def _counted(line: str, several: bool) -> str:
+    """Write what counts a line (`**1. Paris**`, `a) Paris`, `① Paris`, of several `ii. Paris`) as `1. `."""
+    found = _LETTER_OR_ROMAN.match(line) if several else None
+    if found is not None and (found["letter"] or found["roman"] in _ROMANS):
+        place = ord(found["letter"]) - ord("a") if found["letter"] else _ROMANS.index(found["roman"])
+        return f"{place + 1}. {line[found.end() :]}"
+    line = _HAN.sub(lambda found: f"{'一二三四五六七八九十'.index(found[1]) + 1}. ", line)
     line = _NUMBER_IN_BOLD.sub(r"\2 \1", _BOLD_NUMBER.sub(r"\1", line))
     line = _LETTER.sub(lambda found: f"{ord(found[1].lower()) - ord('a') + 1}. ", line)
     return _CIRCLED.sub(lambda found: f"{ord(found[1]) - ord('①') + 1}. ", line)
@@ -273,7 +316,8 @@ _REMARK = re.compile(r"(?:\s[—–-]|:)\s+[a-z].*$")
 """What an answer is, between it and its citation: `Heat — a film by Michael Mann [e1]`."""
 _ROW = re.compile(r"^\|(.*)\|$")
 _TABLE_HEAD = re.compile(
-    r"\W*(?:#|no\.?|rank|answers?|names?|entit(?:y|ies)|citations?|evidence|facts?|sources?|reasons?|support|notes?)\W*",
+    r"\W*(?:#|no\.?|rank|answers?|names?|entit(?:y|ies)|(?:relation )?paths?|relations?|"
+    r"citations?|evidence|facts?|sources?|reasons?|support|notes?)\W*",
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*([^*\n]+)\*\*|__([^_\n]+)__")
@@ -312,7 +356,9 @@ _ABSTAINS_ELSEWHERE = re.compile(
     r"(?:aucune|pas de) (?:réponse|information)|inconnue?|non trouvée?|"
     r"(?:sin|ninguna|no hay) (?:respuesta|información)|desconocid[oa]|no se (?:puede|sabe|encuentra)|"
     r"nessuna (?:risposta|informazione)|sconosciut[oa]|(?:nenhuma|sem) (?:resposta|informação)|desconhecid[oa]|"
-    r"нет ответа|неизвестно)\b.*|"
+    r"нет ответа|неизвестно|"
+    r"(?:(?:die|la|a|l[’'])\s*)?(?:antwort|fakten|daten|réponse|respuesta|risposta|resposta)\b.*\b(?:nicht|keine|pas|aucune|no|non|"
+    r"não)|(?:les|los|i|os)\s+(?:faits|hechos|fatti|fatos)\b.*\b(?:pas|aucune|no|non|não))\b.*|"
     r"(?:无法|無法|不能|没有|沒有|未知|不知道|不明|無回答|わかりません|分かりません|該当なし|无答案|无结果).*)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -335,7 +381,7 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
     told = 0  # answers whose citations were told behind them
     listed = _json_answers(content)
     if listed is None:
-        content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(content))))
+        content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(_chosen(content)))))
         content = _KEYED.sub(lambda pair: f"{pair[1]} [{re.sub(_QUOTE, '', pair[2])}]", content)
         lines = list(_answer_lines("\n".join(_without_remarks(content.split("\n")))))
         prose = [is_sentence(line) and MARK not in marked(line)[0] for line in lines]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from byokg.llm.citations import unique
+from byokg.llm.citations import unique, untypeset
 from byokg.llm.layouts import (
     FENCE,
     FENCE_LINE,
@@ -107,6 +107,8 @@ def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
     other at once, or that `also` joins, are one list. `bare` as for `read_list`, and for sentences such as
     `The answer is Paris [e3].` as well.
     """
+    if "=" in text:
+        text = _CITED_TAG.sub(r"<\g<tag>>\g<name> [\g<ids>]</\g<tag>>", text)
     found = found_blocks(text, "answers")
     if not found:
         plain = without_thought(text).strip()
@@ -130,6 +132,12 @@ def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
     return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
 
 
+_CITED_TAG = re.compile(
+    r"<(?P<tag>answer|item|li)\s+(?:cite[sd]?|citations?|evidence|sources?|ids?|refs?|facts?)\s*=\s*[\"']\[?(?P<ids>[eE\d][^\"'<>\[\]]*)\]?[\"']"
+    r"\s*>(?P<name>[^<>]*)</(?P=tag)>",
+    re.IGNORECASE,
+)
+"""An answer in a tag that says what is cited."""
 _CITATIONS_ALONE = re.compile(
     r"[\s,.;]*(?:(?:\*\*|</?)?(?:evidence|citations?|cited|sources?|facts?|supported by)\b[\s:*>]*)?"
     r"(?:[\[(]?[eE]\d{1,5}[eE\d\s,;–-]*[\])]?|[\[(][\d\s,;–-]+[\])])(?:[\s,.;]*[\[(][eE\d\s,;–-]+[\])])*[\s,.;]*(?:</\w+>\s*)?",
@@ -173,8 +181,12 @@ _ARROW = re.compile(
 )
 _BACK_ARROW = re.compile(r"\s*(?:<[-–—]+|<=+|[←⟵⇐⇠⬅⭠⟸↤◀⇦]|<[~|]|<<+)\s*")
 _LABELLED = re.compile(
-    r"(?P<back><)?[-–—=]{1,2}\s*[\[(]\s*(?:\w*\s*:\s*)?(?P<label>`[^`]+`|[^\]\s()|*{]+)[^\])]*[\])]\s*[-–—=]{1,2}(?P<on>>)?"
+    r"(?P<back><)?[-–—=]{1,2}\s*[\[(]\s*(?:\w*\s*:\s*)?(?P<label>`[^`]+`|[^\]\s()|*{]+)[^\])]*[\])]\s*"
+    r"(?:[-–—=]{1,2}(?P<on>>)?|(?P<arrow>[→⟶➔➜⇒]))"
 )
+_CITED_BEHIND = re.compile(r"\s*\[[eE]\d{1,5}(?:[\s,;–-]*[eE]?\d{1,5})*\][\s.]*$")
+_TUPLE = re.compile(r"[\s,;]*\(([^(),]+),([^(),]+),([^(),]+)\)[\s,;.]*")
+_TRIPLE = re.compile(r"\s*(?:\?\w+|\S+)\s+(\^?[\w:.`]+)\s+\?\w+(?:\s*\.(?:\s+|$)|\s*$)")
 _BETWEEN_DASHES = re.compile(r"(?:^|(?<=\s))[-–—=]{1,2}\s?(?P<label>[^\s<>=–—-][^<>]*?)\s?[-–—=]{1,2}>")
 _PATH_LABEL = re.compile(
     r"^(?:[^<>:→]{0,60}?\b)?(?:path|relation|chain|route|option)s?\s*#?\d*\s*:\s+|^[^<>→:]{1,60}:\s+(?=.*(?:->|→|>))",
@@ -263,9 +275,14 @@ def _path(line: str) -> list[str]:
         return [
             (INVERSE if step[1] and not step[3] else "") + step[2].strip("`").replace("``", "`") for step in pattern
         ]
-    line = _PATH_LABEL.sub("", line, count=1)
+    line = _CITED_BEHIND.sub("", untypeset(_PATH_LABEL.sub("", line, count=1)))
+    for triples in (_TUPLE, _TRIPLE):
+        if "?" in line and triples.sub("", line) == "":
+            written = [found[2] if triples is _TUPLE else found[1] for found in triples.finditer(line)]
+            return [step for each in written if (step := _relation("", each))]
     line = _LABELLED.sub(
-        lambda step: f" -> {INVERSE if step['back'] and not step['on'] else ''}{step['label']} -> ", line
+        lambda step: f" -> {INVERSE if step['back'] and not (step['on'] or step['arrow']) else ''}{step['label']} -> ",
+        line,
     )
     line = _BETWEEN_DASHES.sub(r" -> \g<label> -> ", line)
     if _ARROW.search(line) is None and _BACK_ARROW.search(line) is None:
@@ -405,6 +422,8 @@ def read_queries(text: str, tag: str) -> tuple[str, ...]:
     contents = blocks(text, tag)
     if not any(start.search(content) for content in contents):
         plain = without_thought(text)
+        if all(line.startswith(">") for line in plain.strip().split("\n") if line.strip()):
+            plain = re.sub(r"^> ?", "", plain.strip(), flags=re.M)
         fences = [fence for fence in FENCE.finditer(plain) if not has_tags(fence[3])]
         fenced = [fence[3] for fence in fences if fence[2].lower() in QUERY_FENCES[tag]] or [
             fence[3] for fence in fences if start.match(fence[3].lstrip())
@@ -426,6 +445,10 @@ def _query(content: str, start: re.Pattern[str]) -> str:
     label = _SAID_BEFORE.match(query)
     if label is not None and start.match(query[label.end() :]):
         query = query[label.end() :]
+    quoted = [line for line in query.split("\n") if line.strip()]
+    if all(line.startswith(">") for line in quoted):
+        query = "\n".join(line.removeprefix(">").removeprefix(" ") for line in quoted)
+    query = query.strip("$").strip() if query.startswith("$") else query
     mark = query[:1]
     if mark and mark in "`\"'" and query.endswith(mark) and start.match(query[1:]):
         query = query.strip(mark).strip()

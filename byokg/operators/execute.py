@@ -505,6 +505,7 @@ class Operators:
         reach = np.max([self._reach(noun) for noun in nouns], axis=0)
         steps = counts.relation.astype(np.int64) * 2 + counts.inverse
         known = np.unique(steps) if len(nodes) > 1 else steps
+        known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
         if not len(known):
             known = np.arange(2 * len(self._store.relations))
         best = int(known[np.argmax(reach[known])])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
@@ -22,38 +22,68 @@ class Kinds:
 
     Args:
         store: the graph; one without types has nothing to compare.
+        by_need: compare with the types of the nodes at hand, and not with all types of the schema, for which a server
+            looks at its whole graph.
     """
 
-    def __init__(self, store: GraphStore) -> None:
+    def __init__(self, store: GraphStore, by_need: bool = False) -> None:
         self._store = store
-        self._types = {name: split_words(split_label(name)) for name in store.schema().node_types if name}
-        self.asked = lru_cache(1 << 10)(self._asked)
-        """Return the type that a question asks for, by its noun; empty where there is none of that name."""
+        self._by_need = by_need
+        self._nouns = lru_cache(1 << 10)(_nouns)
+        self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
+        """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
 
-    def _asked(self, text: str, mentions: tuple[Mention, ...]) -> str:
-        if not self._types:
+    def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> str:
+        """Return the type that a question asks for, by its noun; empty where there is none of that name.
+
+        Args:
+            text: the question.
+            mentions: what it names.
+            ends: where the paths to choose from lead: the nodes at hand.
+        """
+        nouns = self._nouns(text, mentions)
+        if not nouns:
             return ""
-        demand = read(text, mentions)
-        if demand.count and demand.counted:
-            return self.named(demand.counted)
-        reading = read_question(demand.rest, mentions)
-        for place in reversed(reading.focus):
-            if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
-                return ""
-            found = self.named(reading.words[place])
-            if found:
-                return found
-        return ""
+        types = self._types_of(ends) if self._by_need else None
+        found = (self.named(noun) if types is None else _named(noun, types) for noun in nouns)
+        return next(filter(None, found), "")
 
-    def named(self, noun: str) -> str:
-        """Return the type that a noun names; empty where none has such a name."""
-        noun = idea("count")["singular"].get(noun, noun)
-        for name, words in self._types.items():
-            if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
-                return name
-        return ""
+    @cached_property
+    def _types(self) -> Mapping[str, Sequence[str]]:
+        return _worded(self._store.schema().node_types)
+
+    def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
+        looked_at = dict.fromkeys(end for some in ends for end in some[:_LOOKED_AT] if not is_value(end))
+        return _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
 
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
         """Tell whether at least half of some nodes are of a type."""
         nodes = self._store.nodes([end for end in ends[:_LOOKED_AT] if not is_value(end)])
         return sum(node.type == kind for node in nodes) * 2 >= max(1, len(ends[:_LOOKED_AT]))
+
+
+def _worded(types: Iterable[str]) -> dict[str, list[str]]:
+    """Return the words of each type."""
+    return {name: split_words(split_label(name)) for name in types if name}
+
+
+def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
+    """Return the nouns that may name what is asked for, the likeliest first."""
+    demand = read(text, mentions)
+    if demand.count and demand.counted:
+        return (demand.counted,)
+    reading, nouns = read_question(demand.rest, mentions), list[str]()
+    for place in reversed(reading.focus):
+        if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
+            break
+        nouns.append(reading.words[place])
+    return tuple(nouns)
+
+
+def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:
+    """Return the first type that a noun names; empty where it names none."""
+    noun = idea("count")["singular"].get(noun, noun)
+    for name, words in types.items():
+        if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
+            return name
+    return ""

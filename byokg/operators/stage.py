@@ -62,6 +62,7 @@ class OperatorRetriever:
         store: the graph, without values as nodes.
         operators: does the operations.
         choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
+        kinds: tells what kind of answer a question names.
         margin: what a candidate's score may be below the best one's; one further down is no answer to the question.
     """
 
@@ -70,13 +71,14 @@ class OperatorRetriever:
         store: GraphStore,
         operators: Operators,
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        kinds: Kinds,
         margin: float = 25.0,
     ) -> None:
         self._store = store
         self._operators = operators
         self._choices = choices
         self._margin = margin
-        self._kinds = Kinds(store)
+        self._kinds = kinds
         self._of_type = lru_cache(_TYPES)(self._read_type)
 
     def retrieve(self, request: Request) -> list[Evidence]:
@@ -132,7 +134,8 @@ class OperatorRetriever:
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
         if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
             likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
-        asked = self._kinds.asked(request.question.text, tuple(mentions)) if demand.count else ""
+        ends_of = [choice[1] for choice in likely]
+        asked = self._kinds.asked(request.question.text, tuple(mentions), ends_of) if demand.count else ""
         for strict in (True, False):
             for score, ends, citations in likely:
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))

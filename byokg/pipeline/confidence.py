@@ -121,7 +121,8 @@ class Confidence:
         weights: str | Path | None = None,
     ) -> None:
         self._steps = steps
-        self._number = {label: number for number, label in enumerate(relations)}
+        # A server may have told of more relations since the steps were compared with words.
+        self._number = dict(zip(relations, range(steps.count // 2), strict=False))
         self._importance = importance
         self._choices = choices
         self._kinds = kinds
@@ -230,8 +231,8 @@ class Confidence:
         }
 
     def _kind(self, text: str, mentions: tuple[Mention, ...], items: Sequence[AnswerItem]) -> float:
-        asked = self._kinds.asked(text, mentions)
         ends = [item.id for item in items if item.id is not None]
+        asked = self._kinds.asked(text, mentions, [ends])
         if not asked or not ends:
             return 0.0
         return 1.0 if self._kinds.fits(ends, asked) else -1.0

@@ -413,7 +413,7 @@ class Grounds:
 
     def _read(self, ends: int | None) -> None:
         """Fill in what holds what, of a metapath for so many of its ends."""
-        said = {item.id: list(dict.fromkeys(_said(item, ends))) for item in self._evidence}
+        said = {item.id: list(_said(item, ends)) for item in self._evidence}
         nodes = dict.fromkeys(id for each in said.values() for text, id in each if text is None and id is not None)
         names = {node.id: node.name for node in self._store.nodes(list(nodes))}
         keys: dict[str, tuple[str, ...]] = {}

@@ -189,10 +189,18 @@ class _Facts:
 
     def add_edge(self, triple: Triple, item: str) -> None:
         """Take an edge."""
-        if self._names[triple.head] is None or self._names[triple.tail] is None:
-            self.add_walk(Path(triple.head, (triple,), (False,)), item)
-        else:
-            self._add(_Fact(triple.head, (Hop(triple.relation),), triple.tail, note(triple.properties)), item)
+        head, tail, said = triple.head, triple.tail, note(triple.properties)
+        if self._names[head] is None or self._names[tail] is None:
+            self._add_legs(triple, said, item)
+        elif head != tail:
+            self._add(_Fact(head, _along(triple.relation), tail, said), item)
+
+    def _add_legs(self, triple: Triple, said: str, item: str) -> None:
+        """Note an edge as one of the mediator that it touches, if it touches one and a node with a name."""
+        for mediator, other, away in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
+            if self._names[mediator] is None and self._names[other] is not None:
+                leg = _Leg(other, Hop(triple.relation, away, said), {})
+                self._mediators[mediator].setdefault(other, leg).items[item] = None
 
     def add_walk(self, path: Path, item: str) -> None:
         """Take a walk, part by part between nodes that have names."""
@@ -200,12 +208,9 @@ class _Facts:
         said: list[str] = []
         nodes = path.nodes
         source = nodes[0]
-        for triple, inverse, near, far in zip(path.triples, path.inverse, nodes[:-1], nodes[1:], strict=True):
+        for triple, inverse, far in zip(path.triples, path.inverse, nodes[1:], strict=True):
             text = note(triple.properties)
-            for mediator, other, away in ((near, far, inverse), (far, near, not inverse)):
-                if self._names[mediator] is None and self._names[other] is not None:
-                    leg = _Leg(other, Hop(triple.relation, away, text), {})
-                    self._mediators[mediator].setdefault(other, leg).items[item] = None
+            self._add_legs(triple, text, item)
             steps.append(Hop(triple.relation, inverse))
             said += [text] if text else []
             if self._names[far] is None:
@@ -217,8 +222,9 @@ class _Facts:
     def count(self, item: TripleEvidence) -> None:
         """Count an edge that is not written, for the lines that it would belong to."""
         triple = item.triple
-        self._more[triple.head, (Hop(triple.relation),)] += 1
-        self._more[triple.tail, (Hop(triple.relation, True),)] += 1
+        along = _along(triple.relation)
+        self._more[triple.head, along] += 1
+        self._more[triple.tail, _turned(along)] += 1
 
     def lines(self) -> list[Line]:
         """Return what was put together."""
@@ -254,18 +260,19 @@ class _Facts:
         """Take a fact, unless it is known, or says of a node that it is itself."""
         if fact.source == fact.end or self._names[fact.source] is None or self._names[fact.end] is None:
             return
-        same = self._same(fact)
+        between = self._between[_pair(fact)]
+        same = self._same(fact, between) if between else None
         if same is None:
             self._facts.append(fact)
-            self._between[_pair(fact)].append(fact)
+            between.append(fact)
             same = fact
         elif fact.said and not same.said:
             same.said = fact.said
         same.items[item] = None
 
-    def _same(self, fact: _Fact) -> _Fact | None:
-        """Return the fact that says the same, if there is one."""
-        for other in self._between[_pair(fact)]:
+    def _same(self, fact: _Fact, between: Sequence[_Fact]) -> _Fact | None:
+        """Return the one of the facts between the same nodes that says the same, if there is one."""
+        for other in between:
             if fact.said and other.said and fact.said != other.said:
                 continue
             seen = other if other.source == fact.source else other.about_face()
@@ -354,6 +361,12 @@ def _written(name: str) -> str | None:
 
 def _pair(fact: _Fact) -> tuple[EntityId, EntityId]:
     return (fact.source, fact.end) if fact.source < fact.end else (fact.end, fact.source)
+
+
+@lru_cache(_HELD)
+def _along(relation: str) -> tuple[Hop, ...]:
+    """Return the one step along an edge."""
+    return (Hop(relation),)
 
 
 @lru_cache(_HELD)

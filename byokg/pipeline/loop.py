@@ -152,10 +152,13 @@ class ExtractiveAnswerer:
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
         choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
-        asked = self._kinds.asked(context.question, context.rounds[0].artifacts.mentions) if self._kinds else ""
-        if not asked or self._kinds is None or not choices:
+        if self._kinds is None or not choices:
             return choices
         close = [choice for choice in choices if choice[0] >= choices[0][0] - self._kind]
+        mentions = context.rounds[0].artifacts.mentions
+        asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
+        if not asked:
+            return choices
         fitting = [choice for choice in close if self._kinds.fits(choice[1], asked)]
         return [*fitting, *(choice for choice in choices if choice not in fitting)]
 
@@ -319,7 +322,7 @@ class Loop:
         self.stages = tuple(stages)
         self.answerer = answerer
         self.judge = judge
-        self._abstain = abstain
+        self.abstain = abstain
 
     def run(self, question: Question) -> Answer:
         """Answer one question.
@@ -354,9 +357,9 @@ class Loop:
         note = ""
         if items and self.judge is not None:
             judged = self.judge.judge(question, context, items)
-            if judged.probability < self._abstain:
+            if judged.probability < self.abstain:
                 note = (
-                    f"not sure enough ({judged.probability:.2f}, and {self._abstain:g} was asked for) that it is "
+                    f"not sure enough ({judged.probability:.2f}, and {self.abstain:g} was asked for) that it is "
                     f"{items[0].name!r}: {judged.missing}"
                 )
                 items = ()

@@ -50,7 +50,7 @@ def observed(pipeline: Any, watch: Watch) -> Any:
     ]
     # Of an entity linker the loop needs nothing else.
     entities = cast(EntityLinker, _Entities(pipeline.entities, watch))
-    return Loop(entities, stages, _Answerer(pipeline.answerer, watch))
+    return Loop(entities, stages, _Answerer(pipeline.answerer, watch), pipeline.judge, pipeline.abstain)
 
 
 @dataclass(frozen=True)

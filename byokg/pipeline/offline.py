@@ -16,6 +16,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.mentions import MentionSpotter, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
+from byokg.linking.path_weights import read_weights, weights_for
 from byokg.linking.relation_meaning import RelationMatcher, Steps
 from byokg.operators.execute import Operators
 from byokg.operators.kinds import Kinds
@@ -46,6 +47,7 @@ def offline_pipeline(
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
     by_need: bool | None = None,
     abstain: float = 0.0,
+    weights: str | Path | None = None,
 ) -> Loop:
     """Put the offline parts together for one graph.
 
@@ -60,16 +62,18 @@ def offline_pipeline(
             them, which takes long on a server and answers better, also with values of properties. None does so on
             servers.
         abstain: nothing is answered where the first answer is less likely to be right than this, in [0, 1].
+        weights: folder that `byokg fit` wrote, with weights of paths and perhaps a ranker, for which `ranker` stands if
+            it is given, too; None takes the weights that ship for the embedder.
 
     Raises:
-        ConfigError: a setting is out of range, the ranker cannot be read or was trained with another embedder, or a
+        ConfigError: a setting is out of range, ranker or weights cannot be read or belong to another embedder, or a
             retriever needs a language model.
     """
     embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
     by_need = isinstance(store, NamedStore) if by_need is None else by_need
     graph, store = store, store if by_need else viewed(store)
-    spotter, scorer = reading_parts(store, embedder, entities, ranker, by_need)
+    spotter, scorer = reading_parts(store, embedder, entities, ranker, by_need, weights)
     measures = Measures(embedder)
     asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked)
@@ -83,10 +87,10 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    kinds = Kinds(graph)
+    kinds = Kinds(graph, by_need)
     answerer = ExtractiveAnswerer(store, kinds=kinds)
-    operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices)
-    unit = UNIT if ranker is None else _LEARNT
+    operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices, kinds)
+    unit = UNIT if scorer.ranker is None else _LEARNT
     judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
@@ -109,12 +113,16 @@ def reading_parts(
     entities: EntityLinker,
     ranker: str | Path | None = None,
     by_need: bool | None = None,
+    weights: str | Path | None = None,
 ) -> tuple[MentionSpotter, PathScorer]:
     """Return what finds mentions in a question, and what scores relation paths against it.
 
     Raises:
-        ConfigError: the ranker cannot be read, or was trained with another embedder.
+        ConfigError: ranker or weights cannot be read, or belong to another embedder.
     """
+    fitted = None if weights is None else read_weights(weights, embedder.name)
+    ranker = fitted.ranker if ranker is None and fitted is not None else ranker
+    counted = weights_for(embedder) if fitted is None else fitted.weights
     static = _shipped()
     steps = Steps(store, embedder, by_need=isinstance(store, NamedStore) if by_need is None else by_need)
     importance = lru_cache(1 << 14)(static.importance)
@@ -129,7 +137,7 @@ def reading_parts(
         from byokg.linking.path_ranker import PathRanker
 
         learnt = PathRanker.load(ranker, store, steps, embedder)
-    return spotter, PathScorer(steps, embedder, importance=importance, ranker=learnt)
+    return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
 
 
 _GENEROUS = SpottingSettings(another=0.15, most=6)

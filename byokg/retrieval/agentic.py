@@ -66,6 +66,7 @@ def list_relations(
     Returns:
         The text, and how many relations it leaves out; it says so for each entity.
     """
+    relations = [list(map(on_one_line, of)) for of in relations]
     shown = [0] * len(names)
     left = budget_tokens - sum(count(f"{name}\n  … and 999 more\n") for name in names)
     longest = max(map(len, relations), default=0)
@@ -340,7 +341,8 @@ class AgenticRetriever:
         """Write the entities that were stood on in all rounds, each with the relations that were followed."""
         followed = list(walk.followed.items())[-_EXPLORED:]
         names = self._names([id for id, _ in followed])
-        lines = [f"{name}: {', '.join(of) or '(none)'}" for name, (_, of) in zip(names, followed, strict=True)]
+        labels = [", ".join(map(on_one_line, of)) or "(none)" for _, of in followed]
+        lines = [f"{name}: {of}" for name, of in zip(names, labels, strict=True)]
         return "\n".join(lines) or "(nothing)"
 
     def _names(self, ids: Sequence[EntityId]) -> list[str]:

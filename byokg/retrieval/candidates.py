@@ -25,6 +25,7 @@ from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
+from byokg.linking.path_weights import weights_for
 from byokg.linking.relation_meaning import Steps
 from byokg.periods import DATE, DATES, Period, read_periods
 from byokg.questions import read_question
@@ -564,7 +565,9 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
     static = StaticEmbedder()
     embedder = embedder or static
     importance = lru_cache(1 << 14)(static.importance)
-    return MeaningRanker(store.relations, PathScorer(Steps(store, embedder), embedder, importance=importance))
+    weights = weights_for(embedder)
+    scorer = PathScorer(Steps(store, embedder), embedder, weights, importance=importance)
+    return MeaningRanker(store.relations, scorer)
 
 
 def _same(mentions: dict[Anchor, Mention], one: Candidate) -> bool:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from byokg.errors import GraphError
 from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows, Schema
 from byokg.graph.traversal import cap, relation_numbers
-from byokg.text import normalize_label, on_one_line
+from byokg.text import normalize_label, on_one_line, read_literal
 from byokg.types import INVERSE, EntityId, Language, Metapath
 
 if TYPE_CHECKING:
@@ -191,7 +192,7 @@ def _patterns(text: str) -> tuple[str, list[str], list[str]]:
 
 
 _FORMATS = 3
-"""Properties of which it is told what their values look like."""
+"""Properties, and relations, of which it is told what their values look like, and values of each."""
 
 
 def value_formats(schema: Schema, text: str) -> list[str]:
@@ -209,6 +210,40 @@ def value_formats(schema: Schema, text: str) -> list[str]:
             values = ", ".join(repr(on_one_line(v)) if isinstance(v, str) else str(v) for v in detail.examples)
             told[detail.name] = f"values of {detail.name!r} look like {values}"
     return list(told.values())[:_FORMATS]
+
+
+def node_formats(store: GraphStore, sources: Sequence[EntityId], text: str) -> list[str]:
+    """Say what the dates and numbers look like that relations in a query lead to, where these are nodes.
+
+    Args:
+        store: the graph.
+        sources: linked entities; what lies one or two of these relations away from them is looked at.
+        text: the query, without its strings.
+    """
+    named = [label for label in store.relations if label and label in text and _whole(label).search(text)]
+    told: dict[str, dict[str, None]] = {}
+    nodes = store.numbers(list(dict.fromkeys(sources)))
+    for _ in range(2 if named else 0):
+        if not len(nodes):
+            break
+        found = store.edges(nodes, Direction.BOTH, relation_numbers(store, named))
+        edges, _ = cap(found, _FORMATS, per_relation=True)
+        ends = store.nodes(store.ids(edges.tail))
+        for relation, end in zip(edges.relation.tolist(), ends, strict=True):
+            read = read_literal(end.name)
+            if read is not None and read.kind != "id":
+                told.setdefault(store.relations[relation], {})[repr(on_one_line(end.name))] = None
+        nodes = np.unique(edges.other)[:_ENDS]
+    return [
+        f"{label!r} leads to nodes that are called like {', '.join(list(names)[:_FORMATS])}"
+        for label, names in list(told.items())[:_FORMATS]
+    ]
+
+
+@lru_cache(1 << 10)
+def _whole(label: str) -> re.Pattern[str]:
+    """Return what finds a relation that is no part of a longer one."""
+    return re.compile(rf"(?<![\w.]){re.escape(label)}(?![\w.])")
 
 
 def strings_left_out(language: Language, text: str) -> str:

@@ -57,14 +57,13 @@ def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -
     useful = is_named(store, other)
     bounds = np.searchsorted(edges.origin, np.arange(len(asked) + 1))
     start = reached.head + reached.tail - mediators
-    rows = []
-    for edge, place, near in zip(
-        reached.edge.tolist(), np.searchsorted(asked, mediators).tolist(), start.tolist(), strict=True
-    ):
-        of_it = slice(bounds[place], bounds[place + 1])
-        kept = useful[of_it] & (edges.edge[of_it] != edge) & (other[of_it] != near)
-        rows.append(bounds[place] + np.flatnonzero(kept))
-    return Continuations(edges, rows)
+    place = np.searchsorted(asked, mediators)
+    many = bounds[place + 1] - bounds[place]
+    owner = np.repeat(np.arange(len(place)), many)
+    row = np.arange(len(owner)) + np.repeat(bounds[place] - np.cumsum(many) + many, many)
+    kept = useful[row] & (edges.edge[row] != reached.edge[owner]) & (other[row] != start[owner])
+    row, ends = row[kept], np.cumsum(np.bincount(owner[kept], minlength=len(place))).tolist()
+    return Continuations(edges, [row[begin:end] for begin, end in zip([0, *ends], ends, strict=False)])
 
 
 def joined(first: Triple, second: Triple) -> Path:

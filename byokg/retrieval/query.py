@@ -15,7 +15,14 @@ from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.prompts import PromptLibrary
-from byokg.retrieval.dead_ends import emptied_by, emptied_sparql, quoted_relations, strings_left_out, value_formats
+from byokg.retrieval.dead_ends import (
+    emptied_by,
+    emptied_sparql,
+    node_formats,
+    quoted_relations,
+    strings_left_out,
+    value_formats,
+)
 from byokg.types import Context, Evidence, Feedback, Language, Mention, Request, RowsEvidence
 
 RETRIEVER = "query"
@@ -82,6 +89,7 @@ class QueryRetriever:
         for name, value in (("timeout_s", timeout_s), ("max_rows", max_rows), ("schema_tokens", schema_tokens)):
             if not value > 0:
                 raise ConfigError(f"{name}={value} leaves nothing; use a number above 0")
+        self._store = store
         self._engines = {engine.language: engine for engine in engines}
         self._model = model
         self._entities = entities
@@ -162,13 +170,16 @@ class QueryRetriever:
             elif _holds_values(rows):
                 found.append(RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated))
             else:
+                bare = strings_left_out(language, checked)
+                linked = [one.id for one in request.linked.entities]
                 emptied = "" if rows.rows else self._emptied(engine, checked)
                 problems = [
                     _NO_VALUES if rows.rows else _NO_ROWS,
                     *([emptied] if emptied else []),
                     *problems,
                     *self._misnamed(language, text),
-                    *value_formats(engine.schema(), strings_left_out(language, checked)),
+                    *value_formats(engine.schema(), bare),
+                    *node_formats(self._store, linked, bare),
                 ]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
             request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)

@@ -441,8 +441,10 @@ class RerankRetriever:
         )
         edges, statements = self._statements(around.edges)
         texts = self._texts(edges, statements)
-        sifted = _best(self._first.score(question, texts), self._top_triples)
-        scores = self._second.score(question, [texts[at] for at in sifted])
+        rated = self._first.score(question, texts)
+        sifted = _best(rated, self._top_triples)
+        again = self._second is not self._first
+        scores = self._second.score(question, [texts[at] for at in sifted]) if again else rated[sifted]
         chosen = _best(scores, self._k)
         request.note(
             RERANKER,
@@ -472,10 +474,13 @@ class RerankRetriever:
         found: dict[tuple[int, int], Statement] = {}
         for row in range(count):
             number = numbers[row]
-            further_rows = onward.get(row, _NONE).tolist()
-            if not further_rows:
+            further_rows = onward.get(row)
+            if further_rows is None or not len(further_rows):
                 found.setdefault((number, number), (row,))
-            for each in further_rows:
+                if len(found) >= self._limits.edges:
+                    break
+                continue
+            for each in further_rows.tolist():
                 other = numbers[count + each]
                 found.setdefault((min(number, other), max(number, other)), (row, count + each))
             if len(found) >= self._limits.edges:
@@ -506,9 +511,6 @@ class RerankRetriever:
         spelled = triples(self._store, select(edges, np.array([r for rows, _ in chosen for r in rows], np.int64)))
         each = iter(spelled)
         return [as_evidence(RERANKER, score, [next(each) for _ in rows]) for rows, score in chosen]
-
-
-_NONE = np.zeros(0, np.int64)
 
 
 def _best(scores: Scores, k: int) -> list[int]:

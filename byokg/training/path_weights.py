@@ -6,7 +6,7 @@ sums on a grid: the same questions make the same weights on every CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 
 import numpy as np
@@ -47,21 +47,33 @@ class Choices:
 
 
 def choices(
-    linker: OfflineLinker, store: GraphStore, examples: Iterable[Example], weights: Weights | None = None
+    linker: OfflineLinker,
+    store: GraphStore,
+    examples: Iterable[Example],
+    gold: Callable[[Example], Sequence[EntityId]] = lambda example: example.answer_ids,
 ) -> Iterator[Choices]:
-    """Yield a record for each question whose answer something reaches from its topic entities; `weights` rank these."""
+    """Yield a record for each question whose answer something reaches from its topic entities.
+
+    A question that comes without topic entities starts from those that the linker finds in it.
+
+    Args:
+        linker: proposes metapaths; its weights say which are the most promising.
+        store: the graph, as the linker walks it (`linker.store`).
+        examples: questions, whose topic ids are those of the graph.
+        gold: gives the nodes that are a question's answers.
+    """
     known = set(store.entities())
-    promising = np.array(astuple(weights or Weights()))
+    promising = np.array(astuple(linker.scorer.weights))
     for example in examples:
-        gold = store.numbers([EntityId(one) for one in dict.fromkeys(example.answer_ids) if one in known])
+        right_nodes = store.numbers([EntityId(one) for one in dict.fromkeys(gold(example)) if one in known])
         question = example.asked("gold")
-        if not len(gold) or not set(question.topic_ids) & known:
+        if not len(right_nodes) or (question.topic_ids and not set(question.topic_ids) & known):
             continue
         found = linker.considered(question)
         if not found.growths:
             continue
-        parts = [_right(growth.bounds, np.isin(growth.ends, gold)) for growth in found.growths]
-        joined = [float(np.isin(nodes, gold).mean()) for nodes in found.common]
+        parts = [_right(growth.bounds, np.isin(growth.ends, right_nodes)) for growth in found.growths]
+        joined = [float(np.isin(nodes, right_nodes).mean()) for nodes in found.common]
         right = np.concatenate((np.concatenate(parts)[found.named], joined))
         features = np.concatenate((found.features[found.named], found.joined)).astype(np.float64)
         promise = product(features, promising[:, None])[:, 0]

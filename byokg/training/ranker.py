@@ -105,12 +105,13 @@ class Case:
         return len(self.right) > 1 and self.right.max() >= LEARNT and self.right.min() < self.right.max()
 
 
-def _case(considered: Considered, right: Float64, steps: int, most: int) -> Case:
+def _case(considered: Considered, right: Float64, linker: OfflineLinker, most: int) -> Case:
     """Return a case of the metapaths that end at named nodes; of very many, some that are not right are left out."""
+    steps, weights = 2 * len(linker.store.relations), astuple(linker.scorer.weights)
     kept = np.flatnonzero(considered.named)
     if len(kept) > most:
         promise = considered.features[kept].astype(np.float64)
-        scores = sum((weight * promise[:, at] for at, weight in enumerate(astuple(Weights()))), np.zeros(len(kept)))
+        scores = sum((weight * promise[:, at] for at, weight in enumerate(weights)), np.zeros(len(kept)))
         kept = np.sort(kept[np.lexsort((-scores, -right[kept]))[:most]])
     reading: Reading = considered.reading
     placed = np.concatenate([place_steps(growth.steps, steps) for growth in considered.growths])
@@ -130,7 +131,9 @@ def answer_cases(
     gold: Callable[[Example], Sequence[EntityId]],
     most: int = FitSettings.most,
 ) -> Iterator[Case]:
-    """Yield a case for each question with a topic entity: a metapath is as right as the F1 of the nodes it reaches.
+    """Yield a case for each question that starts somewhere: a metapath is as right as the F1 of the nodes it reaches.
+
+    A question that comes without topic entities starts from those that the linker finds in it.
 
     Args:
         linker: proposes metapaths.
@@ -142,14 +145,14 @@ def answer_cases(
     known = set(store.entities())
     for example in examples:
         topics = [id for id in example.topic_ids if id in known]
-        if not topics:
+        if example.topic_ids and not topics:
             continue
         answers = list(dict.fromkeys(gold(example)))
         nodes = store.numbers([id for id in answers if id in known])
         considered = linker.considered(Question(example.id, example.question, tuple(topics)))
         if considered.growths:
             right = _f1(considered, nodes, len(answers))
-            yield _case(considered, right, 2 * len(store.relations), most)
+            yield _case(considered, right, linker, most)
 
 
 def _f1(considered: Considered, gold: npt.NDArray[np.integer], answers: int) -> Float64:
@@ -245,7 +248,7 @@ def chain_cases(
             right = dict.fromkeys(spelled, 1.0)
             rows = [tuple(row) for growth in considered.growths for row in growth.steps.tolist()]
             labelled = np.array([right.get(row, 0.0) for row in rows])
-            yield _case(considered, labelled, 2 * len(store.relations), most)
+            yield _case(considered, labelled, linker, most)
 
 
 class _Walks:
@@ -299,9 +302,16 @@ class Fitted:
 
 
 def fit_ranker(
-    cases: Iterable[Case], store: GraphStore, steps: Steps, embedder: Embedder, settings: FitSettings | None = None
+    cases: Iterable[Case],
+    store: GraphStore,
+    steps: Steps,
+    embedder: Embedder,
+    settings: FitSettings | None = None,
+    start: Weights | None = None,
 ) -> Fitted:
     """Train a ranker for the paths of the linker that made the cases, whose graph (`linker.store`) and steps these are.
+
+    `start` says what features count to begin with: the weights of that linker; the shipped ones when left out.
 
     Raises:
         ConfigError: no case has a metapath that is right.
@@ -317,7 +327,7 @@ def fit_ranker(
     order = random.permutation(len(usable)).tolist()
     held = [usable[at] for at in order[: int(settings.held_out * len(usable))]]
     training = [usable[at] for at in order[len(held) :]]
-    fit = _Fit(training, steps, embedder, settings, random)
+    fit = _Fit(training, steps, embedder, settings, random, start or Weights())
     prepared, checked = [fit.prepare(case) for case in training], [fit.prepare(case) for case in held]
     before = fit.quality(checked)
     count = settings.epochs * -(-len(prepared) // settings.batch)
@@ -353,6 +363,7 @@ class _Fit:
         embedder: Embedder,
         settings: FitSettings,
         random: np.random.Generator,
+        start: Weights,
     ) -> None:
         self._settings, self._random, self._embedder = settings, random, embedder
         counts = Counter(ngram for case in cases for ngram in case.ngrams)
@@ -365,7 +376,7 @@ class _Fit:
         self._scale[self._scale == 0] = 1.0
         rank, dimensions = settings.rank, self._described.shape[1] // 3
         self._parts: dict[str, Float64] = {
-            "features": np.array(astuple(Weights())) * self._scale / _UNTRAINED,
+            "features": np.array(astuple(start)) * self._scale / _UNTRAINED,
             "question": self._uniform((dimensions, rank), 0.5),
             "ngrams": self._uniform((len(self.known), rank), 0.2),
             "texts": self._uniform((PLACES, 3 * dimensions, rank), 0.2),

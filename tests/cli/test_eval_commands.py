@@ -170,6 +170,7 @@ def test_answers_are_written_as_csv_and_as_lines_and_not_asked_for_twice(byokg: 
         (["absent.txt", "dataset=atlas"], "absent.txt: cannot be read"),
         (["empty.txt", "dataset=atlas"], "holds no question; write one a line"),
         (["asked.txt"], "no graph is named; add --graph DIR"),
+        (["asked.txt", "dataset=atlas", "--out", "asked.txt"], "the answers would overwrite the questions"),
     ],
 )
 def test_what_an_answer_needs_is_said(byokg: Run, words: list[str], message: str) -> None:

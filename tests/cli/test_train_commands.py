@@ -1,4 +1,4 @@
-"""Tests of `byokg train`."""
+"""Tests of `byokg fit` and `byokg train`."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import pytest
 from byokg.evaluation.run_folder import read_metrics
 from tests.cli.conftest import Run
 
-# Four films, and words that only training can explain.
-KB = "".join(
-    f"Film {n}|directed_by|Director {n % 3}\nFilm {n}|written_by|Writer {n}\nFilm {n}|release_year|{1990 + n}\n"
-    for n in range(12)
-)
-QUESTIONS = [
-    {"id": f"{word}{n}", "question": f"who {word} Film {n}", "answers": [answer], "topic_entities": [f"Film {n}"]}
-    for n in range(12)
-    for word, answer in (("blorked", f"Director {n % 3}"), ("zapped", f"Writer {n}"))
-]
 
-
-def questions(folder: Path) -> Path:
+def questions(folder: Path, films: int = 12) -> Path:
+    """Write films, and two questions about each, of words that only training can explain: two thirds of split dev."""
     folder.mkdir()
-    (folder / "kb.txt").write_text(KB)
-    rows = [{**row, "split": "dev" if number < 16 else "test"} for number, row in enumerate(QUESTIONS)]
+    (folder / "kb.txt").write_text(
+        "".join(
+            f"Film {n}|directed_by|Director {n % 3}\nFilm {n}|written_by|Writer {n}\nFilm {n}|release_year|{1990 + n}\n"
+            for n in range(films)
+        )
+    )
+    asked = [
+        {"id": f"{word}{n}", "question": f"who {word} Film {n}", "answers": [answer], "topic_entities": [f"Film {n}"]}
+        for n in range(films)
+        for word, answer in (("blorked", f"Director {n % 3}"), ("zapped", f"Writer {n}"))
+    ]
+    rows = [{**row, "split": "dev" if number < 4 * films // 3 else "test"} for number, row in enumerate(asked)]
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
 
@@ -45,6 +45,42 @@ def test_a_ranker_is_trained_and_answers_better(byokg: Run, tmp_path: Path) -> N
     assert right.code == wrong.code == 0, right.err
     figures = [read_metrics(tmp_path / name).overall.estimates["hits@1"].value for name in ("plain", "trained")]
     assert figures[0] < figures[1] == 1.0
+
+
+def test_what_is_fitted_to_questions_answers_better_and_is_taken_by_ask_and_eval(byokg: Run, tmp_path: Path) -> None:
+    data, out = questions(tmp_path / "data", films=36), tmp_path / "weights"
+    common = ["dataset=folder", f"dataset.root={data}"]
+    fitted = byokg("fit", *common, "train.epochs=30", "--held-out", "0.25", "--out", out, "--json")
+    assert fitted.code == 0, fitted.err
+    told = json.loads(fitted.out)
+    assert "24 questions of the split 'test' are left out" in fitted.err
+    assert (told["learnt"], told["choosing"], told["held_out"]) == (24, 12, 12)
+    assert told["choice"] == {"before": 0.5, "weights": 1.0, "weights and ranker": 1.0}
+    assert told["chosen"] == "weights"  # the simpler one of two that answer alike
+    assert [told["hits_at_1"][name]["value"] for name in ("before", "after", "difference")] == [0.5, 1.0, 0.5]
+    tested = byokg("eval", *common, "dataset.split=test", f"out={tmp_path / 'run'}", f"pipeline.weights={out}")
+    assert tested.code == 0, tested.err
+    assert read_metrics(tmp_path / "run").overall.estimates["hits@1"].value == 1.0
+    graph = tmp_path / "graph"
+    assert byokg("graph", "build", data / "kb.txt", "--out", graph).code == 0
+    asked = byokg("ask", "who zapped Film 30", f"graph.path={graph}", f"pipeline.weights={out}", "--json")
+    assert asked.code == 0 and [item["name"] for item in json.loads(asked.out)["answers"]] == ["Writer 30"]
+
+
+def test_weights_that_cannot_be_used_are_refused(byokg: Run, tmp_path: Path) -> None:
+    data = questions(tmp_path / "data")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "weights.json").write_text('{"schema": 1, "embedder": "another", "weights": {}}')
+    for place, reason in (("none", "no weights can be read"), ("other", "fitted with the embedder 'another'")):
+        words = ["dataset=folder", f"dataset.root={data}", f"pipeline.weights={tmp_path / place}"]
+        outcome = byokg("eval", *words)
+        assert outcome.code == 2 and reason in outcome.err and "byokg fit" in outcome.err
+
+
+def test_too_few_questions_to_fit_are_an_error(byokg: Run, tmp_path: Path) -> None:
+    data, out = questions(tmp_path / "data"), tmp_path / "weights"
+    outcome = byokg("fit", "dataset=folder", f"dataset.root={data}", "limit=2", "--out", out)
+    assert outcome.code == 2 and "too few" in outcome.err and not out.exists()
 
 
 def test_labels_are_the_queries_that_return_the_answers_best(byokg: Run, tmp_path: Path) -> None:

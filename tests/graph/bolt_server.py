@@ -13,6 +13,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class BoltDatabases:
 
 
 def load_graph(query: Any, nodes: Sequence[Node], edges: Sequence[Triple], name_always: bool) -> None:
-    """Create nodes and edges through the driver.
+    """Create nodes and edges through the driver, neighbours that are alike together.
 
     Args:
         query: runs a text with parameters.
@@ -108,18 +109,18 @@ def load_graph(query: Any, nodes: Sequence[Node], edges: Sequence[Triple], name_
         edges: in the order in which they are created.
         name_always: give a node a name also where that is its id.
     """
-    for node in nodes:
-        label = f":{quoted(node.type)}" if node.type else ""
-        held = {**node.properties, "id": node.id}
-        if name_always or node.name != node.id:
-            held["name"] = node.name
-        query(f"CREATE (n{label}) SET n = $held", held=held)
-    for edge in edges:
+    types = {node.id: f":{quoted(node.type)}" if node.type else "" for node in nodes}
+    for label, alike in groupby(nodes, lambda node: types[node.id]):
+        rows = [
+            {**node.properties, "id": node.id} | ({"name": node.name} if name_always or node.name != node.id else {})
+            for node in alike
+        ]
+        query(f"UNWIND $rows AS held CREATE (n{label}) SET n = held", rows=rows)
+    for (head, relation, tail), some in groupby(edges, lambda e: (types[e.head], e.relation, types[e.tail])):
         query(
-            f"MATCH (a {{id: $head}}), (b {{id: $tail}}) CREATE (a)-[r:{quoted(edge.relation)}]->(b) SET r = $held",
-            head=edge.head,
-            tail=edge.tail,
-            held=dict(edge.properties),
+            f"UNWIND $rows AS row MATCH (a{head} {{id: row.head}}), (b{tail} {{id: row.tail}}) "
+            f"CREATE (a)-[r:{quoted(relation)}]->(b) SET r = row.held",
+            rows=[{"head": edge.head, "tail": edge.tail, "held": dict(edge.properties)} for edge in some],
         )
 
 

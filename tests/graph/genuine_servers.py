@@ -10,9 +10,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import httpx
 import pytest
@@ -25,37 +27,75 @@ from tests.graph.bolt_server import free_port
 FOLDER = Path(os.environ.get("BYOKG_SERVERS_DIR", Path(__file__).parents[3] / "shared" / "servers"))
 GRAPH = "http://example.org/graph"
 """The graph that Virtuoso holds the triples in."""
+PATIENCE_S = 300.0
+"""In which a server starts, however busy the machine is."""
 _OPTIONS = {"fuseki": ["update"]}
+
+Result = TypeVar("Result")
+
+
+class Genuine:
+    """A server on a port of its own, that keeps its files in a folder, so that it can be started again."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind, self.folder, self.port = kind, folder, free_port()
+        self.address = ""
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers; skips where it cannot run."""
+        command = [str(FOLDER / "start"), self.kind, str(self.port), str(self.folder), *_OPTIONS.get(self.kind, [])]
+        # Oxigraph's server is a program beside the interpreter, which need not be on the path.
+        where = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where)
+        assert self._process.stdout is not None and self._process.stderr is not None
+        said, _, self.address = self._process.stdout.readline().strip().partition(" ")
+        if said != "ready":
+            self._process.wait(30)
+            pytest.skip(f"{self.kind} does not start: {self._process.stderr.read().strip().splitlines()[-1:]}")
+
+    def stop(self) -> None:
+        """End it; what it holds stays in its folder."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
 
 
 @contextmanager
-def started(kind: str, folder: Path) -> Iterator[str]:
-    """Run a server that keeps its files in `folder`, and give its address; skips where it cannot run."""
+def started(kind: str, folder: Path) -> Iterator[Genuine]:
+    """Run a server that keeps its files in `folder`; skips where it cannot run."""
     if not (FOLDER / "start").exists():
         pytest.skip(f"no servers in {FOLDER}: set BYOKG_SERVERS_DIR to the folder that has them")
-    port = free_port()
-    command = [str(FOLDER / "start"), kind, str(port), str(folder), *_OPTIONS.get(kind, [])]
-    # Oxigraph's server is a program beside the interpreter, which need not be on the path.
-    where = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=where) as process:
-        assert process.stdout is not None and process.stderr is not None
-        said, _, address = process.stdout.readline().strip().partition(" ")
-        try:
-            if said != "ready":
-                process.wait(30)
-                pytest.skip(f"{kind} does not start: {process.stderr.read().strip().splitlines()[-1:]}")
-            yield address
-        finally:
-            process.send_signal(signal.SIGTERM)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(30)
+    server = Genuine(kind, folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def waits_for_a_restart(server: Genuine, ask: Callable[[], Result]) -> Result:
+    """Stop a server, start it again in a second, and return what is answered to something asked meanwhile."""
+    server.stop()
+    again = threading.Timer(1.0, server.start)
+    again.start()
+    try:
+        return ask()
+    finally:
+        again.join()
 
 
 class RdfServer:
     """A SPARQL server whose triples can be replaced."""
 
-    def __init__(self, kind: str, address: str, folder: Path) -> None:
-        self.kind, self.address, self._folder = kind, address, folder
+    def __init__(self, genuine: Genuine) -> None:
+        self.genuine, self.kind, self.address, self._folder = genuine, genuine.kind, genuine.address, genuine.folder
         self._loaded = 0
 
     def fill(self, nodes: Sequence[Node], edges: Sequence[Triple]) -> None:
@@ -80,6 +120,20 @@ class RdfServer:
             trust_env=False,
         )
         answer.raise_for_status()
+
+    def content(self) -> set[str]:
+        """Return all triples of the graph, as lines."""
+        query = f"CONSTRUCT {{ ?s ?p ?o }} WHERE {{ GRAPH <{GRAPH}> {{ ?s ?p ?o }} }}"
+        if self.kind != "virtuoso":
+            query = "CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o }"
+        headers = {"Accept": "application/n-triples, text/plain"}
+        answer = httpx.get(self.address, params={"query": query}, headers=headers, timeout=60, trust_env=False)
+        return set(answer.raise_for_status().text.splitlines())
+
+    def keep(self) -> None:
+        """Let what was loaded outlast the server's end."""
+        if self.kind == "virtuoso":
+            self._sql("checkpoint;")
 
     def _sql(self, text: str) -> None:
         port = int(self.address.rsplit(":", 1)[1].split("/")[0]) + 1

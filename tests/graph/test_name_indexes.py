@@ -47,6 +47,12 @@ def graph(memory: ColumnarGraph, tmp_path: Path) -> ColumnarGraph:
     return ColumnarGraph.open(tmp_path / "graph")
 
 
+def test_a_large_graph_without_an_index_gets_one_on_disk(graph: ColumnarGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST", 1)
+    assert graph.folder is not None and name_index(graph).exact("boston").tolist() == [1]
+    assert (graph.folder / "names" / "meta.json").exists()
+
+
 class TestEntries:
     def test_aliases_follow_the_name_of_their_node(self, memory: ColumnarGraph) -> None:
         assert list(name_entries(memory)) == [(0, "New York City"), (1, "Boston")]

@@ -39,6 +39,20 @@ def one_relation(label: str) -> Steps:
     return Steps(ColumnarGraph.from_triples([("Ann", label, "Lima"), ("Bob", label, "Cusco")]), EMBEDDER)
 
 
+def test_steps_of_a_relation_that_was_not_told_of_are_learnt_when_it_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = countries()
+    all_labels = graph.relations
+    with monkeypatch.context() as fewer:
+        fewer.setattr(ColumnarGraph, "relations", all_labels[:1])
+        steps = Steps(graph, EMBEDDER, by_need=True)
+    assert steps.count == 2
+    growth = grow(graph, start(0), np.zeros(1, np.int64), np.empty(0, np.int64), 10)
+    assert growth.steps.max() >= 2
+    told = Steps(graph, EMBEDDER, by_need=True).met(growth)
+    assert steps.met(growth).count == 2 * len(all_labels)
+    assert np.array_equal(steps.met(growth).name_vectors, told.name_vectors)
+
+
 class TestRelation:
     def test_a_word_of_the_label_explains_both_ways_of_walking_it_fully(self) -> None:
         graph = Labelled(countries())

@@ -54,7 +54,7 @@ NAME = (
             and "finish" not in name.lower()
             and html.unescape(name) == name
             and not name.split()[0].rstrip(".)").isdigit()
-            and not name.endswith(".")
+            and not name.endswith((".", *"⁰¹²³⁴⁵⁶⁷⁸⁹"))  # a superscript cites
         )
     )
 )

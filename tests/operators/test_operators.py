@@ -11,6 +11,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.property_view import PropertyView, is_value, viewed
 from byokg.graph.store import Direction
+from byokg.operators.kinds import Kinds
 from byokg.operators.reading import TimeTest
 from byokg.operators.times import passes, period, read_date
 from byokg.pipeline.loop import Loop
@@ -65,6 +66,15 @@ def test_questions_beyond_a_path_are_answered(pipeline: Loop, question: str, ans
     answer = pipeline.ask(question)
     assert sorted(item.name for item in answer.items) == answers
     assert all(item.grounded for item in answer.items)
+
+
+@pytest.mark.parametrize(("question", "kind"), [("Which company is it?", "Company"), ("Which lake is it?", "")])
+def test_the_types_at_hand_name_what_is_asked_for_as_all_types_do(
+    graph: ColumnarGraph, question: str, kind: str
+) -> None:
+    ends = [(EntityId("c1"), EntityId("c2")), (EntityId("t1"),)]
+    assert Kinds(graph).asked(question, (), ends) == kind
+    assert Kinds(graph, by_need=True).asked(question, (), ends) == kind
 
 
 def test_a_count_says_what_was_counted(pipeline: Loop) -> None:

@@ -67,7 +67,8 @@ def graph() -> ColumnarGraph:
 
 def test_a_question_is_a_span_with_its_stages_within(spans: list[Any]) -> None:
     tracing = Tracing()
-    answer = tracing.pipeline(offline_pipeline(graph())).run(QUESTION)
+    pipeline = offline_pipeline(graph())
+    answer = tracing.pipeline(pipeline).run(QUESTION)
     tracing.close()
     by_name = {span.name: span for span in spans}
     root = by_name["invoke_agent byokg"]
@@ -76,6 +77,8 @@ def test_a_question_is_a_span_with_its_stages_within(spans: list[Any]) -> None:
     assert attributes(root)["gen_ai.conversation.id"] == "q1"
     assert attributes(by_name["retrieve path"])["gen_ai.tool.name"] == "path"
     assert attributes(by_name["answer"])["byokg.answers"] == len(answer.items) == 1
+    assert pipeline.judge is not None
+    assert answer.items == pipeline.run(QUESTION).items  # how sure it is as well
     assert b"Heat" not in b"".join(span.SerializeToString() for span in spans)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import QueryLimits, Rows
-from byokg.retrieval.dead_ends import emptied_by, path_dead_end, quoted_relations
+from byokg.retrieval.dead_ends import emptied_by, node_formats, path_dead_end, quoted_relations
 from byokg.types import EntityId
 
 
@@ -20,6 +20,16 @@ def test_a_path_says_how_far_it_went_and_what_goes_on_from_there() -> None:
     assert "not even its first relation is there; from there lead, either way: r" in path_dead_end(
         store, ("step", "r"), [EntityId("a")]
     )
+
+
+def test_what_dates_and_numbers_look_like_that_are_nodes() -> None:
+    # Heat -film.directed_by-> Mann -person.born-> 1943-02-05, Heat -film.year-> 1995; person.born.place is another
+    edges = [("Heat", "film.directed_by", "Mann"), ("Mann", "person.born", "1943-02-05"), ("Heat", "film.year", "1995")]
+    store = ColumnarGraph.from_triples([*edges, ("Mann", "person.born.place", "7")])
+    query = "MATCH (a)-[:`film.directed_by`]->()-[:`person.born`]->(b) WHERE b.name = RETURN a"
+    told = ["'person.born' leads to nodes that are called like '1943-02-05'"]
+    assert node_formats(store, [EntityId("Heat")], query) == told
+    assert node_formats(store, [], query) == []
 
 
 @pytest.mark.parametrize(

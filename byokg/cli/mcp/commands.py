@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from byokg.cli.export_commands import IdProperty, node_settings
 from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.cli.terminal import note, print_json
 from byokg.errors import ConfigError, EntityNotFound, MissingExtra
@@ -88,11 +89,14 @@ def serve(
         engines = [_starting(place, stack) for place in places]  # before all that takes time to import
         import asyncio
         import logging
+        import threading
 
         from byokg.cli.mcp.server import GraphServer, LogLines, serve_stdio, share_heaps
+        from byokg.graph.pathql.evaluate import prepare
         from byokg.retrieval.graph_tools import GraphTools
 
         share_heaps()
+        threading.Thread(target=prepare, daemon=True).start()  # a call that is over cannot wait for it
         logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
         logs.setFormatter(LogLines())
         logging.getLogger().addHandler(logs)
@@ -237,6 +241,7 @@ def bfs(
     request: Annotated[str | None, typer.Argument(metavar="REQUEST", help="JSON; - reads it from input.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of requests and exit.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Request and response as the article has them.")] = False,
+    id_property: IdProperty = None,
 ) -> None:
     """Print the part of a graph around some nodes, as BFS-QL selects it.
 
@@ -262,7 +267,7 @@ def bfs(
         asked = BfsRequest.model_validate(read_request(StrictBfsRequest, text).model_dump(exclude_none=True))
     else:
         asked = read_request(BfsRequest, text)
-    with opened(place) as store:
+    with opened(place, **node_settings(id_property, None)) as store:
         tools = GraphTools(store)
         print_json(bfs_query(store, asked, tools.nearest, tools.relevance, strict))
 
@@ -277,6 +282,7 @@ def paths(
     schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False,
     counts: Annotated[bool, typer.Option("--count", help="Print how many paths there are, and no path.")] = False,
     most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
+    id_property: IdProperty = None,
 ) -> None:
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
@@ -292,7 +298,7 @@ def paths(
     text = sys.stdin.read() if query == "-" else query
     if query.startswith("@"):
         text = _text_of(Path(query[1:]))
-    with opened(place) as store, _proposals(store):
+    with opened(place, **node_settings(id_property, None)) as store, _proposals(store):
         wanted = [] if rules is None else parse_rules(_text_of(rules))
         if schema:
             if not isinstance(store, ColumnarGraph):

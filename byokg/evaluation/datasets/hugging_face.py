@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from byokg.errors import DatasetError, import_extra
+from byokg.errors import ConfigError, DatasetError, import_extra
 from byokg.evaluation.datasets.base import Ids, Loaded, QuestionFile, QuestionSet, Record, graph_finder, load, one_of
 from byokg.evaluation.datasets.folder import LISTS, example_of
 
 _BUILDERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
 _SAVED = ("dataset_dict.json", "dataset_info.json", "state.json")
 """One of these lies in what `save_to_disk` wrote."""
+_SPLIT = re.compile(r"(?:^|[^a-z])(train|validation|valid|dev|test)(?:[^a-z]|$)")
+_TEXTS = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
 
 def hugging_face(
@@ -28,12 +32,14 @@ def hugging_face(
     """Return the questions of a data set on this machine; nothing is asked of the network.
 
     Columns are called as the fields of `folder` are, or as `columns` says. A text where a list belongs is a list of
-    one; questions without an id are numbered from 1; those without answers are left out.
+    one, or the list that `to_csv` made that text of; questions without an id are numbered from 1; those
+    without answers are left out.
 
     Args:
         path: a folder that `save_to_disk` wrote, a file (JSON, JSON lines, CSV, Parquet, Arrow), or a folder of such
             files, as `hf download` leaves it.
-        split: one of the library's splits, or what a column `split` holds; empty takes all.
+        split: one of the library's splits, or what a column `split` holds; of a single file, what its name says; empty
+            takes all.
         graph: file or folder of the graph, unless `graph.path` names one.
         ids: see `Folder`.
         columns: the column of a field, for fields whose column has another name (`answers: a_entity`).
@@ -41,7 +47,7 @@ def hugging_face(
 
     Raises:
         MissingExtra: the library is not installed.
-        ConfigError: `ids` is neither "ids" nor "names".
+        ConfigError: `ids` is neither "ids" nor "names", or nothing is in that split.
     """
     place = Path(path)
 
@@ -64,6 +70,8 @@ def hugging_face(
 
         loaded = load(QuestionFile(place, "", records()), lambda record: example_of(record, {}, gold=False), kept)
         if not loaded.examples and split and split not in splits:
+            if not any(splits):
+                raise ConfigError(f"{place} has no splits; leave dataset.split={split} out")
             one_of("dataset.split", split, list(splits))
         return Loaded(place, digest.hexdigest(), loaded.examples, loaded.left_out)
 
@@ -92,7 +100,8 @@ def _read(place: Path) -> Mapping[str, Any]:
             builder = _BUILDERS.get(place.suffix)
             if builder is None:
                 raise DatasetError(place, None, f"is none of {', '.join(_BUILDERS)}, which dataset=datasets reads")
-            found = library.load_dataset(builder, data_files=str(place))
+            said = _SPLIT.search(place.stem.lower())  # the library calls the rows of any file "train"
+            found = {said[1] if said else "": library.load_dataset(builder, data_files=str(place), split="train")}
     except DatasetError:
         raise
     except Exception as error:  # the library raises what its readers do
@@ -108,5 +117,13 @@ def _fields(row: Mapping[str, Any], columns: Mapping[str, str], defaults: Mappin
     fields = {key: value for key, value in fields.items() if value is not None}
     for field in LISTS & fields.keys():
         if not isinstance(fields[field], list | tuple):
-            fields[field] = [fields[field]]
+            fields[field] = _listed(fields[field])
     return {**defaults, **fields}
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the texts of a list that was written into a cell (`['a', 'b']`, NumPy's `['a' 'b']`); else the value."""
+    text = str(value).strip()
+    if text[:1] + text[-1:] != "[]" or _TEXTS.sub("", text).strip("[], \n"):
+        return [value]
+    return [ast.literal_eval(each) for each in _TEXTS.findall(text)]

@@ -170,8 +170,8 @@ def _metrics(comparison: Comparison) -> Table:
         rows,
         f"{before.profile.name}, %",
         f"{questions_told(comparison.n, before.clusters, before.effective_n)}{repeats}, {failed}; intervals: paired "
-        "bootstrap; p, two-sided, Holm's correction for several runs: McNemar's test (mid-p) for metrics of 0 and 1, "
-        "else a permutation test; clusters are drawn and swapped whole",
+        "bootstrap; p, two-sided, Holm's correction for several runs: McNemar's exact test where every question "
+        "is right or wrong and stands alone, else a permutation test; clusters are drawn and swapped whole",
     )
 
 

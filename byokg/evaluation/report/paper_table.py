@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from byokg.errors import RunError
 from byokg.evaluation.comparability import contract, contract_groups, differing
 from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
 from byokg.evaluation.metrics import Estimate
@@ -85,8 +86,12 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTa
         seed: of the bootstrap and of the permutations.
 
     Raises:
-        RunError: the profile can score none of the questions of two runs that could be tested.
+        RunError: a run is not finished, or the profile can score none of the questions of two runs that could be
+            tested.
     """
+    for run in runs:
+        if run.metrics is None:
+            raise RunError(f"{run.name!r} cannot stand in a table: the run is not finished, start it again")
     first, *others = runs
     alike = [run for run in others if not differing(first, run)]
     tested = compare_runs([first, *alike], profile, seed=seed) if alike else []

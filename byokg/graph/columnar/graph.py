@@ -17,6 +17,7 @@ from dataclasses import fields
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, cast
+from weakref import proxy
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +109,8 @@ class ColumnarGraph:
         self._nodes = nodes
         self._ids = IdIndex(nodes.column("id"), arrays.id_hash, arrays.id_order)
         self._node_properties = node_properties
-        self._memory = NodeMemory(self._read_nodes)
+        ours = proxy(self)  # a graph that held itself would keep its files mapped after use
+        self._memory = NodeMemory(lambda ids: list(ours._read_nodes(ids)))
         self._edge_properties = edge_properties
         self._schema = schema
         self._relations = Labels(relation.name for relation in schema.relations)

@@ -24,17 +24,22 @@ UInt64 = npt.NDArray[np.uint64]
 
 Kind = TypeVar("Kind", bound=np.generic)
 
-_FREE = -1
-"""Marks a free slot, and a string without a number."""
+_UNKNOWN = -1
+"""Stands for the number of a string that has none."""
+_FREE = np.uint64((1 << 64) - 1)
+"""Marks a free slot."""
+_HALF = np.uint64(32)
 _SLOTS_AT_FIRST = 1 << 10
-_SETTLED_AT_ONCE = 1 << 20
+_AT_ONCE = 1 << 16
+"""Strings that are looked for or put into the table together, so that what is known of them stays in the cache."""
 
 
 class Interner:
     """Gives each distinct string a number, in order of first appearance.
 
-    N strings of B bytes in all take B + 16 N bytes, and up to 16 N more for the table, which is never more than half
-    full. Strings are found by hash and then compared, so equal hashes do no harm.
+    N strings of B bytes in all take B + 16 N bytes, and up to 22 N more for the table, which is never more than three
+    quarters full. A slot holds half of a hash above a number. Strings are found by hash and then compared, so equal
+    hashes do no harm.
     """
 
     def __init__(self, stem: Path | None = None, count: int = 0) -> None:
@@ -51,7 +56,7 @@ class Interner:
         self._offsets[0] = 0
         size = max(int(self._offsets[count]), _SLOTS_AT_FIRST)
         self._bytes: Bytes = self._room(np.empty(0, np.uint8), "bytes", size)
-        self._slots = np.full(_SLOTS_AT_FIRST, _FREE, np.int32)
+        self._slots: UInt64 = np.full(_SLOTS_AT_FIRST, _FREE)
         self._settled = 0
 
     def __len__(self) -> int:
@@ -73,7 +78,7 @@ class Interner:
         """Return the number of each of S strings, which must differ from each other; new ones get the next numbers."""
         hashes = hash_column(strings)
         numbers = self._find(strings, hashes)
-        fresh = np.flatnonzero(numbers == _FREE)
+        fresh = np.flatnonzero(numbers == _UNKNOWN)
         if len(fresh):
             numbers[fresh] = np.arange(self._count, self._count + len(fresh), dtype=np.int32)
             self._append(strings.take(pa.array(fresh)), hashes[fresh])
@@ -99,23 +104,26 @@ class Interner:
 
     def release(self) -> None:
         """Give back the table, which is made again should a string be looked for."""
-        self._slots, self._settled = np.full(_SLOTS_AT_FIRST, _FREE, np.int32), 0
+        self._slots, self._settled = np.full(_SLOTS_AT_FIRST, _FREE), 0
 
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
         self._settle_all()
-        numbers = np.full(len(hashes), _FREE, np.int32)
-        searched = np.arange(len(hashes))
-        places = self._home(hashes)
-        while len(searched):
-            found = self._slots[places]
-            taken = found != _FREE
-            searched, places, found = searched[taken], places[taken], found[taken]
-            equal = np.flatnonzero(self._hashes[found] == hashes[searched])
-            equal = equal[self._same(found[equal], strings, searched[equal])]
-            numbers[searched[equal]] = found[equal]
-            other = np.ones(len(searched), np.bool_)
-            other[equal] = False
-            searched, places = searched[other], self._next(places[other])
+        numbers = np.full(len(hashes), _UNKNOWN, np.int32)
+        for start in range(0, len(hashes), _AT_ONCE):
+            some = hashes[start : start + _AT_ONCE]
+            searched, places, tags = np.arange(start, start + len(some)), self._home(some), some << _HALF
+            while len(searched):
+                found = self._slots[places]
+                taken = np.flatnonzero(found != _FREE)
+                searched, places, tags, found = searched[taken], places[taken], tags[taken], found[taken]
+                equal = np.flatnonzero((found ^ tags) >> _HALF == 0)
+                known = found[equal].astype(np.uint32).astype(np.int32)
+                same = self._same(known, strings, searched[equal])
+                equal = equal[same]
+                numbers[searched[equal]] = known[same]
+                other = np.ones(len(searched), np.bool_)
+                other[equal] = False
+                searched, places, tags = searched[other], self._next(places[other]), tags[other]
         return numbers
 
     def _same(self, numbers: npt.NDArray[np.int32], strings: pa.LargeStringArray, rows: Int64) -> npt.NDArray[np.bool_]:
@@ -154,11 +162,12 @@ class Interner:
 
     def _settle_all(self) -> None:
         """Put all numbers that are not in the table there, which grows if it must."""
-        if 2 * self._count > len(self._slots):
-            self._slots = np.full(1 << (2 * self._count - 1).bit_length(), _FREE, np.int32)
+        if 4 * self._count > 3 * len(self._slots):
+            self._slots = np.empty(0, np.uint64)  # goes before the longer one comes
+            self._slots = np.full(1 << (4 * self._count // 3).bit_length(), _FREE)
             self._settled = 0
-        for start in range(self._settled, self._count, _SETTLED_AT_ONCE):
-            self._settle(np.arange(start, min(start + _SETTLED_AT_ONCE, self._count), dtype=np.int32))
+        for start in range(self._settled, self._count, _AT_ONCE):
+            self._settle(start, min(start + _AT_ONCE, self._count))
         self._settled = self._count
 
     def _room(self, array: npt.NDArray[Kind], ending: str, count: int) -> npt.NDArray[Kind]:
@@ -177,14 +186,15 @@ class Interner:
         mapped: npt.NDArray[Kind] = np.memmap(path, array.dtype, "r+", shape=(room,)).view(np.ndarray)
         return mapped
 
-    def _settle(self, numbers: npt.NDArray[np.int32]) -> None:
-        """Put numbers that are not in the table into the next free slot from where each belongs."""
-        places = self._home(self._hashes[numbers])
-        while len(numbers):
+    def _settle(self, start: int, stop: int) -> None:
+        """Put some numbers that are not in the table into the next free slot from where each belongs."""
+        hashes = self._hashes[start:stop]
+        places, entries = self._home(hashes), hashes << _HALF | np.arange(start, stop, dtype=np.uint64)
+        while len(entries):
             free = self._slots[places] == _FREE
-            self._slots[places[free]] = numbers[free]  # of several that want one slot, one gets it
-            lost = self._slots[places] != numbers
-            numbers, places = numbers[lost], self._next(places[lost])
+            self._slots[places[free]] = entries[free]  # of several that want one slot, one gets it
+            lost = self._slots[places] != entries
+            entries, places = entries[lost], self._next(places[lost])
 
     def _home(self, hashes: UInt64) -> Int64:
         return (hashes >> np.uint64(65 - len(self._slots).bit_length())).astype(np.int64)
@@ -235,16 +245,12 @@ class Numbering(Generic[Key]):
 
     def add(self, keys: Iterable[Key]) -> npt.NDArray[np.int64]:
         """Return the number of each key, in the order given; new keys get the next numbers in that order."""
+        asked = list(keys)
         with self._lock:
-            found = []
-            for key in keys:
-                number = self._numbers.get(key)
-                if number is None:
-                    number = len(self._keys)
-                    self._keys.append(key)
-                    self._numbers[key] = number
-                found.append(number)
-        return np.array(found, np.int64)
+            fresh = [key for key in dict.fromkeys(asked) if key not in self._numbers]
+            self._numbers.update(zip(fresh, range(len(self._keys), len(self._keys) + len(fresh)), strict=True))
+            self._keys += fresh
+            return np.fromiter(map(self._numbers.__getitem__, asked), np.int64, len(asked))
 
     def key(self, number: int) -> Key:
         """Return the key of a number. Raises `IndexError` for one that was not given out."""

@@ -8,7 +8,7 @@ rows, `StoredArray` one of which nothing stays in memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
@@ -40,6 +40,13 @@ class Chosen(NamedTuple):
     apart: Int64 | None
     properties: pa.RecordBatch | None
 
+    def of(self, rows: Int64) -> Chosen:
+        """Return some of them."""
+        apart = None if self.apart is None else self.apart[rows]
+        return Chosen(
+            self.triples[rows], apart, None if self.properties is None else self.properties.take(pa.array(rows))
+        )
+
 
 class Scratch:
     """Edges in the order in which they came."""
@@ -50,7 +57,6 @@ class Scratch:
         self._rows: dict[int, list[tuple[int, bool]]] = {}
         """For each range of heads, the edges of each block, and whether they have properties."""
         self._marked = False
-        self._given = np.zeros(0, np.int64)
 
     def state(self) -> dict[str, Any]:
         """Return what `go_on` must be told to have the edges that there are now, and none that come later."""
@@ -66,18 +72,23 @@ class Scratch:
                 path.unlink()
         self._marked = state["marked"]
         self._rows = {number: [(count, has) for count, has in rows] for number, rows in state["rows"]}
-        for number in self._rows:
-            for part in self._parts(number, described=False):
-                self._count(part.triples[:, 0])
 
     @property
     def count(self) -> int:
         """Return how many edges there are."""
-        return int(self._given.sum())
+        return sum(self._in_range().values())
 
-    def given(self, nodes: int) -> Int64:
-        """Return how many edges each of so many nodes is the head of."""
-        return np.concatenate((self._given, np.zeros(nodes - len(self._given), np.int64)))
+    def _in_range(self) -> dict[int, int]:
+        return {number: sum(count for count, _ in rows) for number, rows in self._rows.items()}
+
+    def portions(self, nodes: int, most: int) -> Iterator[tuple[int, int]]:
+        """Cut so many nodes into ranges that are the heads of up to `most` edges each, or one node with more."""
+
+        def given(number: int) -> Int64:
+            heads = (part.triples[:, 0] for part in self._parts(number, described=False))
+            return _counted(heads, number)
+
+        return _portions(self._in_range(), nodes, most, given)
 
     def row_bytes(self) -> int:
         """Return about how many bytes one edge takes while it is sorted."""
@@ -88,7 +99,6 @@ class Scratch:
         """Write edges behind those that came before."""
         if not len(triples):
             return
-        self._count(triples[:, 0])
         self._marked = apart is not None
         for number, rows in _by_range(triples[:, 0]):
             with self._path("triples", number).open("ab") as file:
@@ -106,23 +116,18 @@ class Scratch:
             count = len(triples) if isinstance(rows, slice) else len(rows)
             self._rows.setdefault(number, []).append((count, properties is not None))
 
-    def _count(self, heads: Numbers) -> None:
-        given = np.bincount(heads, minlength=len(self._given))
-        given[: len(self._given)] += self._given
-        self._given = given
-
     def between(self, low: int, high: int, types: Mapping[str, pa.DataType]) -> Chosen:
         """Return all edges whose head is in a range, with their properties as columns of the types given."""
         triples, marks, batches = [np.empty((0, 3), np.int32)], [np.empty(0, np.int64)], []
         for number in range(low >> RANGE_BITS, ((high - 1) >> RANGE_BITS) + 1):
             for part in self._parts(number, bool(types)):
-                rows = np.flatnonzero((part.triples[:, 0] >= low) & (part.triples[:, 0] < high))
-                triples.append(part.triples[rows])
+                if not _is_within(number, low, high):
+                    part = part.of(np.flatnonzero((part.triples[:, 0] >= low) & (part.triples[:, 0] < high)))
+                triples.append(part.triples)
                 if part.apart is not None:
-                    marks.append(part.apart[rows])
+                    marks.append(part.apart)
                 if types:
-                    chosen = None if part.properties is None else part.properties.take(pa.array(rows))
-                    batches.append(converted(chosen, types, len(rows)))
+                    batches.append(converted(part.properties, types, len(part.triples)))
         of_edges = joined(batches, types) if types else None
         return Chosen(np.concatenate(triples), np.concatenate(marks) if self._marked else None, of_edges)
 
@@ -175,6 +180,50 @@ def _by_range(nodes: Numbers) -> Iterator[tuple[int, Int64 | slice]]:
         yield number, order[ends[number] - counts[number] : ends[number]]
 
 
+def _is_within(number: int, low: int, high: int) -> bool:
+    """Tell whether all nodes of a range lie between others."""
+    return low <= number << RANGE_BITS and number + 1 << RANGE_BITS <= high
+
+
+def _counted(ends: Iterable[Numbers], number: int) -> Int64:
+    """Count the edges at each node of a range."""
+    counts = np.zeros(1 << RANGE_BITS, np.int64)
+    for some in ends:
+        counts += np.bincount(some - (number << RANGE_BITS), minlength=len(counts))
+    return counts
+
+
+def _portions(
+    rows: Mapping[int, int], nodes: int, most: int, counted: Callable[[int], Int64]
+) -> Iterator[tuple[int, int]]:
+    """Cut nodes into ranges with up to `most` edges each, or one node with more.
+
+    Args:
+        rows: how many edges each range of nodes has.
+        nodes: how many nodes there are.
+        most: edges.
+        counted: tells how many edges each node of a range has; asked for one that has too many.
+    """
+    low = held = 0
+    for number in range((nodes - 1 >> RANGE_BITS) + 1):
+        start, stop = number << RANGE_BITS, min(number + 1 << RANGE_BITS, nodes)
+        count = rows.get(number, 0)
+        if low < start and held + count > most:
+            yield low, start
+            low, held = start, 0
+        held += count
+        if count > most:
+            ends = counted(number)[: stop - start].cumsum()
+            while low < stop:
+                before = int(ends[low - start - 1]) if low > start else 0
+                high = max(start + int(np.searchsorted(ends, before + most, "right")), low + 1)
+                yield low, high
+                low = high
+            held = 0
+    if low < nodes:
+        yield low, nodes
+
+
 class Links:
     """Edges in the order of their numbers, by ranges of tails."""
 
@@ -196,22 +245,19 @@ class Links:
                 some.tofile(file)
             self._counts[number] = self._counts.get(number, 0) + len(some)
 
-    def of_tail(self, nodes: int) -> Int64:
-        """Return how many edges each of so many nodes is the tail of."""
-        counts = np.zeros(nodes, np.int64)
-        for number in self._counts:
-            start = number << RANGE_BITS
-            for rows in self._read(number):
-                some = np.bincount(rows["tail"] - start)
-                counts[start : start + len(some)] += some
-        return counts
+    def portions(self, nodes: int, most: int) -> Iterator[tuple[int, int]]:
+        """Cut so many nodes into ranges that are the tails of up to `most` edges each, or one node with more."""
+        return _portions(
+            self._counts, nodes, most, lambda number: _counted((rows["tail"] for rows in self._read(number)), number)
+        )
 
     def between(self, low: int, high: int) -> npt.NDArray[Any]:
         """Return all edges whose tail is in a range: rows of edge, relation, tail and head."""
         found = [np.empty(0, self._kind)]
         for number in range(low >> RANGE_BITS, ((high - 1) >> RANGE_BITS) + 1):
             for rows in self._read(number):
-                found.append(rows[(rows["tail"] >= low) & (rows["tail"] < high)])
+                within = _is_within(number, low, high)
+                found.append(rows if within else rows[(rows["tail"] >= low) & (rows["tail"] < high)])
         return np.concatenate(found)
 
     def _read(self, number: int) -> Iterator[npt.NDArray[Any]]:

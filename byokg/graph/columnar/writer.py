@@ -41,7 +41,7 @@ from byokg.graph.columnar.folder import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
-from byokg.graph.int_sets import Int64, Numbers, first_of_each, incoming_order, ranges, sort_distinct, sort_order
+from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
 from byokg.index.string_hashes import hash_column, sorted_hashes
 
 S = TypeVar("S")
@@ -156,7 +156,7 @@ _LINK_BYTES = 32
 SCRATCH = ".building"
 """Folder in which what is not yet in place stands, and how far the work has come."""
 
-_STATE, _STATE_VERSION = "state.json", 1
+_STATE, _STATE_VERSION = "state.json", 2
 _KEPT_EVERY_S = 20.0
 """Seconds of work that are done again, at most, when reading goes on after it was interrupted."""
 
@@ -169,6 +169,7 @@ def write_graph(
     key: object = None,
     portion_bytes: int = 1 << 27,
     progress: Callable[[str, int], object] | None = None,
+    edge_properties: bool = True,
 ) -> None:
     """Write a graph, or the rest of one.
 
@@ -179,6 +180,7 @@ def write_graph(
         key: says, as JSON, what the source is and what it is read by; see `interrupted`.
         portion_bytes: of edges that are sorted at once, unless one node has more; sorting takes some times as much.
         progress: told what is being done, and how many edges are done, now and then.
+        edge_properties: whether edges keep what is said of them.
 
     Raises:
         ImportFailed: the source of the stream cannot become a graph.
@@ -189,17 +191,18 @@ def write_graph(
     if work.phase == _WRITTEN:
         return
     scratch = Scratch(work.scratch)
-    work.read(stream, scratch)
+    work.read(stream, scratch, edge_properties)
     if work.phase == _READ:
         count = _write_nodes(stream.nodes(), folder)
         work.keep(_SORTING, stream, scratch, nodes=count)
     count, labels = work.nodes, stream.relations()
+    types = stream.property_types() if edge_properties else {}
     links = Links(work.scratch, edge_width(scratch.count), relation_width(len(labels)))
-    kept = _write_edges(folder, scratch, links, scratch.given(count), stream, portion_bytes, work.progress)
+    kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
     batch = map_batches(folder / "nodes.arrow")[0]
     properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
-    of_edges = map_batches(folder / _EDGE_PROPERTIES) if stream.property_types() else []
+    of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
     relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
     schema = count_schema(relation, other, batch, properties, of_edges, labels)
     write_meta(folder, count, kept, scratch.count - kept + stream.left_out, stream.source(), schema)
@@ -252,13 +255,18 @@ class _Work:
         """Return how many nodes were written."""
         return int(self._state["nodes"])
 
-    def read(self, stream: GraphStream, scratch: Scratch) -> None:
+    def read(self, stream: GraphStream, scratch: Scratch, edge_properties: bool) -> None:
         """Read what of a stream has not been read."""
+
+        def add(block: EdgeBlock) -> None:
+            said = (block.apart, block.properties) if edge_properties else (None, None)
+            scratch.add(block.triples, *said)
+            self.progress("read", scratch.count)
+
         if not isinstance(stream, ResumableStream):
             self._state = {}
             for block in stream.blocks():
-                scratch.add(block.triples, block.apart, block.properties)
-                self.progress("read", scratch.count)
+                add(block)
             self._state = {"phase": _READ}
             return
         stream.keep_in(self.scratch, self._state.get("stream"))
@@ -268,8 +276,7 @@ class _Work:
             return
         kept = time.monotonic()
         for block in stream.blocks():
-            scratch.add(block.triples, block.apart, block.properties)
-            self.progress("read", scratch.count)
+            add(block)
             if time.monotonic() - kept > _KEPT_EVERY_S:
                 self.keep(_READING, stream, scratch)
                 kept = time.monotonic()
@@ -303,28 +310,29 @@ def _write_edges(
     folder: Path,
     scratch: Scratch,
     links: Links,
-    given: Int64,
+    node_count: int,
     stream: GraphStream,
+    types: Mapping[str, pa.DataType],
     portion_bytes: int,
     progress: Callable[[str, int], object],
 ) -> int:
     """Write the edges by head, relation and tail, and their properties; return how many there are."""
-    types = stream.property_types()
-    of_head, kept = np.zeros(len(given), np.int64), 0
+    kept = 0
     with (
+        ArrayFile(folder / "out_index.npy", np.int64) as index,
         ArrayFile(folder / "relation.npy", relation_width(len(stream.relations()))) as relations,
         ArrayFile(folder / "other.npy", np.int32) as others,
         BatchFile(folder / _EDGE_PROPERTIES, pa.schema(types.items())) as properties,
     ):
-        for low, high in _portions(given, portion_bytes // scratch.row_bytes()):
+        index.append(np.zeros(1, np.int64))
+        for low, high in scratch.portions(node_count, portion_bytes // scratch.row_bytes()):
             head, relation, tail = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
-            of_head[low:high] = np.bincount(head, minlength=high - low)
+            index.append(kept + np.bincount(head, minlength=high - low).cumsum())
             relations.append(relation)
             others.append(tail)
             links.add(kept, head + low, relation, tail)
             kept += len(head)
             progress("sorted", kept)
-    np.save(folder / "out_index.npy", ranges(of_head))
     return kept
 
 
@@ -350,29 +358,22 @@ def _write_way_back(
     progress: Callable[[str, int], object],
 ) -> None:
     """Write all edges again by (tail, relation, edge), behind those that are there."""
-    of_tail, done = links.of_tail(node_count), 0
-    np.save(folder / "in_index.npy", ranges(of_tail) + edge_count)
+    done = 0
     with (
+        ArrayFile(folder / "in_index.npy", np.int64) as index,
         ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as edges,
         ArrayFile.more(folder / "relation.npy") as relations,
         ArrayFile.more(folder / "other.npy") as others,
     ):
-        for low, high in _portions(of_tail, portion_bytes // _LINK_BYTES):
+        index.append(np.full(1, edge_count))
+        for low, high in links.portions(node_count, portion_bytes // _LINK_BYTES):
             rows = links.between(low, high)
-            order = incoming_order(rows["relation"], rows["tail"] - low)
+            tail = rows["tail"] - low
+            index.append(edge_count + done + np.bincount(tail, minlength=high - low).cumsum())
+            order = incoming_order(rows["relation"], tail)
             edges.append(rows["edge"][order])
             relations.append(rows["relation"][order])
             others.append(rows["head"][order])
             links.forget(high)
             done += len(rows)
             progress("sorted for the way back", done)
-
-
-def _portions(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
-    """Cut nodes into ranges that have up to `most` edges each, or one node with more. None without edges."""
-    ends = counts.cumsum()
-    low, done = 0, 0
-    while low < len(ends) and done < ends[-1]:
-        high = max(int(np.searchsorted(ends, done + most, "right")), low + 1)
-        yield low, high
-        low, done = high, int(ends[high - 1])

@@ -360,6 +360,10 @@ class LintedRdfStore(LintedStore, Protocol):
         """Return the IRIs of the relations."""
 
     @property
+    def naming_iris(self) -> Sequence[str]:
+        """Return the IRIs of what names nodes and of what leads to their classes."""
+
+    @property
     def class_iris(self) -> Sequence[str]:
         """Return the IRIs of the classes."""
 
@@ -421,7 +425,7 @@ def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
         return
     labels = {name for names in schema.node_properties.values() for name in names}
     labels |= {name for relation in schema.relations for name in relation.properties}
-    known = [*store.relation_iris, *map(prefixes.expand, sorted(labels))]
+    known = [*store.relation_iris, *store.naming_iris, *map(prefixes.expand, sorted(labels))]
     relations = tuple(RelationSchema(iri, 1, (), ()) for iri in dict.fromkeys(known))
     for finding in lint_sparql(sent.text, Schema(dict.fromkeys(store.class_iris, 1), relations, {})):
         line, column = sent.written(finding.line, finding.column)

@@ -86,9 +86,10 @@ def read(text: str, parse: Callable[[str], Read]) -> Read:
     try:
         return parse(text)
     except Unreadable as error:
-        raise QueryRefused(error.found, *place(text, error.start), error.reason) from None
+        raise QueryRefused(error.found, *place(text, error.start), error.reason, error.forbidden) from None
     except RecursionError:
-        raise QueryRefused(shortened(text), 1, 1, "nested too deep to be read; write the query flatter") from None
+        reason = "nested too deep to be read; write the query flatter"
+        raise QueryRefused(shortened(text), 1, 1, reason, forbidden=False) from None
 
 
 def shortened(text: str) -> str:

@@ -105,29 +105,34 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
 
 
 @contextmanager
-def graph_folder(source: str | Path, out: str | Path, overwrite: bool = False) -> Iterator[Path]:
+def graph_folder(
+    source: str | Path, out: str | Path, overwrite: bool = False, edge_properties: bool = True
+) -> Iterator[Path]:
     """Give a folder for `import_into` and what else is to appear with the graph, and rename it to `out` afterwards.
 
     It is empty, or holds what an interrupted or killed process has made of the same source: `import_into` goes on with
-    that, as far as the format can.
+    that, as far as the format can. `edge_properties` is what `import_into` will be told.
 
     Raises:
         GraphExists: `out` is taken.
         GraphError: the system does not let us write there, or the disk is full.
     """
     refuse_taken(out, overwrite)
-    with new_folder(out, overwrite, refuse_taken, lambda left: interrupted(left, _key(Path(source)))) as partial:
+    key = _key(Path(source), edge_properties)
+    with new_folder(out, overwrite, refuse_taken, lambda left: interrupted(left, key)) as partial:
         yield partial
         shutil.rmtree(partial / SCRATCH, ignore_errors=True)
 
 
-def _key(source: Path) -> list[object]:
-    """Return what differs between a source and one that has taken its place; empty if there is none."""
+def _key(source: Path, edge_properties: bool) -> list[object]:
+    """Return what differs between a source and one that has taken its place or is read in another way; empty if there
+    is none."""
     try:
         found = [(path, path.stat()) for path in source_files(source)]
     except (ImportFailed, OSError):
         return []
-    return [[str(path.resolve()), one.st_size, one.st_mtime_ns] for path, one in found]
+    files = [[str(path.resolve()), one.st_size, one.st_mtime_ns] for path, one in found]
+    return [*files, edge_properties]
 
 
 def import_into(
@@ -137,6 +142,7 @@ def import_into(
     skipped: Callable[[ImportFailed], object] | None = None,
     memory: int = MEMORY,
     progress: Callable[[str, int], object] | None = None,
+    edge_properties: bool = True,
 ) -> ColumnarGraph:
     """Import `source` into a folder that is being made, and open it there.
 
@@ -148,6 +154,8 @@ def import_into(
         skipped: told of each, as the error that it would have been.
         memory: bytes to work with, about; the texts of nodes and relations are held beyond, if they need more.
         progress: told what is being done, and how many edges are done, now and then.
+        edge_properties: whether edges keep their properties (times, sources); without them, those of triples that
+            differ in nothing else are repetitions.
 
     Raises:
         ImportFailed: as `build_graph`; there is one bad line more than may be left out.
@@ -159,7 +167,8 @@ def import_into(
     while True:
         try:
             stream = _stream(found, left_out, streamed, skip_bad, bad.append)
-            write_graph(stream, folder, None if left_out else _key(found.source), portion, progress)
+            key = None if left_out else _key(found.source, edge_properties)
+            write_graph(stream, folder, key, portion, progress, edge_properties)
             if skipped:
                 for met in bad:
                     skipped(met)

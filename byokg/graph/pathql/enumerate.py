@@ -26,6 +26,8 @@ _BLOCK = 1 << 13
 """Beginnings of paths followed together."""
 _PATIENCE = 1_000_000
 """Steps looked at without finding a path before paths are sought by deviations."""
+_FAR = 16
+"""Each so many steps it is seen whether anything new is still reached."""
 
 
 class Quota:
@@ -125,6 +127,15 @@ class _Front:
         """Estimate the steps to come."""
         return self._moves.effort(self.open, self._backward)
 
+    def longest(self, by_node: bool) -> int | None:
+        """Return how many steps a path without repetition can have, once nothing new is reached; None before that."""
+        left = np.unique(np.concatenate([layer.far if self._backward else layer.near for layer in self.layers]))
+        if not np.isin(self.open, left).all():
+            return None
+        if by_node:
+            return len(np.unique(left // self._moves.states))
+        return len(np.unique(self._moves.edge(np.concatenate([layer.label for layer in self.layers]))))
+
     def grow(self, budget: SearchBudget) -> Search[bool]:
         """Go one step further; return whether the budget allowed it."""
         vertices = self.open
@@ -192,6 +203,10 @@ def between(
             return found, True
         if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
+        if length % _FAR == 0 and restrictor is not Restrictor.WALK:
+            bounds = [front.longest(by_node) for front in (near, far) if front.layers]
+            if any(bound is not None and length > bound for bound in bounds):
+                break
         middle = near.vertices[among(near.vertices, far.vertices)]
         if len(middle) == 0:
             continue

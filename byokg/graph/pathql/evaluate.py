@@ -120,6 +120,11 @@ def _arrays(store: GraphStore) -> GraphStore:
     return held if isinstance(held, ColumnarGraph) else store
 
 
+def prepare() -> None:
+    """Make the parser now, which takes some tenths of a second, and not with the first query; for servers."""
+    _read("PATHS START ?x END ?y VIA ?p")
+
+
 def _read(query: str | PathQuery) -> PathQuery:
     if isinstance(query, PathQuery):
         return query

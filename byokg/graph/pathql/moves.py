@@ -119,6 +119,10 @@ class ColumnarMoves:
         nodes = vertices if self.states == 1 else vertices // self.states
         forward, inverse = self._ways[::-1] if backward else self._ways
         total = 0
+        if len(nodes) == 1:
+            node = int(nodes[0])
+            forward_, inverse_ = (int(index[node + 1]) - int(index[node]) for index in (self._out, self._in))
+            return forward * forward_ + inverse * inverse_
         if forward:
             total += int((self._out[nodes + 1] - self._out[nodes]).sum())
         if inverse:

@@ -279,6 +279,15 @@ class PathQuery:
         return hash((self.start, self.end, self.via, self.selector, self.restrictor))
 
 
+def _steps(step: PathExpression) -> tuple[PathExpression, PathExpression]:
+    """Return any number of steps, and the same backward."""
+    return Repeat(step, 0, None), Repeat(Inverse(step), 0, None)
+
+
+_ANY_STEPS = _steps(AnyLink())
+"""The same each time, so that its automaton is made once for a graph."""
+
+
 def connecting(
     sources: Iterable[str],
     targets: Iterable[str],
@@ -297,14 +306,12 @@ def connecting(
         relations: labels to walk; None walks all.
         direction: which way edges are walked, seen from the source.
     """
-    step: PathExpression = (
-        AnyLink() if relations is None else Alternatives(tuple(Link(NameTerm(one)) for one in relations))
-    )
+    via = _ANY_STEPS if relations is None else _steps(Alternatives(tuple(Link(NameTerm(one)) for one in relations)))
     ends = [tuple(NameTerm(one) for one in dict.fromkeys(ids)) for ids in (sources, targets)]
     return PathQuery(
         Endpoint(Variable("source"), ends[0]),
         Endpoint(Variable("target"), ends[1]),
-        Repeat(Inverse(step) if direction is Direction.IN else step, 0, None),
+        via[direction is Direction.IN],
         whole=True,
         undirected=direction is Direction.BOTH,
         selector=Selector.ANY_SHORTEST if k == 1 else Selector.SHORTEST,

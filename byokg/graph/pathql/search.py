@@ -51,16 +51,17 @@ class Marks:
         """Make room for a vertex."""
         if highest >= len(self.place):
             larger = np.zeros(max(highest + 1, 2 * len(self.place), 1 << 12), np.int32)
-            larger[: len(self.place)] = self.place
+            if self.count:  # or memory would be used that nothing needs
+                larger[: len(self.place)] = self.place
             self.place = larger
 
     def add(self, vertices: Int64) -> Int64:
         """Mark vertices; return the positions (in `vertices`) of those not met before, each once, in order."""
         if len(vertices) == 0:
             return vertices
-        self.room(int(vertices.max()))
-        place, base = self.place, self._next
-        fresh = np.flatnonzero(place.take(vertices) < self.base)
+        base = self._next
+        fresh = (self._places(vertices) < self.base).nonzero()[0]
+        place = self.place
         if len(fresh) > 1:
             found = vertices.take(fresh)
             numbers = np.arange(base, base + len(fresh), dtype=np.int32)
@@ -76,9 +77,14 @@ class Marks:
 
     def met(self, vertices: Int64) -> npt.NDArray[np.bool_]:
         """Tell which vertices were met."""
-        if len(vertices) and int(vertices.max()) >= len(self.place):
+        return self._places(vertices) >= self.base
+
+    def _places(self, vertices: Int64) -> npt.NDArray[np.int32]:
+        try:
+            return self.place.take(vertices)
+        except IndexError:  # seldom, so that room is not asked for each time
             self.room(int(vertices.max()))
-        return self.place.take(vertices) >= self.base
+            return self.place.take(vertices)
 
     @property
     def count(self) -> int:
@@ -87,9 +93,7 @@ class Marks:
 
     def not_met_before(self, vertices: Int64, count: int) -> npt.NDArray[np.bool_]:
         """Tell which vertices are not among the first so many that were met."""
-        if len(vertices):
-            self.room(int(vertices.max()))
-        place = self.place.take(vertices)
+        place = self._places(vertices)
         return (place < self.base) | (place >= self.base + count)
 
     def position(self, vertices: Int64) -> Int64:
@@ -157,6 +161,13 @@ class Side:
     labels: list[Int64] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
     """All steps to vertices first met at the level, where all shortest paths are wanted."""
+    _effort: tuple[Int64, int] | None = None
+
+    def effort(self, moves: Moves) -> int:
+        """Estimate how many steps there are out of the last level; asked once for each."""
+        if self._effort is None or self._effort[0] is not self.frontier:
+            self._effort = self.frontier, moves.effort(self.frontier, self.backward)
+        return self._effort[1]
 
     def grow(self, budget: SearchBudget, every: bool, ban: Ban | None = None) -> Search[bool]:
         """Go one step further, and return whether the budget allowed it; wide levels are left a piece at a time."""
@@ -217,7 +228,7 @@ def begun(moves: Moves, marks: Marks, nodes: Int64, backward: bool, cycles: bool
     """Begin a search from nodes, or back from them; `cycles` lets paths come back to where they start."""
     states = moves.states
     start = nodes * states
-    if backward:
+    if backward and not (states == 1 and moves.accepting[0]):
         start = (start[:, None] + np.flatnonzero(moves.accepting)).reshape(-1)
     marks.room((int(nodes.max()) + 1) * states)
     marks.add(start[start % states != 0] if cycles and moves.accepting[0] else start)
@@ -269,7 +280,7 @@ def shortest(
         while not len(middle) and len(near.frontier) and len(far.frontier) and (most is None or length < most):
             # Only a step forward finds a loop, because the far side has met the start already.
             first = length == 0 and (cycle or ban is not None)
-            backward = not first and moves.effort(far.frontier, True) < moves.effort(near.frontier, False)
+            backward = not first and far.effort(moves) < near.effort(moves)
             side, other = (far, near) if backward else (near, far)
             if not (yield from side.grow(budget, every, ban)):
                 return None
@@ -290,11 +301,11 @@ def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
     best = len(near.levels) + len(far.levels) - 2, 0, near.frontier[:0]
     turned = near.marks.count > far.marks.count
     one, other = (far, near) if turned else (near, far)
-    bounds = np.cumsum([len(level) for level in other.levels])
     for hops, level in enumerate(one.levels):
-        met = np.flatnonzero(other.marks.met(level))
+        met = other.marks.met(level).nonzero()[0]
         if len(met) == 0:
             continue
+        bounds = np.cumsum([len(level) for level in other.levels])
         depth = np.searchsorted(bounds, other.marks.position(level.take(met)), "right")
         least = int(depth.min())
         if not len(best[2]) or hops + least < best[0]:

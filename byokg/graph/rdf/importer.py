@@ -14,7 +14,8 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
   that is well known, or by one made from the namespace. `source["prefixes"]` undoes it. An IRI that no prefix fits
   stays whole.
 - `rdf:type` is the node's type: the local name of the first class in the file; `source["types"]` undoes it. Further
-  types are edges `rdf:type`. `owl:Thing` and its like are left out.
+  types are edges `rdf:type`. `owl:Thing` and its like are left out. Where it has none, and is `wdt:P31` (an instance
+  of) something, as in Wikidata, its type is the name of the first such class; `wdt:P31` stays an edge.
 - `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: English, else untagged, else another language. A node
   without one is named after the end of its IRI. Entity linking knows the other labels, and aliases, as well.
 - A literal is a property `dbo:populationTotal`: int, float, bool, or text; `xsd:gYear` is an int and `xsd:date` a date.
@@ -50,7 +51,16 @@ from byokg.graph.rdf.files import Documents
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
 from byokg.graph.rdf.ntriples import BadLines
 from byokg.graph.rdf.quads import QuadBlock
-from byokg.graph.rdf.terms import GENERIC_TYPES, RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT, RDF_TYPE, Prefixes, local_name
+from byokg.graph.rdf.terms import (
+    GENERIC_TYPES,
+    INSTANCE_OF,
+    RDF_OBJECT,
+    RDF_PREDICATE,
+    RDF_SUBJECT,
+    RDF_TYPE,
+    Prefixes,
+    local_name,
+)
 from byokg.graph.store import ALL_VALUES
 from byokg.types import Properties, Value
 
@@ -89,6 +99,8 @@ class RdfFile:
         """(B, 4) head, predicate, tail and graph of edges, in blocks."""
         self._types = RowsFile(2)
         """Node and class."""
+        self._instances = RowsFile(2)
+        """Node, and the node that Wikidata says it is an instance of."""
         self._literals = LiteralStore(self._document.kinds.pairs)
         self._statements: dict[int, _Statement] = {}
         """What the newer forms say that some nodes are."""
@@ -148,7 +160,7 @@ class RdfFile:
         every = len(self._kept) == len(ids)
         ids = ids if every else ids.take(pa.array(self._kept))
         names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
-        types, self._source["types"] = self._type_column()
+        types, self._source["types"] = self._type_column(names)
         return NodeColumns(ids, names, types, columns, self._nodes.hashes if every else None)
 
     def relations(self) -> list[str]:
@@ -187,9 +199,7 @@ class RdfFile:
         rows = np.arange(len(block.kind))
         literal = block.kind >= 0
         mentioned = np.zeros(len(rows), np.bool_) if block.mentioned is None else block.mentioned
-        wanted = pa.array([RDF_TYPE], TEXT)
-        labels = block.predicate.indices.to_numpy()
-        of_type = pc.is_in(block.predicate.dictionary, wanted).to_numpy(zero_copy_only=False)[labels]
+        of_type, instance = (_is(block.predicate, iri) for iri in (RDF_TYPE, INSTANCE_OF))
         of_type &= ~literal & ~mentioned & self._named(block.end)
         linked = ~literal & ~of_type
         heads, tails = self._number(block.subject, block.end, linked)
@@ -205,6 +215,8 @@ class RdfFile:
         quads: npt.NDArray[np.int32] = np.column_stack((heads, predicate, tails, graph))[edge]
         classes = _encode(self._classes, block.end, rows[typed])
         self._types.append(np.column_stack((heads[typed], classes)))
+        if (instance := instance & edge).any():
+            self._instances.append(np.column_stack((heads[instance], tails[instance])))
         if literal.any():
             self._literals.add(heads[literal], block.predicate, block.end, block.kind, rows[literal])
         for row in block.statements:
@@ -267,23 +279,30 @@ class RdfFile:
             quads[:, 0], quads[:, 1], quads[:, 2] = further[:, 0], relation, tails
         return quads
 
-    def _type_column(self) -> tuple[pa.Array | None, dict[str, str]]:
+    def _type_column(self, names: pa.Array) -> tuple[pa.Array | None, dict[str, str]]:
         """Return the type of each node, and type to class; the second class of a local name gets its prefix."""
         pairs, starts = self._classed()
+        iris = self._labels(self._classes)
         class_of = np.full(len(self._nodes), -1, np.int64)
+        instances = self._instances.rows()[::-1]  # of repeated assignments the last one stays
+        class_of[instances[:, 0]] = len(iris) + instances[:, 1].astype(np.int64)  # nodes are counted behind the classes
         class_of[pairs[starts, 0]] = pairs[starts, 1]
         class_of = class_of[self._kept]
-        said = class_of[class_of >= 0]
-        if len(said) == 0:
+        said = class_of >= 0
+        if not said.any():
             return None, {}
-        found, first = np.unique(said, return_index=True)
-        iris = self._labels(self._classes)
-        labels, types = [""] * (len(iris) + 1), {}
-        for number in found[np.argsort(first)].tolist():
-            label = local_name(iris[number])
-            if label in types:
-                label = self._prefixes.label(iris[number])
-            labels[number], types[label] = label, iris[number]
+        found, first, place = np.unique(class_of[said], return_index=True, return_inverse=True)
+        labels, types = [""] * (len(found) + 1), dict[str, str]()
+        for at in np.argsort(first).tolist():
+            if (node := int(found[at]) - len(iris)) < 0:
+                iri = iris[node]
+                label = local_name(iri)
+            else:
+                iri, label = self._nodes.strings[node].as_py(), names[int(np.searchsorted(self._kept, node))].as_py()
+            if types.get(label, iri) != iri:
+                label = self._prefixes.label(iri)
+            labels[at], types[label] = label, iri
+        class_of[said] = place
         return pa.array(labels, TEXT).take(pa.array(class_of % len(labels))), types
 
     # Statements about triples
@@ -373,6 +392,13 @@ class RdfFile:
         self._kept = np.flatnonzero(used)
         met = np.flatnonzero(first >= 0)
         self._relations = met[np.argsort(first[met])]
+
+
+def _is(column: pa.DictionaryArray, text: str) -> npt.NDArray[np.bool_]:
+    """Tell which rows hold a text."""
+    known = pc.equal(column.dictionary, text).to_numpy(zero_copy_only=False)
+    marks: npt.NDArray[np.bool_] = known[column.indices.to_numpy()]
+    return marks
 
 
 def _encode(interner: Interner, column: pa.DictionaryArray, rows: Int64) -> npt.NDArray[np.int32]:

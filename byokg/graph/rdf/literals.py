@@ -34,6 +34,7 @@ from byokg.graph.rdf.terms import (
     node_iri,
 )
 from byokg.graph.store import ALL_VALUES
+from byokg.index.string_hashes import positions
 from byokg.types import Value
 
 INTEGERS = frozenset(
@@ -46,7 +47,7 @@ INTEGERS = frozenset(
 EXACT_TYPES = frozenset({*INTEGERS, XSD + "decimal"})
 """Datatypes in which `1e+20` is no number."""
 FRACTIONS = frozenset(XSD + name for name in ("decimal", "double", "float"))
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,308}")
 _PLAIN_TYPES = frozenset({XSD + "string", RDF + "langString", XSD + "integer", XSD + "double", XSD + "boolean"})
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 
@@ -167,7 +168,7 @@ class _Said:
     """(L,)"""
     rank: Numbers
     """(L,) `language_rank` of each."""
-    place: Int64
+    place: Numbers
     """(L,) the order in which the file says them."""
     starts: Int64
     """(N,) where the literals of each of the N nodes that have one start."""
@@ -179,6 +180,8 @@ class _Said:
 
     def best(self) -> Int64:
         """Return for each of the N nodes the literal that stands for it: the first of the best language."""
+        if len(self.starts) == len(self.node):
+            return self.starts
         group = np.repeat(np.arange(len(self.starts)), self.counts)
         order = np.lexsort((self.rank, group))
         return order[self.starts]
@@ -267,29 +270,39 @@ class LiteralStore:
     def _by_predicate(self, kept: Int64) -> Iterator[tuple[str, _Said]]:
         """Yield each predicate that a node of the graph has, in order of appearance."""
         rows = self._rows.rows()
-        place = np.full(max(int(kept.max(initial=-1)), int(rows[:, 0].max(initial=-1))) + 1, -1, np.int64)
-        place[kept] = np.arange(len(kept))
-        ranks = np.array([language_rank(Literal("", *kind)) for kind in self._kinds], np.int64)
-        order = np.argsort(rows[:, 1], kind="stable")
-        bounds = np.searchsorted(rows[order, 1], np.arange(len(self.predicates) + 1))
-        for number, iri in enumerate(self.predicates.strings.to_pylist()):
-            some = rows[order[bounds[number] : bounds[number + 1]]]
-            node, kind, text = place[some[:, 0]], some[:, 2], some[:, 3]
-            inside = np.flatnonzero(node >= 0)
-            node, kind, text = node[inside], kind[inside], text[inside]
+        place = np.full(max(int(kept.max(initial=-1)), int(rows[:, 0].max(initial=-1))) + 1, -1, np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        ranks = np.array([language_rank(Literal("", *kind)) for kind in self._kinds], np.int8)
+        order = np.argsort(rows[:, 1], kind="stable").astype(np.int32)
+        stops = np.bincount(rows[:, 1], minlength=len(self.predicates)).cumsum().tolist()
+        # Columns of numbers are as narrow as they can be: there may be tens of millions of one predicate.
+        for iri, start, stop in zip(self.predicates.strings.to_pylist(), [0, *stops], stops, strict=False):
+            part = order[start:stop]
+            node = place[rows[part, 0]]
+            if node.min(initial=0) < 0:
+                part, node = part[node >= 0], node[node >= 0]
             if len(node) == 0:
                 continue
-            fresh = distinct_rows(node, kind, text, np.zeros(len(node), np.int64))
-            fresh = fresh[np.argsort(node[fresh], kind="stable")]
-            node, kind, texts = node[fresh], kind[fresh], self._texts.strings.take(pa.array(text[fresh]))
+            fresh = np.argsort(node, kind="stable").astype(np.int32)
+            node, part = node[fresh], part[fresh]
+            again = np.flatnonzero(np.diff(node) == 0)
+            if len(again):
+                several = np.unique(np.concatenate((again, again + 1)))
+                said, none = rows[part[several]], np.zeros(len(several), np.int64)
+                known = distinct_rows(node[several], said[:, 2], said[:, 3], none)
+                once = np.ones(len(node), np.bool_)
+                once[several] = False
+                once[several[known]] = True
+                node, part, fresh = node[once], part[once], fresh[once]
+            kind, texts = rows[part, 2], self._texts.strings.take(positions(rows[part, 3]))
             starts = np.flatnonzero(np.diff(node, prepend=-1))
             yield iri, _Said(node, kind, texts, ranks[kind], fresh, starts)
 
     def _names(self, ids: pa.Array, said: Mapping[str, _Said]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
         """Return the name of each node, and whether it is an `rdfs:label`."""
-        best = np.full(len(ids), _NO_RANK)
+        best = np.full(len(ids), _NO_RANK, np.int8)
         by_label = np.zeros(len(ids), np.bool_)
-        choice = np.arange(len(ids))
+        choice = np.zeros(len(ids), np.int64)
         texts: list[pa.Array] = []
         offset = 0
         for iri in NAME_PREDICATES:

@@ -43,6 +43,7 @@ class TripleStream(RdfFile):
         self._predicates = Interner(folder / "predicates", known.get("predicates", 0))
         self._classes = Interner(folder / "classes", known.get("classes", 0))
         self._types = RowsFile(2, folder / "types.scratch", known.get("types", 0))
+        self._instances = RowsFile(2, folder / "instances.scratch", known.get("instances", 0))
         self._literals.keep_in(folder, known.get("literals", {}))
         for pair in known.get("kinds", ()):
             self._document.kinds.number(*pair)
@@ -59,6 +60,7 @@ class TripleStream(RdfFile):
             "predicates": len(self._predicates),
             "classes": len(self._classes),
             "types": len(self._types),
+            "instances": len(self._instances),
             "literals": self._literals.state(),
             "kinds": self._document.kinds.pairs,
             "bad": self._document.bad.found,

@@ -58,9 +58,10 @@ ALIAS_PREDICATES = (
 """What else a node is called."""
 
 TYPE_OBJECT_TYPE = FREEBASE + "type.object.type"
+INSTANCE_OF = _WIKIDATA + "P31"
 TYPE_PREDICATES = (
     (FREEBASE + "common.topic.notable_types", TYPE_OBJECT_TYPE),
-    (_WIKIDATA + "P31",),
+    (INSTANCE_OF,),
     (RDF_TYPE,),
 )
 """What leads to a node's class, by vocabulary: a graph that has one of a vocabulary is of that vocabulary."""

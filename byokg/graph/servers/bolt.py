@@ -291,16 +291,18 @@ class BoltServer(CypherServer):
 
     def labels(self, timeout_s: float) -> list[str]:
         """List the labels, by the server's own list where it has one."""
-        return self._own_list("CALL db.labels() YIELD label RETURN label", timeout_s) or super().labels(timeout_s)
+        return self._own_list(
+            "CALL db.labels() YIELD label RETURN collect(label) AS labels", timeout_s
+        ) or super().labels(timeout_s)
 
     def relations(self, timeout_s: float) -> list[str]:
         """List the relation types, likewise."""
-        text = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType"
+        text = "CALL db.relationshipTypes() YIELD relationshipType RETURN collect(relationshipType) AS types"
         return self._own_list(text, timeout_s) or super().relations(timeout_s)
 
     def _own_list(self, text: str, timeout_s: float) -> list[str]:
         try:
-            return [row[0] for row in self.ask(text, {}, timeout_s).rows]
+            return [name for (names,) in self.ask(text, {}, timeout_s).rows for name in names]
         except QueryTimeout:
             raise
         except QueryFailed:

@@ -7,6 +7,7 @@ are sent, how nodes and edges get their numbers, what identifies and names a nod
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -323,7 +324,7 @@ class CypherStore(CypherNames):
         counts = catalogue.nodes, catalogue.edges, sorted(catalogue.labels), sorted(catalogue.relations)
         key, fingerprint = self._cache_key(), digest(*counts)
         kept = self._cache.find(key, fingerprint) if self._cache else None
-        if kept is not None:
+        if kept is not None and kept.schema is not None:
             return catalogue, kept.schema
         schema = read_schema(self._server, self._timeout_s, catalogue=catalogue)
         if self._cache is not None:
@@ -344,7 +345,12 @@ class CypherStore(CypherNames):
             grouped = self._ask(union_all(self._hop(labels, inverse, True) for inverse in inverses), parameters)
         except QueryTooLarge:
             return self._ask(union_all(self._hop(labels, inverse, False) for inverse in inverses), parameters)
-        return [(*group, *edge) for *group, edges in grouped for edge in edges]
+        return [
+            (origin, inverse, relation, *edge)
+            for inverse, groups in grouped
+            for origin, relation, edges in groups
+            for edge in edges
+        ]
 
     def _hop(self, labels: Sequence[str] | None, inverse: bool, grouped: bool) -> str:
         """Write the query for the edges out of (or into) `n`."""
@@ -355,14 +361,16 @@ class CypherStore(CypherNames):
             "entity": self._entity("m"),
             "properties": "properties(r)",
         }
+        matched = f"{self._server.anchor} MATCH {edge_pattern('n', 'm', labels, 'types', inverse)}"
+        way = f"{'true' if inverse else 'false'} AS inverse"
         if grouped:
-            returned = f"collect([{', '.join(columns.values())}]) AS edges"
-        else:
-            returned = ", ".join(f"{value} AS {name}" for name, value in columns.items())
-        return (
-            f"{self._server.anchor} MATCH {edge_pattern('n', 'm', labels, 'types', inverse)} RETURN "
-            f"{identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, type(r) AS relation, {returned}"
-        )
+            edges = f"collect([{', '.join(columns.values())}]) AS edges"
+            return (
+                f"{matched} WITH {identity}(n) AS origin, type(r) AS relation, {edges} "
+                f"RETURN {way}, collect([origin, relation, edges]) AS groups"
+            )
+        returned = ", ".join(f"{value} AS {name}" for name, value in columns.items())
+        return f"{matched} RETURN {identity}(n) AS origin, {way}, type(r) AS relation, {returned}"
 
     def _hop_counts(self, inverse: bool) -> str:
         """Write the query that counts the edges out of (or into) `n` by relation."""
@@ -429,7 +437,10 @@ class CypherStore(CypherNames):
                 fresh[element] = ends
                 if held:
                     self._edge_properties[element] = {key: plain_value(value) for key, value in sorted(held.items())}
-        self._edges.add(sorted(fresh, key=lambda element: (fresh[element], natural(element))))
+        same = Counter(map(tuple, fresh.values()))
+        self._edges.add(
+            sorted(fresh, key=lambda key: (fresh[key], natural(key) if same[tuple(fresh[key])] > 1 else ()))
+        )
         return self._edges.add(elements)
 
     # Cells

@@ -19,7 +19,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -42,7 +42,8 @@ from byokg.graph.servers.sparql_names import Naming
 from byokg.graph.servers.sparql_schema import SAMPLE
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, Vocabulary, read_table
-from byokg.graph.store import QueryLimits, Schema
+from byokg.graph.store import QueryLimits, Rows, Schema
+from byokg.types import Cell
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
 """Environment variables that hold credentials."""
@@ -58,6 +59,10 @@ _LIMITS = {_VIRTUOSO: 1000, _FUSEKI: 1}
 _VIRTUOSO_BATCH = 100
 """Virtuoso's time to look at nodes grows more than linearly."""
 _VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
+_VIRTUOSO_ROWS = "10000"
+"""Rows that Virtuoso gives at most, as it is set up; it says so of tables, and not of triples."""
+_SORTED = re.compile(r"SR353: Sorted TOP .* more then (\d+) rows .* Only (\d+) are allowed")
+"""How Virtuoso refuses to sort a query's rows where more are wanted."""
 _VIRTUOSOS_OWN = re.compile(
     r"http://www\.openlinksw\.com/|http://localhost:8890/(?:DAV/?$|sparql)|http://localuriqaserver/"
     r"|http://www\.w3\.org/(?:ns/ldp#|2002/07/owl#|1999/02/22-rdf)"
@@ -213,7 +218,11 @@ class SparqlEndpoint(SparqlStore):
         return fingerprint
 
     def _find_relations(self) -> list[str]:
-        """Return the IRIs of all relations: those that were kept lately, else all that there are."""
+        """Return the IRIs of all relations, sorted: those that were kept lately, else all that there are.
+
+        Where it is dear to look at all objects, one triple of a predicate stands for all of them. A relation that is
+        missed so gets its number when it is met.
+        """
         if self._cache is None:
             return super()._find_relations()
         if self.holds_schema():
@@ -223,8 +232,13 @@ class SparqlEndpoint(SparqlStore):
         key = digest(self._key, "relations")
         if kept := self._cache.find(key, None):
             return [str(iri) for iri in kept.extra["relations"]]
-        found = super()._find_relations()
-        self._cache.keep(key, self._name, None, Kept(Schema({}, (), {}), {"relations": found}))
+        words = self._words()
+        if self._server == _OXIGRAPH and not words.reified:
+            rows = self._gather("?p ?edge", lambda _: sparql.predicate_samples(), [""])
+            found = sorted(row["p"]["value"] for row in rows if row["edge"]["value"] == "true")
+        else:
+            found = super()._find_relations()
+        self._cache.keep(key, self._name, None, Kept(None, {"relations": found}))
         return found
 
     def _fingerprint(self) -> str | None:
@@ -241,6 +255,8 @@ class SparqlEndpoint(SparqlStore):
             prefixes = Prefixes(dict(kept.extra["prefixes"]))
             relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
         except (KeyError, TypeError, ValueError):
+            return None
+        if kept.schema is None:
             return None
         names = [relation.name for relation in kept.schema.relations]
         if len(names) != len(relations):
@@ -325,6 +341,18 @@ class SparqlEndpoint(SparqlStore):
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(work, items))
 
+    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
+        """Run one query; see `SparqlStore.run`. Of more rows than Virtuoso sorts, the first are given."""
+        limits = limits or QueryLimits()
+        try:
+            return super().run(text, parameters, limits)
+        except QueryInvalid as error:
+            said = _SORTED.search(str(error))
+            most = limits.max_rows - (int(said[1]) - int(said[2])) if said else 0
+            if most <= 0:
+                raise
+            return super().run(text, parameters, replace(limits, max_rows=most))
+
     def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         wanted = limits.max_rows + 1 if gives_triples(query.text) else None
         answer = self._ask(query.text, limits.timeout_s, 0.0, wanted)
@@ -380,13 +408,16 @@ class SparqlEndpoint(SparqlStore):
         if not self._server:
             self._recognise(headers)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        most, partial, ended = headers.get("x-sparql-maxrows", ""), status == 206, "x-sql-state" in headers
         if status not in (200, 206):
             raise self._failure(status, headers, body, timeout_s)
         if lines is not None and kind in _TRIPLE_TYPES:
             try:
-                return _Answer(SparqlResult(TRIPLE, lines.rows()), status == 206 or "x-sql-state" in headers)
+                rows = lines.rows()
             except ValueError as error:
                 raise _Again(f"its reply is no N-Triples, or breaks off ({error})") from error
+            most = most or (_VIRTUOSO_ROWS if self._server == _VIRTUOSO else "")
+            return _Answer(SparqlResult(TRIPLE, rows), partial or _reaches(most, rows), ended)
         if kind not in _JSON_TYPES:
             reason = (
                 f"it answered {kind or 'without a content type'} instead of SPARQL results: {_excerpt(body)!r}; "
@@ -402,17 +433,15 @@ class SparqlEndpoint(SparqlStore):
         table = read_table(reply, self._name)
         if table.variables == (_ASKED,):  # Virtuoso's own way to answer an ASK
             return _Answer(SparqlResult((), (), any(row[_ASKED]["value"] == "1" for row in table.bindings)), False)
-        most = headers.get("x-sparql-maxrows", "")
-        cut = status == 206 or (most.isdigit() and len(table.bindings) >= int(most))
-        return _Answer(table, cut, "x-sql-state" in headers)
+        return _Answer(table, partial or _reaches(most, table.bindings), ended)
 
     def _recognise(self, headers: httpx.Headers) -> None:
         """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
         said = headers.get("server", "")
         if said.startswith("Virtuoso"):
-            self._server, self._batch, self._joins = _VIRTUOSO, _VIRTUOSO_BATCH, True
+            self._server, self._batch, self._joins, self._joins_all = _VIRTUOSO, _VIRTUOSO_BATCH, True, True
         elif "fuseki-request-id" in headers or said.startswith("Oxigraph"):
-            self._server = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH
+            self._server, self._joins = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH, True
             if self._own_page:
                 self._page = _WHOLE_ROWS
 
@@ -467,6 +496,11 @@ class SparqlEndpoint(SparqlStore):
         if status == 413:
             return QueryTooLarge("the endpoint says that the request is too large")
         return StoreUnavailable(self._name, f"HTTP {status}: {said}")
+
+
+def _reaches(most: str, rows: Sequence[Binding]) -> bool:
+    """Tell whether an answer has as many rows as a server says that it gives at most."""
+    return most.isdigit() and len(rows) >= int(most)
 
 
 @dataclass(frozen=True)

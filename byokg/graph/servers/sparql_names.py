@@ -81,8 +81,8 @@ class SparqlNames(NumberingStore):
         self._batch = 1000
         """Nodes asked about in one request."""
         self._called: dict[str, str] = {}
-        self._joins = False
-        """Whether the engine gives IRIs faster as one text than row by row."""
+        self._joins = self._joins_all = False
+        """Whether the engine gives the edges of some nodes, or of all, faster as one text than row by row."""
 
     # How a store is asked
 
@@ -129,13 +129,49 @@ class SparqlNames(NumberingStore):
         words = self._words()
         seen: set[str] = set()
         for predicate in (*words.names, *words.aliases):
-            where = sparql.all_values([predicate], False, self._languages)
-            for rows in self._pages("?n ?v", where):
-                page = [(row["n"]["value"], row["v"]["value"]) for row in rows if row["v"]["value"]]
+            for rows in self._texts(predicate):
+                page = [(iri, text) for iri, text in rows if text]
                 seen.update(iri for iri, _ in page)
                 yield [(node_id(iri), text) for iri, text in page if not iri.startswith(EDGE)]
         for iris in self._every_node():
             yield [(node_id(iri), fallback_name(iri)) for iri in iris if iri not in seen]
+
+    def _texts(self, predicate: str) -> Iterator[list[tuple[str, str]]]:
+        """Yield IRIs with what a predicate calls them, in pages."""
+        if self._joins_all:
+            with suppress(QueryInvalid, QueryTooLarge):
+                where = sparql.joined_values(predicate, self._languages)
+                groups = [row for page in self._pages("?tail ?count ?ends", where) for row in page]
+                lines = sorted(line for row in groups for line in joined_ends(row, "\n"))
+                yield [(iri, text) for iri, _, text in (line.partition(sparql.BETWEEN) for line in lines)]
+                return
+        for rows in self._pages("?n ?v", sparql.all_values([predicate], False, self._languages)):
+            yield [(row["n"]["value"], row["v"]["value"]) for row in rows]
+
+    def _all_values(self, predicates: Sequence[str], types: bool) -> Iterator[Binding]:
+        """Yield what some predicates say of all nodes, ?n ?k ?v: their classes, or else literals."""
+        if self._joins_all:
+            with suppress(QueryInvalid, QueryTooLarge):
+                yield from list(self._joined_classes(predicates) if types else self._joined_literals(predicates))
+                return
+        for rows in self._pages("?n ?k ?v", sparql.all_values(predicates, types, self._languages)):
+            yield from rows
+
+    def _joined_classes(self, predicates: Sequence[str]) -> Iterator[Binding]:
+        for page in self._pages("?near ?k ?count ?ends", sparql.joined_classes(predicates)):
+            for row in page:
+                for iri in joined_ends(row):
+                    yield {"n": {"type": "uri", "value": iri}, "k": row["k"], "v": row["near"]}
+
+    def _joined_literals(self, predicates: Sequence[str]) -> Iterator[Binding]:
+        for page in self._pages("?tail ?k ?lang ?count ?ends", sparql.joined_tagged(predicates, self._languages)):
+            for row in page:
+                for line in joined_ends(row, "\n"):
+                    iri, _, text = line.partition(sparql.BETWEEN)
+                    value = {"type": "literal", "value": text, "xml:lang": row["lang"]["value"]}
+                    yield {"n": {"type": "uri", "value": iri}, "k": row["k"], "v": value}
+        for rows in self._pages("?n ?k ?v", sparql.untagged_values(predicates)):
+            yield from rows
 
     # Asking, in batches
 
@@ -187,7 +223,7 @@ class SparqlNames(NumberingStore):
 
     def _every_node(self) -> Iterator[list[str]]:
         """Yield the IRIs of all nodes in text order, in as few lists as the store allows."""
-        if self._joins and not self._words().reified:
+        if self._joins_all and not self._words().reified:
             with suppress(QueryInvalid, QueryTooLarge):
                 groups = [row for page in self._pages("?tail ?count ?ends", sparql.joined_nodes()) for row in page]
                 yield sorted(iri for row in groups for iri in joined_ends(row) if not iri.startswith(EDGE))
@@ -293,9 +329,9 @@ class SparqlNames(NumberingStore):
         return properties
 
 
-def joined_ends(row: Binding) -> list[str]:
+def joined_ends(row: Binding, between: str = sparql.BETWEEN) -> list[str]:
     """Return the IRIs that were joined. Raises `QueryInvalid` where there are not as many as there should be."""
-    ends = sparql.split(row)
+    ends = sparql.split(row, between)
     if ends is None:
         raise QueryInvalid("the engine cuts long texts")
     return ends

@@ -131,6 +131,12 @@ class SparqlStore(SparqlNames):
         """Return the IRI behind each of `relations`."""
         return self._relations.keys()[: len(self.relations)]
 
+    @property
+    def naming_iris(self) -> Sequence[str]:
+        """Return the IRIs of what names nodes and of what leads to their classes, none of which is a relation."""
+        words = self._words()
+        return (*words.names, *words.aliases, *words.types)
+
     def schema(self) -> Schema:
         """Return node types and relations with counts; asked once, then remembered until `refresh`."""
         if self._schema is None:
@@ -219,10 +225,8 @@ class SparqlStore(SparqlNames):
         literals = self._counted("l")
         for types, counts in ((True, dict.fromkeys((*words.types, RDF_TYPE), 1)), (False, literals)):
             for predicates in self._in_groups(counts):
-                where = sparql.all_values(predicates, types, self._languages)
-                for rows in self._pages("?n ?k ?v", where):
-                    for row in rows:
-                        found.setdefault(row["n"]["value"], []).append(row)
+                for row in self._all_values(predicates, types):
+                    found.setdefault(row["n"]["value"], []).append(row)
         self._class_names(
             row["v"]["value"] for rows in found.values() for row in rows if row["k"]["value"] in words.types
         )
@@ -267,7 +271,7 @@ class SparqlStore(SparqlNames):
 
     def _every_edge(self, relations: Sequence[str], reified: bool, pure: bool) -> Sequence[Stated]:
         """Ask for all edges of some relations."""
-        if self._joins and pure and not reified:
+        if self._joins_all and pure and not reified:
             with suppress(QueryInvalid, QueryTooLarge):
                 triples: list[Stated] = []
                 for page in self._pages("?near ?p ?count ?ends", sparql.joined_edges(relations)):

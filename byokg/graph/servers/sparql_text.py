@@ -106,22 +106,52 @@ def joined_edges(relations: Sequence[str]) -> str:
 
 def joined_nodes() -> str:
     """Match all nodes, those whose IRIs end alike together: ?tail ?count ?ends."""
+    return _joined_by_tail(every_node(False), _joined("STR(?n)"))
+
+
+def joined_values(predicate: str, languages: Collection[str] | None) -> str:
+    """Match the texts that a predicate gives to all nodes, a line for each, likewise: ?tail ?count ?ends."""
+    line = f'CONCAT(STR(?n), "{BETWEEN}", STR(?v))'
+    return _joined_by_tail(all_values([predicate], False, languages), _joined(line, r"\n"))
+
+
+def joined_classes(predicates: Sequence[str]) -> str:
+    """Match the classes of all nodes, ?near, the nodes of one of them together: ?near ?k ?count ?ends."""
+    select = f"SELECT (?v AS ?near) ?k (COUNT(*) AS ?count) ({_joined('STR(?n)')} AS ?ends)"
+    return f"{{ {select} WHERE {{ {all_values(predicates, True, None)} }} GROUP BY ?v ?k }}"
+
+
+def joined_tagged(predicates: Sequence[str], languages: Collection[str] | None) -> str:
+    """Match the texts in a language of all nodes, a line for each: ?tail ?k ?lang ?count ?ends."""
+    where = f"{all_values(predicates, False, languages)} {_TAGGED} BIND(LANG(?v) AS ?lang)"
+    return _joined_by_tail(where, _joined(f'CONCAT(STR(?n), "{BETWEEN}", STR(?v))', r"\n"), "?k ?lang ")
+
+
+def untagged_values(predicates: Sequence[str]) -> str:
+    """Match the other literals that some predicates give to all nodes: ?n ?k ?v."""
+    return f'{all_values(predicates, False, None)} FILTER(LANG(?v) = "")'
+
+
+_TAGGED = 'FILTER(LANG(?v) != "")'
+
+
+def _joined_by_tail(where: str, joined: str, by: str = "") -> str:
     tail = "SUBSTR(STR(?n), STRLEN(STR(?n)) - 1)"
-    select = f"SELECT ?tail (COUNT(*) AS ?count) ({_joined('STR(?n)')} AS ?ends)"
-    return f"{{ {select} WHERE {{ {every_node(False)} BIND({tail} AS ?tail) }} GROUP BY ?tail }}"
+    select = f"SELECT ?tail {by}(COUNT(*) AS ?count) ({joined} AS ?ends)"
+    return f"{{ {select} WHERE {{ {where} BIND({tail} AS ?tail) }} GROUP BY ?tail {by}}}"
 
 
-def _joined(text: str) -> str:
-    return f'GROUP_CONCAT({text}; separator="{BETWEEN}")'
+def _joined(text: str, between: str = " ") -> str:
+    return f'GROUP_CONCAT({text}; separator="{between}")'
 
 
 BETWEEN = " "
 """Stands between IRIs, in which there is no space."""
 
 
-def split(row: Binding) -> list[str] | None:
-    """Return the IRIs in ?ends of a row; None where there are not as many as ?count says."""
-    found: list[str] = row["ends"]["value"].split(BETWEEN)
+def split(row: Binding, between: str = BETWEEN) -> list[str] | None:
+    """Return the IRIs, or the lines, in ?ends of a row; None where there are not as many as ?count says."""
+    found: list[str] = row["ends"]["value"].split(between)
     return found if len(found) == int(row["count"]["value"]) else None
 
 
@@ -269,6 +299,13 @@ def predicate_kinds(reified: bool, repeats: bool) -> str:
         triples = f"{{ SELECT DISTINCT ?s ?p ?o WHERE {{ {triples} }} }}"
     kind = 'IF(isBlank(?s), "b", IF(isIRI(?o), "e", IF(isLiteral(?o), "l", "b")))'
     return f"{{ SELECT ?p ?kind (COUNT(*) AS ?count) WHERE {{ {triples} BIND({kind} AS ?kind) }} GROUP BY ?p ?kind }}"
+
+
+def predicate_samples() -> str:
+    """Match each predicate with whether one of its triples, whichever it is, is an edge: ?p ?edge."""
+    edge = "isIRI(SAMPLE(?o)) && !isBlank(SAMPLE(?s))"
+    triples = f"?s ?p ?o . FILTER({_relation_filter(None)})"
+    return f"{{ SELECT ?p (({edge}) AS ?edge) WHERE {{ {triples} }} GROUP BY ?p }}"
 
 
 def relation_counts(sample: int, reified: bool) -> str:

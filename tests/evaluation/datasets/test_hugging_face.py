@@ -43,7 +43,7 @@ def test_files_and_saved_sets_hold_the_same_questions(rows: Any, tmp_path: Path,
     if kind == "saved":
         rows.save_to_disk(str(place))
     elif kind == "csv":
-        rows.remove_columns("q_entity").to_csv(str(place))
+        rows.to_csv(str(place))
     else:
         (rows.to_parquet if kind == "parquet" else rows.to_json)(str(place))
     made = hugging_face(place, columns=COLUMNS)
@@ -78,3 +78,14 @@ def test_what_cannot_be_read_says_so_and_nothing_is_fetched(tmp_path: Path) -> N
     (tmp_path / "notes.txt").write_text("x", "utf-8")
     with pytest.raises(DatasetError, match=r"is none of \.json, \.jsonl"):
         hugging_face(tmp_path / "notes.txt").examples()
+
+
+@needs_library
+def test_a_cell_may_hold_a_list_and_a_files_name_its_split(rows: Any, tmp_path: Path) -> None:
+    several = rows.remove_columns(["gold", "split"]).add_column("gold", [["a [b]", "it's"], ["[c]"], ["d"]])
+    several.to_csv(str(tmp_path / "films_test.csv"))
+    made = hugging_face(tmp_path / "films_test.csv", "test", columns=COLUMNS)
+    assert [each.answers for each in made.examples()] == [("a [b]", "it's"), ("[c]",), ("d",)]
+    (tmp_path / "films_test.csv").rename(tmp_path / "films.csv")
+    with pytest.raises(ConfigError, match="leave dataset"):
+        hugging_face(tmp_path / "films.csv", "test", columns=COLUMNS).examples()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.report.paper_table import PaperTable, paper_table, written
@@ -62,8 +63,8 @@ def test_runs_are_ranked_under_their_contract_only(table: PaperTable) -> None:
 
 
 def test_what_differs_from_the_first_run_is_marked_after_correction(table: PaperTable) -> None:
-    # 8 won and 10 won, none lost: mid-p of 2^-8 and 2^-10, of which the smaller is doubled.
-    assert [table.p[run]["hit"] for run in (1, 2)] == pytest.approx([2**-8, 2 * 2**-10])
+    # 8 won and 10 won, none lost: 2 · 2^-8 and 2 · 2^-10, of which the smaller is doubled.
+    assert [table.p[run]["hit"] for run in (1, 2)] == pytest.approx([2 * 2**-8, 2 * 2 * 2**-10])
     assert table.p[0] == table.p[3] == {}  # the first, and one with other questions
     assert "p < 0.05" in table.notes[1]
     assert "Holm's correction for 2" in table.notes[1]
@@ -99,6 +100,8 @@ def test_one_run_alone_is_a_table_too(runs: list[Run]) -> None:
     alone = paper_table(runs[:1], PROFILES["rog"])
     assert written(alone, "markdown").startswith("| Run | accuracy | Hit |")
     assert len(alone.notes) == 1
+    with pytest.raises(RunError, match="'given' cannot stand in a table: the run is not finished"):
+        paper_table([replace(runs[2], metrics=None)], PROFILES["rog"])
 
 
 def test_paths_of_runs_given_as_one_are_told_apart(tmp_path: Path) -> None:

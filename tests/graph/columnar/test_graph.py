@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -431,3 +433,15 @@ class TestTextsThatUtf8CannotHold:
         with pytest.raises(GraphError, match="the name is not UTF-8; choose another"):
             ColumnarGraph.from_triples([("a", "r", "b")]).save(tmp_path / name)
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_graph_that_nobody_holds_gives_its_files_back_at_once() -> None:
+    gc.disable()
+    try:
+        graph = ColumnarGraph.from_triples([("a", "r", "b")])
+        graph.nodes([EntityId("a")])
+        held = weakref.ref(graph)
+        del graph
+        assert held() is None
+    finally:
+        gc.enable()

@@ -154,6 +154,16 @@ def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
     assert graph.schema() == memory.schema()
 
 
+def test_what_is_said_of_edges_can_be_left_out(tmp_path: Path) -> None:
+    source, out = tmp_path / "graph.tsv", tmp_path / "graph"
+    source.write_text("a\tr\tb\t2001\na\tr\tb\t2002\nb\tr\tc\t\n")
+    with choose.graph_folder(source, out, edge_properties=False) as partial:
+        choose.import_into(source, partial, edge_properties=False)
+    graph = ColumnarGraph.open(out)
+    assert (graph.edge_count, graph.dropped_duplicates) == (2, 1)
+    assert graph.edge_properties(np.arange(2)) == [{}, {}] and not (out / "edge_properties.arrow").exists()
+
+
 def test_one_triple_is_enough(tmp_path: Path) -> None:
     (tmp_path / "kb.txt").write_text("a|r|a\n")
     graph = build_graph(tmp_path / "kb.txt", tmp_path / "graph")

@@ -239,6 +239,22 @@ def test_shortest_k_ends_where_there_are_fewer_paths_however_many_walks_fail() -
         assert [path.nodes for path in found] == [("s", "b", "t")] and not found.truncated
 
 
+@pytest.mark.parametrize(
+    ("query", "nodes"),
+    [
+        ("PATHS SHORTEST 3 TRAIL START ?x = :s END ?y = :s VIA :r", [("s", "t", "s")]),
+        ("PATHS ALL TRAIL START ?x = :s END ?y = :t VIA UNDIRECTED :r", [("s", "t"), ("s", "t")]),
+        ("PATHS SHORTEST 3 SIMPLE START ?x = :s END ?y = :s MATCHING :r+", [("s", "t", "s")]),
+        ("PATHS SHORTEST 9 WALK START ?x = :s END ?y = :t VIA :r", [("s", *("t", "s") * k, "t") for k in range(9)]),
+    ],
+)
+def test_a_small_part_of_a_large_graph_ends_the_search(query: str, nodes: list[tuple[str, ...]]) -> None:
+    elsewhere = [(str(one), "r", str(one + 1)) for one in range(5000)]
+    graph = ColumnarGraph.from_triples([("s", "r", "t"), ("t", "r", "s"), *elsewhere])
+    found = paths(graph, query, limits=PathLimits(max_steps=50_000))
+    assert [path.nodes for path in found] == nodes and not found.truncated
+
+
 @pytest.mark.parametrize("around", ["b", "x"])
 def test_deviating_trails_may_come_back_to_where_they_leave(around: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(enumerated, "_PATIENCE", 0)

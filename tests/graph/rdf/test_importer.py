@@ -122,6 +122,16 @@ def test_the_type_is_the_local_name_of_the_first_class_and_further_ones_are_edge
     assert graph.source["types"] == {"City": f"{EX}City"}
 
 
+def test_what_wikidata_says_a_node_is_an_instance_of_is_its_type(read: Read) -> None:
+    wikidata = "http://www.wikidata.org/"
+    said = f"<{wikidata}entity/Q937> <{wikidata}prop/direct/P31> <{wikidata}entity/"
+    label = f"<{wikidata}entity/Q5> <http://www.w3.org/2000/01/rdf-schema#label>"
+    graph = read(f'{said}Q5> .\n{said}Q1> .\n{label} "human"@en .\n', "graph.nt")
+    assert only(graph, f"{wikidata}entity/Q937").type == "human"
+    assert graph.source["types"] == {"human": f"{wikidata}entity/Q5"}
+    assert [relation for _, relation, _, _ in edges(graph)] == ["wdt:P31", "wdt:P31"]
+
+
 def test_two_classes_of_one_name_stay_two_types(read: Read) -> None:
     graph = read("ex:a a ex:City . ex:b a schema:City . ex:c a ex:City .")
     assert [found.type for found in graph.nodes(list(graph.entities()))] == ["City", "schema:City", "City"]

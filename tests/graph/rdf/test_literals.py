@@ -48,6 +48,13 @@ def test_kinds_are_those_of_the_values(literal: Literal, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"), [("7", 7.0), ("1.5", 1.5), ("12345678901234567890", "12345678901234567890")]
+)
+def test_a_whole_decimal_keeps_its_digits(text: str, value: float | str) -> None:
+    assert Literal(text, XSD + "decimal").value == value
+
+
+@pytest.mark.parametrize(
     "literal", [Literal("x", language="en"), Literal("1990", XSD + "gYear"), Literal("x", "http://example.org/type")]
 )
 def test_a_literal_that_says_more_than_its_value_is_not_plain(literal: Literal) -> None:

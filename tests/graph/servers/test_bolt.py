@@ -1,12 +1,8 @@
-"""Neo4j's store, against a real Bolt server; with BYOKG_NEO4J_URI set, the contract also against a real Neo4j.
-
-The variables NEO4J_USERNAME and NEO4J_PASSWORD then name the account, and **the database is emptied** by each test.
-"""
+"""Neo4j's store, against a real Bolt server; `test_genuine_neo4j` runs Neo4j itself."""
 
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import sys
 import threading
@@ -43,9 +39,10 @@ from byokg.graph.servers.bolt import (
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
-from tests.graph.bolt_server import PASSWORD, BoltDatabases, BreakableWire, load_graph
+from tests.graph.bolt_server import PASSWORD, BoltDatabases, BreakableWire
 from tests.graph.contract import STRANGE_RELATIONS, GraphStoreContract, Make, edge, ids, node, spelled
 from tests.graph.query_contract import CypherContract, MakeQueryable
+from tests.graph.served_contract import Hold, Holding, Served, ServedContract
 
 neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo4j]'")
 
@@ -104,53 +101,28 @@ class TestContract(GraphStoreContract, CypherContract):
             assert isinstance(cell, NodeCell) and (cell.id, cell.type) == (f"n{number}", f"type {label}")
 
 
-if "BYOKG_NEO4J_URI" in os.environ:
+class TestServed(ServedContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def hold(cls, bolt_process: BoltDatabases) -> Iterator[Hold]:
+        def hold(name: str, holding: Holding) -> Served:
+            database = bolt_process.new_database()
+            bolt_process.load(database, *holding.records, name_always=True)
+            return Served(
+                name,
+                holding.graph,
+                f"{bolt_process.uri}/{database}",
+                {"id_property": "id"},
+                lambda: [bolt_process.query(database, f"MATCH {what} RETURN {value}") for what, value in CONTENT],
+            )
 
-    class TestRealNeo4j(GraphStoreContract, CypherContract):
-        @pytest.fixture
-        def make(self) -> Iterator[Make]:
-            yield from self._maker(name_always=False)
-
-        @pytest.fixture
-        def make_queryable(self) -> Iterator[MakeQueryable]:
-            yield from self._maker(name_always=True)  # type: ignore[misc]
-
-        def _maker(self, name_always: bool) -> Iterator[Make]:
-            uri = os.environ["BYOKG_NEO4J_URI"]
-            auth = os.environ.get("NEO4J_USERNAME", "neo4j"), os.environ.get("NEO4J_PASSWORD", "")
-            opened: list[Neo4jStore] = []
-            with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
-
-                def make(nodes: Sequence[Node], edges: Sequence[Triple]) -> Neo4jStore:
-                    driver.execute_query("MATCH (n) DETACH DELETE n")
-                    load_graph(driver.execute_query, nodes, edges, name_always)
-                    opened.append(Neo4jStore(uri, id_property="id"))
-                    return opened[-1]
-
-                yield make
-            for store in opened:
-                store.close()
-
-        def test_the_planner_refuses_a_write_by_itself(self) -> None:
-            server = BoltServer(os.environ["BYOKG_NEO4J_URI"])
-            with pytest.raises(QueryRefused, match="planner"):
-                server.check_plan("CREATE (n:Thing)", {}, 10)
-            server.check_plan("MATCH (n) RETURN n", {}, 10)
-            server.close()
-
-        def test_read_access_mode_refuses_a_write_by_itself(self) -> None:
-            server = BoltServer(os.environ["BYOKG_NEO4J_URI"])
-            with pytest.raises(QueryRefused):
-                server.ask("CREATE (n:Thing)", {}, 10)
-            server.close()
-
-else:
-
-    def test_a_real_neo4j_keeps_the_contract() -> None:
-        pytest.skip("set BYOKG_NEO4J_URI, NEO4J_USERNAME and NEO4J_PASSWORD to a Neo4j that may be emptied")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("NEO4J_USERNAME", "root")
+            patch.setenv("NEO4J_PASSWORD", PASSWORD)
+            yield hold
 
 
-# What identifies and names a node
+CONTENT = [("(n)", "labels(n), properties(n)"), ("(a)-[r]->(b)", "a.id, type(r), properties(r), b.id")]
 
 
 def test_without_an_id_property_nodes_are_known_by_the_ids_of_the_server(stores: Stores) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from byokg.errors import ByokgError, QueryInvalid
+from byokg.errors import ByokgError, QueryInvalid, QueryRefused, QueryTimeout
 from byokg.graph.exporter import copy_graph
-from byokg.graph.servers.bolt import Neo4jStore
+from byokg.graph.servers.bolt import BoltServer, Neo4jStore
+from byokg.graph.store import Direction, QueryLimits
+from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
-from byokg.types import Mention, Node, Triple
+from byokg.types import EntityId, Mention, Node, Triple
 from tests.graph.bolt_server import load_graph
 from tests.graph.contract import GraphStoreContract, Make
-from tests.graph.genuine_servers import started
+from tests.graph.genuine_servers import PATIENCE_S, Genuine, started, waits_for_a_restart
 from tests.graph.guard.corpus_cypher import UNREADABLE, WRITES
 from tests.graph.query_contract import CypherContract, MakeQueryable
+from tests.graph.served_contract import Hold, Holding, Served, ServedContract
 
 neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo4j]'")
 
@@ -24,9 +29,9 @@ neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo
 class Database:
     """The one database of a server, emptied for each test."""
 
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        self.driver = neo4j.GraphDatabase.driver(uri)
+    def __init__(self, genuine: Genuine) -> None:
+        self.genuine, self.uri = genuine, genuine.address
+        self.driver = neo4j.GraphDatabase.driver(self.uri)
         self.opened: list[Neo4jStore] = []
 
     def query(self, text: str, /, **parameters: Any) -> list[Any]:
@@ -44,8 +49,8 @@ class Database:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with started("neo4j", tmp_path_factory.mktemp("neo4j")) as uri:
-        database = Database(uri)
+    with started("neo4j", tmp_path_factory.mktemp("neo4j")) as genuine:
+        database = Database(genuine)
         yield database
         database.driver.close()
 
@@ -68,6 +73,19 @@ class TestContract(GraphStoreContract, CypherContract):
         return lambda nodes, edges: database.load(nodes, edges, True)
 
 
+class TestServed(ServedContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def hold(cls, server: Database) -> Hold:
+        def hold(name: str, holding: Holding) -> Served:
+            server.query("MATCH (n) DETACH DELETE n")
+            load_graph(server.driver.execute_query, *holding.records, True)
+            return Served(name, holding.graph, server.uri, {"id_property": "id"}, lambda: _content(server))
+
+        return hold
+
+
+ENDLESS = "UNWIND range(1, 1000000000) AS i MATCH (a), (b), (c) RETURN count(*) AS n"
 MOMENTS = [
     "date('-0044-03-15')",
     "date('+12024-03-15')",
@@ -138,6 +156,17 @@ def test_a_mistake_is_pointed_at_in_the_query_as_it_was_written(database: Databa
         database.open().run("MATCH (n) RETURN m")
 
 
+def test_planner_and_access_mode_each_refuse_a_write_that_the_guard_has_not_seen(database: Database) -> None:
+    server = BoltServer(database.uri)
+    with closing(server):
+        with pytest.raises(QueryRefused, match="planner"):
+            server.check_plan("CREATE (n:Thing)", {}, 10)
+        server.check_plan("MATCH (n) RETURN n", {}, 10)
+        with pytest.raises(ByokgError):
+            server.ask("CREATE (n:Thing)", {}, 10)
+    assert _content(database) == []
+
+
 def test_nothing_of_what_the_guard_refuses_changes_a_database(database: Database) -> None:
     database.query("CREATE (:Person {name: 'a'})-[:r]->(:Person {name: 'b'})")
     store = database.open()
@@ -156,3 +185,26 @@ def _content(database: Database) -> list[Any]:
     nodes = database.query("MATCH (n) RETURN labels(n) AS labels, properties(n) AS held ORDER BY n.name")
     edges = database.query("MATCH (a)-[r]->(b) RETURN a.name, type(r), properties(r), b.name")
     return [record.data() for record in (*nodes, *edges)]
+
+
+def test_a_server_that_is_started_again_is_waited_for(database: Database) -> None:
+    database.query("CREATE (:A {id: 'a'})-[:TO]->(:A {id: 'b'})")
+    store = database.open(id_property="id", timeout_s=PATIENCE_S)
+    number = store.numbers([EntityId("a")])
+    found = waits_for_a_restart(database.genuine, lambda: store.edges(number, Direction.OUT))
+    assert [each.tail for each in triples(store, found)] == ["b"]
+
+
+def test_a_query_that_runs_away_is_seen_to_end_on_the_server(database: Database) -> None:
+    database.query("UNWIND range(1, 12) AS i CREATE (:A {id: i})")
+    with pytest.raises(QueryTimeout):
+        database.open().run(ENDLESS, limits=QueryLimits(timeout_s=1))
+    deadline = time.monotonic() + 20
+    while _running(database) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _running(database) == []
+
+
+def _running(database: Database) -> list[str]:
+    rows = database.query("SHOW TRANSACTIONS YIELD currentQuery RETURN currentQuery AS text")
+    return [row["text"] for row in rows if "SHOW TRANSACTIONS" not in row["text"]]

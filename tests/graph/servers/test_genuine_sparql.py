@@ -16,12 +16,14 @@ from byokg.graph.pathql.evaluate import paths
 from byokg.graph.rdf.terms import FREEBASE
 from byokg.graph.read_cache import SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.store import Direction
+from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
-from byokg.types import EntityId, Mention
+from byokg.pipeline.offline import offline_pipeline
+from byokg.types import EntityId, Mention, Question
 from tests.graph.contract import GraphStoreContract, Make, edge, node
-from tests.graph.genuine_servers import RdfServer, started
+from tests.graph.genuine_servers import PATIENCE_S, RdfServer, started, waits_for_a_restart
+from tests.graph.served_contract import Hold, Holding, Served, ServedContract
 
 pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
 
@@ -29,8 +31,8 @@ pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[s
 @pytest.fixture(scope="module", params=["fuseki", "virtuoso", "oxigraph"])
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RdfServer]:
     folder = tmp_path_factory.mktemp(request.param)
-    with started(request.param, folder) as address:
-        yield RdfServer(request.param, address, folder)
+    with started(request.param, folder) as genuine:
+        yield RdfServer(genuine)
 
 
 class TestContract(GraphStoreContract):
@@ -51,6 +53,19 @@ class TestContract(GraphStoreContract):
     def keeps_ids(self, request: pytest.FixtureRequest, server: RdfServer) -> None:
         if server.kind == "virtuoso" and "any_character_may_stand_in_an_id" in request.node.name:
             pytest.skip("Virtuoso keeps no IRI of some thousand characters")
+
+
+class TestServed(ServedContract):
+    rdf = True
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def hold(cls, server: RdfServer) -> Hold:
+        def hold(name: str, holding: Holding) -> Served:
+            server.load(holding.lines)
+            return Served(name, holding.graph, f"sparql+{server.address}", {}, server.content)
+
+        return hold
 
 
 #   Bieber -nationality-> Canada <-nationality- Twain; Bieber is of the notable type Artist
@@ -125,16 +140,25 @@ def test_names_are_asked_for_as_spelt_and_misspelt_ones_found_among_those_kept(
     assert EntityLinker(freebase).candidates(Mention("Shanai Twain"))[0].name == "Shania Twain"
 
 
-def test_a_schema_that_was_kept_counts_though_relations_have_numbers_already(
+def test_a_question_that_names_its_entity_waits_for_no_schema(
     server: RdfServer, freebase: SparqlEndpoint, tmp_path: Path
 ) -> None:
-    found = []
+    question = Question("q", "What is the nationality of Shania Twain?", (EntityId(FREEBASE + "m.03"),))
     for _ in range(2):  # relations are listed, then found in the cache
         with SparqlEndpoint(server.address) as store:
             store.keep_schema(SchemaCache(tmp_path))
+            answer = offline_pipeline(store).run(question)
+            assert [item.name for item in answer.items] == ["Canada"]
+            assert not store.holds_schema()
             assert list(store.relations) == ["fb:common.topic.notable_types", "fb:people.person.nationality"]
-            found.append(store.schema())
-    assert found[0] == found[1] == freebase.schema()
+    with SparqlEndpoint(server.address) as store:
+        store.keep_schema(SchemaCache(tmp_path))
+        assert len(store.relations) == 2
+        asked = store.schema()
+    with SparqlEndpoint(server.address) as store:
+        store.keep_schema(SchemaCache(tmp_path))
+        store.numbers([EntityId(FREEBASE + "m.03")])
+        assert store.schema() == asked  # which was kept
 
 
 @pytest.mark.parametrize(("text", "truth"), [("ASK { ?s ?p ?o }", True), ("ASK { ?s <urn:never> ?o }", False)])
@@ -157,6 +181,13 @@ def test_many_nodes_come_whole_whatever_the_server_cuts_off(server: RdfServer) -
         assert store.relation_counts(store.numbers([EntityId("hub")])).count.tolist() == [count, 1]
         assert np.unique(store.numbers([EntityId("n0"), EntityId("hub")])).size == 2
         assert node("hub") == store.nodes([EntityId("hub")])[0]
+        limits = QueryLimits(max_rows=20_000)
+        for text in (
+            "CONSTRUCT { ?x kg:to ?z } WHERE { ?x kg:to ?y BIND(STR(?y) AS ?z) }",
+            "SELECT (STR(?y) AS ?z) { ?x kg:to ?y } ORDER BY ?y",
+        ):
+            answer = store.run(text, limits=limits)
+            assert (len(answer.rows) == count) is not answer.truncated, text
 
 
 def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,3 +216,15 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
         assert found == sorted(path.nodes for path in paths(graph, query)), query
         assert len([text for text in asked if ")+ ?m" in text]) == 1
         asked.clear()
+
+
+def test_a_server_that_is_started_again_is_waited_for(server: RdfServer) -> None:
+    server.fill([node("a"), node("b")], [edge("a", "to", "b")])
+    server.keep()
+    with SparqlEndpoint(server.address, timeout_s=PATIENCE_S) as store:
+        number = store.numbers([EntityId("a")])
+        found = waits_for_a_restart(server.genuine, lambda: store.edges(number, Direction.OUT))
+        assert [each.tail for each in triples(store, found)] == ["b"]
+        limits = QueryLimits(timeout_s=PATIENCE_S)
+        rows = waits_for_a_restart(server.genuine, lambda: store.run("SELECT ?o { ?s kg:to ?o }", limits=limits)).rows
+        assert len(rows) == 1

@@ -9,7 +9,7 @@ function ticks(low, high, count) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at++) found.push(at * step);
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + step * 1e-9; at++) found.push(at * step + 0); // no −0
   return found;
 }
 
@@ -40,11 +40,14 @@ function axis(values) {
 const taken = (run, measure) =>
   measure === "tokens" ? run.took.input_tokens + run.took.output_tokens : run.took[measure];
 
+// Width, height and margins of a chart; on a phone its letters would be too small otherwise.
+const frame = () => [matchMedia("(max-width: 600px)").matches ? 350 : 560, 310, 40, 16, 30, 40];
+
 const LEVELS = [0, 14, -14, 28, -28, 42, -42, 56, -56, 70, -70];
 
 // Accuracy against what it takes. Runs that no other run beats in both are joined: the frontier.
 function tradeoff(runs, metric, measure) {
-  const [width, height, left, right, top, bottom] = [560, 310, 40, 16, 30, 40];
+  const [width, height, left, right, top, bottom] = frame();
   const points = runs
     .map((run, at) => ({ at, name: run.name, x: taken(run, measure), ...run.metrics[metric] }))
     .filter((point) => point.x !== null);
@@ -211,7 +214,7 @@ function funnel(runs) {
 
 // How right first answers are, and how many questions have one, when it has to rest on more or less evidence.
 function selectiveCurve(runs) {
-  const [width, height, left, right, top, bottom] = [560, 310, 40, 16, 30, 40];
+  const [width, height, left, right, top, bottom] = frame();
   const x = linear(0, 1, left, width - right);
   const y = linear(0, 1, height - bottom, top);
   const chart = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": "Hits@1 of answered questions against their share" });

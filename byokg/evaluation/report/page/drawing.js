@@ -14,13 +14,14 @@ function drawing(rounds, view) {
   const roles = new Map();
   for (const edge of edges) for (const id of [edge.head, edge.tail]) roles.set(id, view.roleOf(id, nameOf(id)));
   const kept = new Set([...roles].filter(([, role]) => role).map(([id]) => id));
-  const { edges: some, left } = chosen(edges, topics, kept);
+  const phone = matchMedia("(max-width: 600px)").matches;
+  const { edges: some, left } = chosen(edges, topics, kept, phone ? DRAWN_ON_A_PHONE : DRAWN);
   const label = (node) => {
     if (node.more) return `+${number(node.more)} more`;
     const name = plain(nameOf(node.id));
     return NAMELESS.test(name) && !topics.has(node.id) ? "" : cut(name, 26);
   };
-  const { nodes, edges: drawn, width, height } = place(some, topics, label);
+  const { nodes, edges: drawn, width, height } = place(some, topics, label, phone);
   const undrawn = left + some.length - drawn.length;
   const arrow = `arrow-${++pictures}`;
   const picture = svg(
@@ -32,11 +33,13 @@ function drawing(rounds, view) {
       svg("path", { d: "M0,0.8 L7.2,4 L0,7.2 z", class: "arrowhead" }),
     )),
   );
-  picture.style.minWidth = `${0.75 * width}px`;
+  if (!phone) picture.style.minWidth = `${0.75 * width}px`;
   const labels = [];
   const taken = [...nodes.values()].map((node) => [node.x, node.y - NODE_HEIGHT / 2, node.x + node.width, node.y + NODE_HEIGHT / 2]);
   for (const { head, tail, edges: its } of bundled(drawn)) {
-    const [path, places] = curve(nodes.get(head), nodes.get(tail));
+    const relations = [...new Set(its.map((edge) => lastPart(edge.relation)))].join(", ");
+    const said = cut(plain(relations), RELATION_LENGTH);
+    const [path, places] = (phone ? bent : curve)(nodes.get(head), nodes.get(tail), said);
     const says = ({ head: from, relation, tail: to, more, evidence: ids }) =>
       `${more?.id === from ? "more" : nameOf(from)} → ${relation} → ${more?.id === to ? "more" : nameOf(to)}  (${ids.join(", ")})`;
     const group = svg(
@@ -51,8 +54,6 @@ function drawing(rounds, view) {
     );
     group.dataset.evidence = [...new Set(its.flatMap((edge) => edge.evidence))].join(" ");
     picture.append(group);
-    const relations = [...new Set(its.map((edge) => lastPart(edge.relation)))].join(", ");
-    const said = cut(plain(relations), RELATION_LENGTH);
     const free = room(said, places, taken);
     // Where there is no room for it, the edge says what it is when it is pointed at, and evidence below does.
     if (free) labels.push(svg("text", { x: free[0], y: free[1], class: "relation" }, said));
@@ -127,6 +128,19 @@ function curve(head, tail) {
   const x2 = forward ? tail.x : tail.x + tail.width;
   const middle = (x1 + x2) / 2;
   return [`M${x1},${head.y} C${middle},${head.y} ${middle},${tail.y} ${x2},${tail.y}`, along([[x1, head.y], [middle, head.y], [middle, tail.y], [x2, tail.y]])];
+}
+
+// The same of an outline: from a node down and to the right to one below it, or out at the right and back.
+function bent(head, tail, label) {
+  if (head.parent !== tail && tail.parent !== head) {
+    const [x1, x2, out] = [head.x + head.width, tail.x + tail.width, head.right + 30];
+    return [`M${x1},${head.y} C${out},${head.y} ${out},${tail.y} ${x2},${tail.y}`, []];
+  }
+  const down = tail.parent === head;
+  const [from, to] = down ? [head, tail] : [tail, head];
+  const [x, y] = [from.x + (down ? 8 : 16), from.y + (from.label === "" ? 6 : NODE_HEIGHT / 2)]; // what comes in has a line of its own
+  const path = down ? `M${x},${y} V${to.y - 6} Q${x},${to.y} ${x + 6},${to.y} H${to.x}` : `M${to.x},${to.y} H${x + 6} Q${x},${to.y} ${x},${to.y - 6} V${y}`;
+  return [path, [[to.x + 2 + (LETTER * label.length) / 2, to.y - NODE_HEIGHT / 2 - 3]]];
 }
 
 function legend(used) {

@@ -1,11 +1,12 @@
 // The retrieved subgraph: which of it is drawn, and where. The same evidence always gives the same picture.
 
-const NODES_DRAWN = 36;
-const LEAVES_OF_RELATION = 4; // of one node; the others become "+n more"
-const LEAVES_OF_NODE = 10;
+// How much of it: nodes in all, leaves of one relation of a node, and of a node; the others become "+n more".
+const DRAWN = { nodes: 36, relation: 4, node: 10 };
+const DRAWN_ON_A_PHONE = { nodes: 16, relation: 2, node: 5 };
 const LEVEL_DRAWN = 4; // edges between nodes equally far from what was linked, cited ones apart
 const NODE_HEIGHT = 24;
 const NODE_GAP = 14;
+const INDENT = 28; // of an outline's levels, less where there are many
 const RELATION_LENGTH = 30; // characters of an edge's label
 
 const lower = (text) => String(text).normalize("NFKC").toLowerCase().trim();
@@ -56,11 +57,11 @@ function reached(edges, starts) {
 }
 
 // Choose edges until enough nodes are in the picture; fold the many leaves of a hub.
-function chosen(edges, topics, kept) {
-  const some = fewest(edges, 4 * NODES_DRAWN);
-  const byRelation = folded(some.edges, topics, kept, LEAVES_OF_RELATION, (edge, hub) => JSON.stringify([hub, edge.relation, hub === edge.head]));
-  const byHub = folded(byRelation, topics, kept, LEAVES_OF_NODE, (edge, hub) => JSON.stringify([hub]));
-  const drawn = fewest(byHub, NODES_DRAWN);
+function chosen(edges, topics, kept, most) {
+  const some = fewest(edges, 4 * most.nodes);
+  const byRelation = folded(some.edges, topics, kept, most.relation, (edge, hub) => JSON.stringify([hub, edge.relation, hub === edge.head]));
+  const byHub = folded(byRelation, topics, kept, most.node, (edge, hub) => JSON.stringify([hub]));
+  const drawn = fewest(byHub, most.nodes);
   return { edges: drawn.edges, left: some.left + drawn.left };
 }
 
@@ -103,8 +104,9 @@ function folded(edges, topics, kept, count, groupOf) {
   return result;
 }
 
-// Put nodes into columns by their distance from what was linked, and order each column by its neighbours.
-function place(edges, topics, label) {
+// Put nodes into columns by their distance from what was linked, and order each column by its neighbours; on a phone,
+// one below the other, indented by that distance.
+function place(edges, topics, label, phone) {
   const nodes = new Map();
   for (const edge of edges) {
     for (const id of [edge.head, edge.tail]) {
@@ -148,14 +150,15 @@ function place(edges, topics, label) {
       layer.forEach((node, at) => (node.rank = at));
     }
   }
+  for (const node of all) {
+    node.label = label(node);
+    node.width = node.label === "" ? 12 : 18 + 6.7 * Array.from(node.label).length;
+  }
+  if (phone) return outline(nodes, layers, edges);
   const tall = Math.max(...layers.map((layer) => layer.length));
   const height = tall * (NODE_HEIGHT + NODE_GAP) + 28;
   let x = 12;
   layers.forEach((layer, depth) => {
-    for (const node of layer) {
-      node.label = label(node);
-      node.width = node.label === "" ? 12 : 18 + 6.7 * Array.from(node.label).length;
-    }
     const width = Math.max(...layer.map((node) => node.width));
     layer.forEach((node, at) => {
       node.x = x + (depth === 0 ? width - node.width : 0);
@@ -166,9 +169,37 @@ function place(edges, topics, label) {
     const longest = Math.max(0, ...relations.map((edge) => Math.min(RELATION_LENGTH, lastPart(edge.relation).length)));
     x += width + 52 + 5.8 * longest;
   });
-  let level = 0;
   const isLevel = ({ head, tail }) => nodes.get(head).layer === nodes.get(tail).layer;
-  const drawn = edges.filter((edge) => !isLevel(edge) || edge.cited || ++level <= LEVEL_DRAWN);
+  const drawn = fewerOf(edges, isLevel);
   const right = Math.max(...all.map((node) => node.x + node.width));
   return { nodes, edges: drawn, width: right + (drawn.some(isLevel) ? 130 : 14), height };
+}
+
+// All edges but the many of a kind that are not cited.
+function fewerOf(edges, kind) {
+  let count = 0;
+  return edges.filter((edge) => !kind(edge) || edge.cited || ++count <= LEVEL_DRAWN);
+}
+
+function outline(nodes, layers, edges) {
+  const indent = Math.min(INDENT, 112 / layers.length);
+  const below = new Map();
+  for (const node of layers.slice(1).flat()) {
+    const nearer = node.near.map((id) => nodes.get(id)).filter((other) => other.layer === node.layer - 1);
+    node.parent = nearer.reduce((first, other) => (other.rank < first.rank ? other : first), nearer[0]);
+    below.set(node.parent, [...(below.get(node.parent) ?? []), node]);
+  }
+  let y = 4;
+  const put = (node) => {
+    y += node.parent ? 16 : 8; // the relation stands between
+    Object.assign(node, { x: 8 + indent * node.layer, y: y + NODE_HEIGHT / 2 });
+    y += NODE_HEIGHT;
+    below.get(node)?.forEach(put);
+  };
+  layers[0].forEach(put);
+  const across = ({ head, tail }) => nodes.get(head).parent !== nodes.get(tail) && nodes.get(tail).parent !== nodes.get(head);
+  const drawn = fewerOf(edges, across);
+  const right = Math.max(...[...nodes.values()].map((node) => node.x + node.width));
+  for (const node of nodes.values()) node.right = right;
+  return { nodes, edges: drawn, width: right + (drawn.some(across) ? 40 : 8), height: y + 10 };
 }

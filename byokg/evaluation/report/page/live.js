@@ -26,6 +26,7 @@ const PAGES = { "/": showRuns, "/questions": showQuestions, "/question": showQue
 // Draw what the address names; what is there already is only brought up to date.
 async function draw() {
   const place = here();
+  if (!place.query.has("node")) document.querySelector("dialog")?.remove();
   const page = PAGES[place.path] ?? showRuns;
   for (const name of ["runs", "questions", "ask"]) {
     const is = page === { runs: showRuns, questions: showQuestions, ask: showAsk }[name] || (name === "questions" && page === showQuestion);

@@ -145,7 +145,7 @@ function drawCharts() {
       `Difference from ${cut(runs[report.baseline].name, 40)}`,
       null,
       differences(deltas, runs, metric),
-      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs, with paired bootstrap intervals; p by McNemar’s test (mid-p) where a question is right or wrong, else by permutations, with Holm’s correction for the number of runs. Questions that belong together are drawn and swapped together.`),
+      el("p", { class: "note" }, `${metricTitle(metric)} in percentage points, on the questions of both runs, with paired bootstrap intervals; p by McNemar’s exact test where every question is right or wrong and stands alone, else by permutations, with Holm’s correction for the number of runs. Questions that belong together are drawn and swapped together.`),
     ));
   }
   const kinds = ["type", "hops"].filter((each) => runs.some((run) => Object.keys(run.by[each]).length));

@@ -1,0 +1,221 @@
+"""Fitting the offline pipeline to a graph and its questions: weights of paths, and a ranker where one answers better.
+
+The questions are parted by clusters into some that are learnt from, some that choose (keep the weights that there were,
+take the new ones, or the ranker beside them: the simplest that answers most right) and some that are held out. These
+are answered once, in the end, before and after; what is written is what they were answered with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError, EntityNotFound
+from byokg.evaluation.datasets.base import Example
+from byokg.evaluation.metrics import score
+from byokg.evaluation.significance import bootstrap, cluster_codes, intervals
+from byokg.files import new_folder
+from byokg.index.embedders import Embedder
+from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.path_weights import save_weights
+from byokg.training.path_weights import choices, fit_weights
+from byokg.training.ranker import FitSettings, answer_cases, fit_ranker, write_ranker
+from byokg.types import Answer, EntityId, Question
+
+Float64 = npt.NDArray[np.float64]
+
+HELD_OUT = 0.2
+"""Share of the questions that are held out."""
+_CHOOSING, _OF_FEW = 0.1, 0.25
+"""Share of the questions that choose, and of few questions: a handful chooses by luck."""
+_MOST_HELD, _LEAST_CHOOSING, _MOST_CHOOSING = 1000, 50, 500
+_WEIGHED = 3000
+"""Questions that weights are fitted on at most: they are few numbers. A ranker learns from all."""
+_DRAWS = 1000
+
+
+class Answering(Protocol):
+    """A pipeline that weights can be fitted for."""
+
+    def run(self, question: Question) -> Answer:
+        """Answer a question."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Questions, by what they are for."""
+
+    learnt: tuple[Example, ...]
+    choosing: tuple[Example, ...]
+    held_out: tuple[Example, ...]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share of questions and its 95 % interval; of a difference, in [-1, 1]."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was fitted, and the held-out questions' Hits@1 and Hit before and after, with their differences."""
+
+    chosen: str
+    """`before`: what there was, `weights`, or `weights and ranker`."""
+    learnt: int
+    choosing: int
+    held_out: int
+    choice: Mapping[str, float]
+    """Hits@1 of each on the questions that chose."""
+    hits_at_1: Mapping[str, Share]
+    """`before`, `after` and `difference`."""
+    hit: Mapping[str, Share]
+
+
+def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Parts:
+    """Part questions by a hash of what they belong to, so that no paraphrase is held out from its twin.
+
+    Raises:
+        ConfigError: the share is none, or there are too few questions.
+    """
+    if not 0 < held_out < 1:
+        raise ConfigError(f"--held-out {held_out} is no share; use one above 0 and below 1, such as {HELD_OUT}")
+    groups: dict[str, list[Example]] = {}
+    for example in examples:
+        groups.setdefault(example.group, []).append(example)
+    ordered = sorted(groups, key=lambda group: hashlib.sha256(f"{seed} {group}".encode("utf-8", "replace")).digest())
+    held: list[Example] = []
+    choosing: list[Example] = []
+    learnt: list[Example] = []
+    count = len(examples)
+    wanted = max(_CHOOSING * count, min(_LEAST_CHOOSING, _OF_FEW * count))
+    for group in ordered:
+        filled = len(held) >= min(_MOST_HELD, held_out * count), len(choosing) >= min(_MOST_CHOOSING, wanted)
+        part = held if not filled[0] else choosing if not filled[1] else learnt
+        part += groups[group]
+    if not learnt or not choosing:
+        raise ConfigError(
+            f"{count} questions in {len(groups)} clusters are too few to learn from, to choose by and to hold "
+            "out; bring more of them"
+        )
+    return Parts(tuple(learnt), tuple(choosing), tuple(held))
+
+
+def fit(
+    make: Callable[[Path | None], Answering],
+    linker_of: Callable[[Any], OfflineLinker],
+    parts: Parts,
+    gold: Callable[[Example], Sequence[EntityId]],
+    asked: Callable[[Example], Question],
+    embedder: Embedder,
+    out: str | Path,
+    source: str,
+    settings: FitSettings | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Report:
+    """Fit weights and a ranker, choose, measure, and write the folder that `weights` of the pipeline takes.
+
+    Args:
+        make: makes the pipeline with a folder of weights, or with those that there are.
+        linker_of: returns a pipeline's linker.
+        parts: the questions.
+        gold: gives the nodes that are a question's answers.
+        asked: gives a question as it is asked when it is measured.
+        embedder: of the pipeline.
+        out: the folder; it appears whole, in place of what is there, or not at all.
+        source: says what it was fitted on.
+        settings: of the ranker.
+        note: told what is going on.
+
+    Raises:
+        ConfigError: no question can be learnt from.
+        GraphError: the system does not let us write there.
+    """
+    settings = settings or FitSettings()
+    before = make(None)
+    linker = linker_of(before)
+    note(f"fitting weights on {min(len(parts.learnt), _WEIGHED):,} questions")
+    # Those drawn by a hash of their ids stand for all.
+    drawn = sorted(parts.learnt, key=lambda one: hashlib.sha256(one.id.encode("utf-8", "replace")).digest())
+    found = list(choices(linker, linker.store, drawn[:_WEIGHED], gold))
+    weights = fit_weights([(1.0, found)], near=linker.scorer.weights)
+    record: dict[str, object] = {
+        "source": source,
+        "questions": {"learnt": len(parts.learnt), "chose": len(parts.choosing), "held_out": len(parts.held_out)},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        tried: dict[str, Answering] = {"before": before}
+        places = {name: Path(folder) / name for name in ("weights", "weights and ranker")}
+        for place in places.values():
+            place.mkdir()
+            save_weights(place, weights, embedder.name, record)
+        tried["weights"] = make(places["weights"])
+        note(f"training a ranker on {len(parts.learnt):,} questions")
+        linker = linker_of(tried["weights"])
+        cases = answer_cases(linker, linker.store, parts.learnt, gold, settings.most)
+        own = replace(settings, held_out=0.0)
+        fitted = fit_ranker(cases, linker.store, linker.scorer.steps, embedder, own, linker.scorer.weights)
+        ranker = places["weights and ranker"]
+        write_ranker(ranker, fitted, embedder, own, source)
+        save_weights(ranker, weights, embedder.name, record)
+        tried["weights and ranker"] = make(ranker)
+        note(f"choosing by {len(parts.choosing):,} questions")
+        choice = {name: _scores(one, parts.choosing, asked)[:, 0].mean() for name, one in tried.items()}
+        chosen = max(tried, key=lambda name: choice[name])  # of equally good ones the first
+        note(f"answering {len(parts.held_out):,} questions that were held out")
+        was = _scores(before, parts.held_out, asked)
+        now = was if chosen == "before" else _scores(tried[chosen], parts.held_out, asked)
+        hits_at_1, hit = _figures(was, now, parts.held_out)
+        report = Report(
+            chosen,
+            len(parts.learnt),
+            len(parts.choosing),
+            len(parts.held_out),
+            {name: round(float(value), 4) for name, value in choice.items()},
+            hits_at_1,
+            hit,
+        )
+        record["chosen"], record["chose"] = chosen, report.choice
+        record["hits@1"] = {name: asdict(share) for name, share in hits_at_1.items()}
+        kept = linker_of(before).scorer.weights if chosen == "before" else weights
+        with new_folder(out, overwrite=True, refuse=None) as written:
+            if chosen == "weights and ranker":
+                for file in sorted(ranker.iterdir()):
+                    (written / file.name).write_bytes(file.read_bytes())
+            save_weights(written, kept, embedder.name, record)
+    return report
+
+
+def _scores(pipeline: Answering, examples: Sequence[Example], asked: Callable[[Example], Question]) -> Float64:
+    """Answer questions: (N, 2) whether the first answer is right, and whether any is."""
+    rows = np.zeros((len(examples), 2))
+    for row, example in enumerate(examples):
+        try:
+            names = [item.name for item in pipeline.run(asked(example)).items]
+        except EntityNotFound:  # a topic that the graph lacks: nothing is answered
+            continue
+        scores = score(names, example.answers)
+        rows[row] = scores.hits_at_1, scores.hit
+    return rows
+
+
+def _figures(was: Float64, now: Float64, examples: Sequence[Example]) -> tuple[dict[str, Share], dict[str, Share]]:
+    codes = cluster_codes([example.cluster for example in examples])
+    table = np.hstack((was, now, now - was))
+    low, high = intervals(table, 0, _DRAWS, np.ones_like(table), codes)
+    low[4:], high[4:] = bootstrap(table[:, 4:], 0, _DRAWS, codes=codes)  # of differences, which are no shares
+    shares = [
+        Share(*(round(float(part), 4) for part in row)) for row in zip(table.mean(axis=0), low, high, strict=True)
+    ]
+    names = ("before", "after", "difference")
+    return dict(zip(names, shares[::2], strict=True)), dict(zip(names, shares[1::2], strict=True))
