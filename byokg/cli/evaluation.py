@@ -22,6 +22,7 @@ from rich.console import Console
 
 from byokg.cli.components import TARGET, Asking, asking, located, place_argument
 from byokg.cli.config import Settings
+from byokg.cli.questions import solved
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
     from byokg.evaluation.metrics import Metrics
     from byokg.evaluation.runner import Pipeline, Progress, RunSettings
+    from byokg.linking.solved import Solved
     from byokg.pipeline.tracing import Tracing
 
 _GRAPH_HASH_DIGITS = 12
@@ -122,6 +124,8 @@ def source_digest(source: Path) -> str:
 
 
 FAILURES_LISTED = 5
+_OF_DATASET = "dataset"
+"""Value of `pipeline.examples` that shows questions of another split of the data set."""
 _HASH_DIGITS = 8
 
 
@@ -207,7 +211,9 @@ def _bench(
         seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        pipeline = make_pipeline(settings, store, embedder, entities, asks, together)
+        own = str(settings.components["pipeline"].get("examples")) == _OF_DATASET
+        examples = solved(settings, store, entities.names, note) if own else None
+        pipeline = make_pipeline(settings, store, embedder, entities, asks, together, examples)
     except BaseException:
         close(store)
         raise
@@ -225,6 +231,8 @@ def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | 
         raise ConfigError(
             "graph.per_question=true reads the subgraphs of the data set; leave graph= and graph.path= out"
         )
+    if str(settings.components["pipeline"].get("examples")) == _OF_DATASET:
+        raise ConfigError("pipeline.examples=dataset needs one graph for all questions; name a file")
     embedder = settings.build("embedding")
 
     def linker(store: GraphStore) -> EntityLinker:
@@ -244,10 +252,18 @@ def make_pipeline(
     entities: EntityLinker,
     asks: Asking | None,
     together: bool = False,
+    examples: Sequence[Solved] | None = None,
 ) -> Pipeline:
-    """Build the pipeline that the settings name. Arguments and errors as for `set_up`."""
+    """Build the pipeline that the settings name. Arguments and errors as for `set_up`.
+
+    `examples` are solved questions, in the place of the file that the settings name.
+    """
     given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
     own = cast("dict[str, Any]", settings.components["pipeline"])
+    if examples is not None:
+        own = {name: value for name, value in own.items() if name != "examples"}
+        settings = replace(settings, components={**settings.components, "pipeline": own})
+        given["examples"] = examples
     if together and own.get("by_need") is None:
         own.pop("by_need", None)  # it may stand there as None, and nothing is given twice
         given["by_need"] = False  # many questions are worth a sample of the whole graph

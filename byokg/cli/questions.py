@@ -1,19 +1,23 @@
-"""Which questions a run asks: what the settings pick, require and draw, in this order."""
+"""Which questions a run asks: what the settings pick, require and draw, in this order; and what solves others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from byokg.cli.config import RunOptions
-from byokg.errors import ConfigError
+from byokg.cli.config import RunOptions, Settings
+from byokg.errors import ByokgError, ConfigError
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.names import NameIndex
+from byokg.types import EntityId
 
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.evaluation.runner import Shard
+    from byokg.linking.solved import Solved
 
 _FILE = "@"
 
@@ -121,3 +125,69 @@ def _ids(words: Sequence[str]) -> list[str]:
 def _tell_left_out(name: str, before: int, after: int, reasons: Mapping[str, int], note: Callable[[str], None]) -> None:
     shown = "".join(f"; {reason}: {count:,}" for reason, count in reasons.items())
     note(f"require={name} keeps {after:,} of {before:,} questions{shown}")
+
+
+def gold_nodes(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:
+    """Return what gives the nodes that are a question's answers: by id, and else by name."""
+    from byokg.evaluation.datasets.folder import holds
+
+    def gold(example: Example) -> Sequence[EntityId]:
+        if example.answer_ids and any(holds(store, [id]) for id in example.answer_ids):
+            return example.answer_ids
+        nodes = [id for name in example.answers for id in store.ids(names.exact(name)) or [EntityId(name)]]
+        return list(dict.fromkeys(nodes))
+
+    return gold
+
+
+def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callable[[str], None]) -> list[Solved]:
+    """Return questions of the data set's training or development split with the path that finds their answers best.
+
+    Up to 300 are drawn, and none of the split that is asked.
+
+    Raises:
+        ConfigError: there is no data set, or none of its other splits has a question that a path answers.
+    """
+    from byokg.evaluation.datasets.base import drawn
+    from byokg.evaluation.datasets.folder import holds
+    from byokg.linking.solved import Solved
+    from byokg.training.labels import LabelSettings, labels
+
+    own = settings.components.get("dataset")
+    if own is None:
+        raise ConfigError("pipeline.examples=dataset needs a data set; add dataset=NAME, or name a file")
+    examples = _other_split(settings)
+    examples = keyed(drawn(examples, None, _SOLVED, None, settings.run.seed), store, lambda: names, note)
+
+    def anchors(example: Example) -> Sequence[EntityId]:
+        return [id for id in example.topic_ids if holds(store, [id])]
+
+    found = []
+    for label in labels(store, examples, anchors, gold_nodes(store, names), LabelSettings(min_f1=_FITS)):
+        if label.best and len(label.best[0].legs) == 1:
+            [leg], asked = label.best[0].legs, label.example.question
+            topics = dict(zip(label.example.topic_ids, label.example.topic_entities, strict=False))
+            found.append(Solved.of(asked, leg.anchor.id, label.best[0].metapath, tuple(topics.values())))
+    if not found:
+        raise ConfigError(f"pipeline.examples=dataset: no path answers one of {len(examples):,} questions")
+    note(f"{len(found):,} of {len(examples):,} questions of another split are solved by a path, and may be shown")
+    return found
+
+
+_SOLVED, _FITS = 300, 0.8
+"""Questions that are looked at, and how well the ends of a path fit the answers (F1) if it is shown."""
+
+
+def _other_split(settings: Settings) -> list[Example]:
+    """Return the questions of the split `train`, or `dev`, whichever there is and is not asked."""
+    own = settings.components["dataset"]
+    for split in ("train", "dev"):
+        if own.get("split") in (split, ""):
+            continue
+        other = replace(settings, components={**settings.components, "dataset": {**own, "split": split}})
+        with suppress(ByokgError):
+            return [example for example in other.build("dataset").examples() if example.split in (split, "")]
+    raise ConfigError(
+        "pipeline.examples=dataset shows questions of the split train or dev, and there is none beside those asked; "
+        "ask dataset.split=test, or name a file of solved questions"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -14,8 +14,6 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, print
 if TYPE_CHECKING:
     from byokg.cli.config import Settings
     from byokg.evaluation.datasets.base import Example
-    from byokg.graph.store import GraphStore
-    from byokg.index.names import NameIndex
     from byokg.types import EntityId
 
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, rankers, language models.")
@@ -38,7 +36,7 @@ def labels_(
     train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
     from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
     from byokg.evaluation.datasets.folder import holds
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
@@ -61,7 +59,7 @@ def labels_(
         def anchors(example: Example) -> Sequence[EntityId]:
             return [id for id in example.topic_ids if holds(store, [id])]
 
-        questions, labelled = write_labels(labels(store, examples, anchors, _gold(store, names), wanted), out)
+        questions, labelled = write_labels(labels(store, examples, anchors, gold_nodes(store, names), wanted), out)
     finally:
         close(store)
     if as_json:
@@ -98,7 +96,7 @@ def ranker_(
     and more (see all with: byokg eval train=ranker --show). Use it with: byokg eval pipeline.ranker=DIR
     """
     from byokg.cli.evaluation import set_up
-    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
     from byokg.errors import ConfigError
     from byokg.graph.name_indexes import name_index
     from byokg.linking.kg_linker import OfflineLinker
@@ -133,7 +131,7 @@ def ranker_(
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
         examples = keyed(examples, store, lambda: names, say)
         cases = list(chain_cases(linker, linker.store, further[0], same, most=fit.most))
-        cases += answer_cases(linker, linker.store, examples, _gold(linker.store, names), fit.most)
+        cases += answer_cases(linker, linker.store, examples, gold_nodes(linker.store, names), fit.most)
         fitted = fit_ranker(cases, linker.store, linker.scorer.steps, bench.embedder, fit)
         source = " ".join(filter(None, [f"{dataset.name} {dataset.checksum}", further[1]]))
         write_ranker(out, fitted, bench.embedder, fit, source)
@@ -172,7 +170,7 @@ def fit(
     and those of the ranker (see byokg train ranker). Use what it writes with pipeline.weights=DIR, in ask and eval
     """
     from byokg.cli.evaluation import make_pipeline, set_up
-    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
     from byokg.errors import ConfigError
     from byokg.evaluation.tables import percent
     from byokg.graph.name_indexes import name_index
@@ -218,7 +216,7 @@ def fit(
             make,
             linker_of,
             parted(examples, held_out, settings.run.seed),
-            _gold(linker_of(bench.pipeline).store, names),
+            gold_nodes(linker_of(bench.pipeline).store, names),
             lambda example: example.asked(settings.run.linking.entities, settings.run.linking.hops),
             bench.embedder,
             out,
@@ -296,17 +294,3 @@ def _read(words: Sequence[str] | None, command: str, kind: type[T]) -> tuple[Set
     if not isinstance(made, kind):
         raise ConfigError(f"train={settings.options['train']} is not for byokg train {command}; use train={command}")
     return settings, made
-
-
-def _gold(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:
-    """Return what gives the nodes that are a question's answers: by id, and else by name."""
-    from byokg.evaluation.datasets.folder import holds
-    from byokg.types import EntityId as Id
-
-    def gold(example: Example) -> Sequence[EntityId]:
-        if example.answer_ids and any(holds(store, [id]) for id in example.answer_ids):
-            return example.answer_ids
-        nodes = [id for name in example.answers for id in store.ids(names.exact(name)) or [Id(name)]]
-        return list(dict.fromkeys(nodes))
-
-    return gold

@@ -49,6 +49,11 @@ class Solved:
     asks: str
     """The question without what it names: what makes it similar to others."""
 
+    @classmethod
+    def of(cls, question: str, topic: str, path: Metapath, named: Sequence[str]) -> Solved:
+        """Return a question that a path out of a topic solves; `named` are the names in it."""
+        return cls(question, topic, path, "", "cypher", _without(question, named))
+
 
 class SolvedQuestions:
     """Finds the solved questions that are most similar to a new one, and hold in the graph at hand.
@@ -58,7 +63,7 @@ class SolvedQuestions:
     asked is never shown solved, however it is capitalised or punctuated.
 
     Args:
-        file: the solved questions.
+        solved: a file of solved questions, or these themselves.
         store: the graph.
         embedder: compares questions.
         k: questions shown at most.
@@ -67,18 +72,19 @@ class SolvedQuestions:
         ConfigError: the file cannot be read, holds no solved question, or `k` shows none.
     """
 
-    def __init__(self, file: str | Path, store: GraphStore, embedder: Embedder, k: int = 3) -> None:
+    def __init__(
+        self, solved: str | Path | Sequence[Solved], store: GraphStore, embedder: Embedder, k: int = 3
+    ) -> None:
         at_least(1, "shows none", examples_shown=k)
         self._k = k
         self._store = store
         self._embedder = embedder
         self._engines = {engine.language: engine for engine in query_engines(store)}
         self._known = frozenset(store.relations)
-        read = [_solved(record, f"{file}:{number}") for number, record in _records(Path(file))]
-        self._solved = [one for one in read if one is not None and (one.path or one.query)]
+        self._solved = list(solved) if not isinstance(solved, str | Path) else _read(Path(solved))
         if not self._solved:
             raise ConfigError(
-                f"examples={str(file)!r} holds no solved question; give `question` with `path` or `query`"
+                f"examples={str(solved)!r} holds no solved question; give `question` with `path` or `query`"
             )
         self._keys = [_key(one.question) for one in self._solved]
         self._holding = lru_cache(1 << 14)(self._holds)
@@ -173,6 +179,11 @@ def _key(question: str) -> str:
     return " ".join(fold_words(question))
 
 
+def _read(path: Path) -> list[Solved]:
+    read = [_solved(record, f"{path}:{number}") for number, record in _records(path)]
+    return [one for one in read if one is not None and (one.path or one.query)]
+
+
 def _records(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         with open_decompressed(path.expanduser()) as file:
@@ -195,14 +206,19 @@ def _solved(record: Any, place: str) -> Solved | None:
     named = {one["id"]: one["name"] for one in mentions if one.get("id") and one.get("name")}
     topic = record.get("topic") or named.get(record.get("topic_id"), "")
     question = record["question"].strip()
-    asks = question
-    for mention in mentions:
-        asks = re.sub(re.escape(str(mention.get("text") or topic)), " ", asks, flags=re.IGNORECASE)
     return Solved(
         question,
         str(topic),
         tuple(str(step).strip() for step in steps),
         str(record.get("query") or "").strip(),
         str(record.get("language") or "cypher"),
-        " ".join(asks.split()) or question,
+        _without(question, [str(mention.get("text") or topic) for mention in mentions]),
     )
+
+
+def _without(question: str, names: Sequence[str]) -> str:
+    """Return a question without some names in it; whole where nothing else would be left."""
+    asks = question
+    for name in names:
+        asks = re.sub(re.escape(name), " ", asks, flags=re.IGNORECASE)
+    return " ".join(asks.split()) or question

@@ -17,6 +17,7 @@ from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
+from byokg.linking.solved import Solved
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
@@ -169,7 +170,7 @@ def lean_pipeline(
     context_tokens: int = 3000,
     tokens: str = ESTIMATE,
     prompts: PromptLibrary | None = None,
-    examples: str | Path | None = None,
+    examples: str | Path | Sequence[Solved] | None = None,
     examples_shown: int = 3,
 ) -> Lean:
     """Put the parts together for one graph and one language model.

@@ -23,7 +23,7 @@ from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_meaning import RelationMatcher
-from byokg.linking.solved import SolvedQuestions
+from byokg.linking.solved import Solved, SolvedQuestions
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
@@ -451,7 +451,7 @@ def byokg_pipeline(
     prompts: PromptLibrary | None = None,
     path_language: PathLanguage = "metapaths",
     until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
-    examples: str | Path | None = None,
+    examples: str | Path | Sequence[Solved] | None = None,
     examples_shown: int = 3,
 ) -> Loop:
     """Put the parts together for one graph and one language model.
@@ -477,7 +477,7 @@ def byokg_pipeline(
         path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
             (`paths`, see docs/path-queries.md).
         until: when rounds end early: where nothing new is proposed, or already where no entity is new, as in the paper.
-        examples: file of solved questions, of which the KG-Linker is shown the most similar (`linking/solved.py`).
+        examples: solved questions, or a file of them (`linking/solved.py`): the KG-Linker sees the most similar.
         examples_shown: how many of them at most.
 
     Raises:
@@ -555,8 +555,10 @@ def shared_parts(
     )
 
 
-def solved_text(examples: str | Path | None, store: GraphStore, embedder: Embedder, shown: int) -> Callable[[str], str]:
-    """Return what writes the solved questions of a file that are similar to a question; without a file, nothing."""
+def solved_text(
+    examples: str | Path | Sequence[Solved] | None, store: GraphStore, embedder: Embedder, shown: int
+) -> Callable[[str], str]:
+    """Return what writes the solved questions that are similar to a question; where there are none, nothing."""
     return (lambda question: "") if examples is None else SolvedQuestions(examples, store, embedder, shown).text
 
 

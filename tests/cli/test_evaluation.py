@@ -72,6 +72,17 @@ def test_topics_that_the_graph_holds_under_their_names_are_compared_by_name(byok
     assert "Linked   100.0" in outcome.out
 
 
+def test_questions_of_another_split_are_shown_solved(byokg: Run) -> None:
+    seen = "- reply: <draft_answers>Seen</draft_answers>\n  contains: ['# Similar questions, solved over this graph']\n"
+    Path("rules.yaml").write_text(f"{seen}- reply: <answers>none</answers>\n", "utf-8")
+    words = ["eval", "dataset=atlas", "limit=1", "pipeline=byokg", "llm=scripted", "llm.rules=rules.yaml"]
+    outcome = byokg(*words, "pipeline.examples=dataset", "out=run")
+    assert outcome.code == 0, outcome.err
+    assert '"Seen"' in Path("run/trace.jsonl").read_text("utf-8")
+    refused = byokg(*words, "pipeline.examples=dataset", "dataset.split=", "out=all")
+    assert refused.code == WRONG and "none beside those asked" in " ".join(refused.err.split())
+
+
 def test_only_the_result_goes_to_standard_output(byokg: Run, films: Path) -> None:
     words = ["eval", "dataset=folder", f"dataset.root={films}"]
     first = byokg(*words, "out=a")
