@@ -1,4 +1,9 @@
-"""Spans of time that a question names: a year, a date, a decade or a century, and what is before, after or between."""
+"""Dates and spans of time: what a value of a graph says, and what a question names.
+
+`read_date` reads a value of any precision, `read_periods` the years, dates, decades and centuries of a question, and
+what is before, after or between them. Both make a `Period`: a year is as long as a year, so that `1906` holds
+`1906-04-18T05:12:00`, and a moment is the day that it falls on.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +19,20 @@ DATES = r"-?[0-9]{4}(-[0-9][0-9](-[0-9][0-9]([T ].*)?)?)?"
 DATE = re.compile(DATES)
 
 
+Day = tuple[int, int, int]
+"""Year, month and day."""
+
+_VALUE = re.compile(r"(-?\d{1,6})(?:-(\d\d)(?:-(\d\d)(?:[T ].*)?)?)?(?:Z|[+-]\d\d:\d\d)?")
+_CYCLE, _SOME_CYCLE = 400, 2000
+"""Years after which the calendar repeats itself, and a year from which it can be asked."""
+
+
 @dataclass(frozen=True)
 class Period:
-    """From a beginning up to an end, which is outside: ISO 8601 text of years after Christ, as precise as was said.
+    """From a beginning up to an end, which is outside: ISO 8601 text, as precise as was said.
 
-    Such text is in the order of time, so engines compare it as text. A value that is less precise than an end counts as
-    its own beginning.
+    Of years after Christ such text is in the order of time, so engines compare it as text. A value that is less precise
+    than an end counts as its own beginning there.
     """
 
     begin: str | None = None
@@ -27,11 +40,63 @@ class Period:
     end: str | None = None
     """None where it has no end."""
 
+    @property
+    def start(self) -> Day | None:
+        """Return the first day."""
+        return None if self.begin is None else _day(self.begin)
+
+    @property
+    def last(self) -> Day | None:
+        """Return the last day; of a month the 31st, however long it is."""
+        if self.end is None:
+            return None
+        year, month, day = _day(self.end)
+        if day > 1:
+            return year, month, day - 1
+        return (year, month - 1, 31) if month > 1 else (year - 1, 12, 31)
+
+    @property
+    def point(self) -> bool:
+        """Tell whether it is one date, however precise."""
+        return self.begin is not None and read_date(self.begin) == self
+
     def holds(self, value: Value) -> bool:
         """Tell whether a value is a year or a date in it; text that is neither is not."""
         text = str(value)
         inside = (self.begin is None or text >= self.begin) and (self.end is None or text < self.end)
         return inside and DATE.fullmatch(text) is not None
+
+
+def _day(text: str) -> Day:
+    year, month, day = (*(int(part) for part in re.findall(r"^-?\d+|\d+", text)), 1, 1)[:3]
+    return year, month, day
+
+
+def read_date(value: Value) -> Period | None:
+    """Return what a year, a month, a date or a moment lasts; None for any other value.
+
+    >>> read_date("1906-04-18T05:12:00"), read_date(1906)
+    (Period(begin='1906-04-18', end='1906-04-19'), Period(begin='1906', end='1907'))
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, float):
+        return read_date(int(value)) if value.is_integer() else None
+    match = _VALUE.fullmatch(str(value))
+    if match is None:
+        return None
+    year = int(match[1])
+    if match[2] is None:
+        return Period(f"{year:04d}", f"{year + 1:04d}")
+    cycle = year - (_SOME_CYCLE + year % _CYCLE)
+    try:
+        first = datetime.date(year - cycle, int(match[2]), int(match[3] or 1))
+    except ValueError:
+        return None
+    if match[3] is None:
+        return Period(f"{year:04d}-{match[2]}", f"{year + first.month // 12:04d}-{first.month % 12 + 1:02d}")
+    after = first + datetime.timedelta(days=1)
+    return Period(f"{year:04d}-{match[2]}-{match[3]}", f"{after.year + cycle:04d}-{after.month:02d}-{after.day:02d}")
 
 
 def read_periods(question: str) -> tuple[Period, ...]:
@@ -131,12 +196,8 @@ def _moment(text: str, before: str) -> Period | None:
 
 
 def _period(read: ReadLiteral) -> Period | None:
-    """Return what a literal lasts."""
-    if read.kind == "date" and (begin := str(read.value)) < "9999":
-        year, month, *day = map(int, begin.split("-"))
-        if not day:
-            return Period(begin, f"{year + month // 12:04d}-{month % 12 + 1:02d}")
-        return Period(begin, (datetime.date(year, month, *day) + datetime.timedelta(days=1)).isoformat())
-    if read.kind in ("year", "decade") and isinstance(read.value, int) and read.value > 0:
-        return Period(f"{read.value:04d}", f"{read.value + (10 if read.kind == 'decade' else 1):04d}")
-    return None
+    """Return what a literal lasts: one of years after Christ, and of four digits also at its end."""
+    if read.kind == "decade" and isinstance(read.value, int) and read.value > 0:
+        return Period(f"{read.value:04d}", f"{read.value + 10:04d}")
+    lasts = read_date(read.value) if read.kind in ("date", "year") else None
+    return lasts if lasts is not None and lasts.start is not None and 0 < lasts.start[0] < 9999 else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.periods import Period, read_periods
+from byokg.periods import Period, read_date, read_periods
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,34 @@ def test_a_period_holds_years_and_dates_and_nothing_else() -> None:
     assert Period(None, "0100").holds("-0044-03-15") and not Period("0001").holds("-0044")
     # A year counts as its first day.
     assert not Period("1998-06").holds(1998) and Period(None, "1998-06").holds(1998)
+
+
+@pytest.mark.parametrize(
+    ("value", "begin", "end"),
+    [
+        (1906, "1906", "1907"),
+        (1906.0, "1906", "1907"),
+        ("1906-12", "1906-12", "1907-01"),
+        ("1906-04-18", "1906-04-18", "1906-04-19"),
+        ("1906-04-18T05:12:00", "1906-04-18", "1906-04-19"),
+        ("1906-04-18+02:00", "1906-04-18", "1906-04-19"),
+        ("2000-02-29", "2000-02-29", "2000-03-01"),
+        ("1999-12-31", "1999-12-31", "2000-01-01"),
+        ("-0044-03-15", "-044-03-15", "-044-03-16"),
+        ("12000-12-31", "12000-12-31", "12001-01-01"),
+    ],
+)
+def test_a_date_lasts_as_long_as_it_is_said_precisely(value: str | float, begin: str, end: str) -> None:
+    read = read_date(value)
+    assert read == Period(begin, end) and read.point
+
+
+@pytest.mark.parametrize("value", ["1906-13", "1906-02-30", "in 1906", "", True, 1906.5, "1906-4"])
+def test_what_is_no_date_is_none(value: str | float) -> None:
+    assert read_date(value) is None
+
+
+def test_days_of_a_period_are_its_first_and_last() -> None:
+    assert (Period("1990", "2000").start, Period("1990", "2000").last) == ((1990, 1, 1), (1999, 12, 31))
+    assert Period("1990-05-02", "1990-06").last == (1990, 5, 31) and Period(None, "1990-05-02").last == (1990, 5, 1)
+    assert Period("1990").last is None and Period(None, "1990").start is None and not Period("1990").point

@@ -18,9 +18,10 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.operators.measures import Measured, Measures, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
-from byokg.operators.times import Day, Period, passes, period, read_date, united
+from byokg.operators.times import adjacent, passes, period, united
 from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
+from byokg.periods import Day, Period, read_date
 from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
@@ -180,7 +181,7 @@ class Operators:
                     )
                     if one is not None and one.start is not None and other != node
                 ]
-                chosen = _adjacent(asked, own, rivals)
+                chosen = adjacent(asked, own, rivals)
                 if not chosen:
                     continue
                 label = schema.relations[relation].name
@@ -222,9 +223,11 @@ class Operators:
         for properties in self._store.edge_properties(edges):
             for keys in roles:
                 own = {
-                    value: read[0]
+                    value: read.start
                     for key, value in properties.items()
-                    if set(split_words(split_label(key))) & set(keys) and (read := read_date(value)) is not None
+                    if set(split_words(split_label(key))) & set(keys)
+                    and (read := read_date(value)) is not None
+                    and read.start
                 }
                 if own:
                     found |= own
@@ -302,7 +305,12 @@ class Operators:
             if strict:
                 return False
         nodes = self._store.nodes(state.ends)
-        held_by = {node.id: period(node.properties) for node in nodes}
+        said = self._measures.find(nodes, (test.near,)) if test.near and not of_node else None
+        held_by: dict[EntityId, Period | None]
+        if said is not None and said.dates:  # `opened` before 1900, by the property of that name
+            held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
+        else:
+            held_by = {node.id: period(node.properties) for node in nodes}
         if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
             return False
         state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
@@ -445,7 +453,7 @@ class Operators:
             held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
             ends = self._store.ids(table.nodes[:, -1])
             for end, one in zip(ends, held, strict=True):
-                if one is not None and (start := one.start or one.end) is not None:
+                if one is not None and (start := one.start or one.last) is not None:
                     known = when.get(end)
                     when[end] = start if known is None else (max if order.most else min)(known, start)
             if when:
@@ -555,25 +563,10 @@ class Operators:
         return [node.name for node in self._store.nodes(shown)]
 
 
-def _adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
-    """Return those next to a period: at the nearest beginning, or at the same time."""
-    assert own.start is not None
-    if asked.step == 0:
-        return [other for other, one in rivals if one.start == own.start]
-    if asked.years is not None:
-        year = own.start[0] + asked.step * asked.years
-        return [other for other, one in rivals if one.start is not None and one.start[0] == year]
-    if asked.step > 0:
-        later = [(one.start, other) for other, one in rivals if one.start is not None and one.start > own.start]
-        if not later:
-            return []
-        nearest = min(start for start, _ in later)
-        return [other for start, other in later if start == nearest]
-    earlier = [(one.start, other) for other, one in rivals if one.start is not None and one.start < own.start]
-    if not earlier:
-        return []
-    nearest = max(start for start, _ in earlier)
-    return [other for start, other in earlier if start == nearest]
+def countable(ends: Sequence[EntityId]) -> bool:
+    """Tell whether nodes can be counted, or are the number itself, as 1049 is; dates and texts are neither."""
+    values = [name_of_value(end) for end in ends if is_value(end)]
+    return not values or (len(ends) == 1 and "-" not in values[0][1:] and measure(values[0]) is not None)
 
 
 def _role(candidates: Candidates) -> str:

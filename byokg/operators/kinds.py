@@ -56,6 +56,12 @@ class Kinds:
         looked_at = dict.fromkeys(end for some in ends for end in some[:_LOOKED_AT] if not is_value(end))
         return _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
 
+    def only(self, ends: Sequence[EntityId], kind: str) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a type; all, where none is, or some are values."""
+        if not kind or any(map(is_value, ends)):
+            return tuple(ends)
+        return tuple(node.id for node in self._store.nodes(ends) if node.type == kind) or tuple(ends)
+
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
         """Tell whether at least half of some nodes are of a type."""
         nodes = self._store.nodes([end for end in ends[:_LOOKED_AT] if not is_value(end)])

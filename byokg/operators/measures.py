@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from byokg.graph.store import ALL_VALUES
 from byokg.index.embedders import Embedder, exact
-from byokg.operators.times import read_date
+from byokg.periods import read_date
 from byokg.text import related, split_label, split_words
 from byokg.types import EntityId, Node, Value
 
@@ -110,10 +110,10 @@ def measure(value: Value) -> float | None:
         return float(value)
     except ValueError:
         pass
-    dates = read_date(value)
-    if dates is None:
+    date = read_date(value)
+    if date is None or date.start is None:
         return None
-    year, month, day = dates[0]
+    year, month, day = date.start
     return year + (month - 1) / 12 + (day - 1) / 372
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
-from byokg.operators.execute import Candidates, Operators, Outcome
+from byokg.operators.execute import Candidates, Operators, Outcome, countable
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import Demand, read
 from byokg.text import FUNCTION_WORDS, split_words
@@ -129,17 +129,20 @@ class OperatorRetriever:
             return self._united(demand, linked, paths)
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
         choices = self._choices(request.context, left_out)
+        if demand.count:
+            choices = [choice for choice in choices if countable(choice[1])]
         by_id = {path.id: path for path in paths}
         best = max((choice[0] for choice in choices), default=0.0)
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
         if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
             likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
         ends_of = [choice[1] for choice in likely]
-        asked = self._kinds.asked(request.question.text, tuple(mentions), ends_of) if demand.count else ""
+        asked = self._kinds.asked(request.question.text, tuple(mentions), ends_of)
         for strict in (True, False):
             for score, ends, citations in likely:
+                ends = self._kinds.only(ends, asked)
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
-                kind = bool(asked) and self._kinds.fits(ends, asked)
+                kind = bool(asked) and bool(demand.count) and self._kinds.fits(ends, asked)
                 found = self._operators.apply(demand, candidates, linked, paths, strict, kind)
                 if found is not None and (found.nodes or found.values):
                     return found, score
