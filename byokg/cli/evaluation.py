@@ -22,7 +22,6 @@ from rich.console import Console
 
 from byokg.cli.components import TARGET, Asking, asking, located, place_argument
 from byokg.cli.config import Settings
-from byokg.cli.questions import solved
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
@@ -211,8 +210,11 @@ def _bench(
         seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=seen, embedder=embedder)
-        own = str(settings.components["pipeline"].get("examples")) == _OF_DATASET
-        examples = solved(settings, store, entities.names, note) if own else None
+        examples = None
+        if str(settings.components["pipeline"].get("examples")) == _OF_DATASET:
+            from byokg.cli.questions import solved
+
+            examples = solved(settings, store, entities.names, note)
         pipeline = make_pipeline(settings, store, embedder, entities, asks, together, examples)
     except BaseException:
         close(store)

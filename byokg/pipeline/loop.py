@@ -382,5 +382,6 @@ def _lacking(context: Context) -> str:
     if linked:
         return f"no path from {', '.join(map(repr, dict.fromkeys(linked)))} fits the question"
     named = [one.text for earlier in context.rounds for one in earlier.artifacts.mentions]
-    what = f"none of {', '.join(map(repr, dict.fromkeys(named)))}" if named else "nothing that the question names"
-    return f"{what} was found in the graph"
+    if not named:
+        return "nothing in the question names a node of the graph"
+    return f"none of {', '.join(map(repr, dict.fromkeys(named)))} was found in the graph"

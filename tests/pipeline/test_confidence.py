@@ -77,7 +77,7 @@ class TestAbstaining:
     def test_a_question_that_names_nothing_in_the_graph_says_so(self) -> None:
         answer = PIPELINE.run(Question("q", "xyzzy qwrtp"))
         assert answer.items == ()
-        assert answer.note == "nothing that the question names was found in the graph"
+        assert answer.note == "nothing in the question names a node of the graph"
 
     def test_one_above_it_is_given_as_without_a_threshold(self) -> None:
         free, asked = self.asked(0.0), self.asked(0.01)
