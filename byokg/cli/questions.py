@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from byokg.cli.config import RunOptions, Settings
-from byokg.errors import ByokgError, ConfigError
+from byokg.errors import ConfigError, DatasetError
 from byokg.graph.store import GraphStore, takes_queries
 from byokg.index.names import NameIndex
 from byokg.types import EntityId
@@ -127,6 +127,13 @@ def _tell_left_out(name: str, before: int, after: int, reasons: Mapping[str, int
     note(f"require={name} keeps {after:,} of {before:,} questions{shown}")
 
 
+def topics_in(store: GraphStore) -> Callable[[Example], Sequence[EntityId]]:
+    """Return what gives the topic entities of a question that the graph has."""
+    from byokg.evaluation.datasets.folder import holds
+
+    return lambda example: [id for id in example.topic_ids if holds(store, [id])]
+
+
 def gold_nodes(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:
     """Return what gives the nodes that are a question's answers: by id, and else by name."""
     from byokg.evaluation.datasets.folder import holds
@@ -149,25 +156,19 @@ def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callab
         ConfigError: there is no data set, or none of its other splits has a question that a path answers.
     """
     from byokg.evaluation.datasets.base import drawn
-    from byokg.evaluation.datasets.folder import holds
     from byokg.linking.solved import Solved
     from byokg.training.labels import LabelSettings, labels
 
-    own = settings.components.get("dataset")
-    if own is None:
+    if "dataset" not in settings.components:
         raise ConfigError("pipeline.examples=dataset needs a data set; add dataset=NAME, or name a file")
     examples = _other_split(settings)
     examples = keyed(drawn(examples, None, _SOLVED, None, settings.run.seed), store, lambda: names, note)
 
-    def anchors(example: Example) -> Sequence[EntityId]:
-        return [id for id in example.topic_ids if holds(store, [id])]
-
     found = []
-    for label in labels(store, examples, anchors, gold_nodes(store, names), LabelSettings(min_f1=_FITS)):
+    for label in labels(store, examples, topics_in(store), gold_nodes(store, names), LabelSettings(min_f1=_FITS)):
         if label.best and len(label.best[0].legs) == 1:
-            [leg], asked = label.best[0].legs, label.example.question
-            topics = dict(zip(label.example.topic_ids, label.example.topic_entities, strict=False))
-            found.append(Solved.of(asked, leg.anchor.id, label.best[0].metapath, tuple(topics.values())))
+            [leg], one = label.best[0].legs, label.example
+            found.append(Solved.of(one.question, leg.anchor.id, label.best[0].metapath, one.topic_entities))
     if not found:
         raise ConfigError(f"pipeline.examples=dataset: no path answers one of {len(examples):,} questions")
     note(f"{len(found):,} of {len(examples):,} questions of another split are solved by a path, and may be shown")
@@ -181,12 +182,13 @@ _SOLVED, _FITS = 300, 0.8
 def _other_split(settings: Settings) -> list[Example]:
     """Return the questions of the split `train`, or `dev`, whichever there is and is not asked."""
     own = settings.components["dataset"]
-    for split in ("train", "dev"):
+    for split in ("train", "dev") if "split" in settings.takes("dataset") else ():
         if own.get("split") in (split, ""):
             continue
         other = replace(settings, components={**settings.components, "dataset": {**own, "split": split}})
-        with suppress(ByokgError):
-            return [example for example in other.build("dataset").examples() if example.split in (split, "")]
+        with suppress(DatasetError):  # it has no such split
+            if examples := [example for example in other.build("dataset").examples() if example.split == split]:
+                return examples
     raise ConfigError(
         "pipeline.examples=dataset shows questions of the split train or dev, and there is none beside those asked; "
         "ask dataset.split=test, or name a file of solved questions"

@@ -13,8 +13,6 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, print
 
 if TYPE_CHECKING:
     from byokg.cli.config import Settings
-    from byokg.evaluation.datasets.base import Example
-    from byokg.types import EntityId
 
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, rankers, language models.")
 
@@ -36,8 +34,7 @@ def labels_(
     train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
     from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
-    from byokg.evaluation.datasets.folder import holds
+    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked, topics_in
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
     from byokg.training.labels import LabelSettings, labels, write_labels
@@ -56,10 +53,8 @@ def labels_(
         examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
         examples = keyed(examples, store, lambda: names, say)
 
-        def anchors(example: Example) -> Sequence[EntityId]:
-            return [id for id in example.topic_ids if holds(store, [id])]
-
-        questions, labelled = write_labels(labels(store, examples, anchors, gold_nodes(store, names), wanted), out)
+        made = labels(store, examples, topics_in(store), gold_nodes(store, names), wanted)
+        questions, labelled = write_labels(made, out)
     finally:
         close(store)
     if as_json:
