@@ -92,6 +92,9 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _PLAIN = frozenset({str, int, bool, tuple, type(None)})
 """Types of most fields, which are written as they are; looking at each more closely would take longer than the rest."""
 
+_DIGITS = 6
+"""Of numbers with a fraction: enough to read, and without the last bits of a sum."""
+
 ENTRIES_SHOWN = 20
 """Ends of a metapath, and rows of a query, that are written; there may be thousands."""
 
@@ -126,11 +129,13 @@ def _jsonable(value: object) -> object:
             of = type(field)
             if of in _PLAIN:
                 continue
-            if of is Triple:
+            if of is float:
+                record[name] = round(cast("float", field), _DIGITS)
+            elif of is Triple:
                 record[name] = _jsonable(field)  # at once: the encoder would come back for it
             elif of is MappingProxyType or isinstance(field, Mapping):
                 record[name] = dict(cast("Mapping[str, object]", field))
-            elif isinstance(field, float | np.floating):
+            elif isinstance(field, np.floating):
                 record[name] = _rounded(field)
         if isinstance(value, Evidence):
             if isinstance(value, PathEvidence):
@@ -149,11 +154,11 @@ def _jsonable(value: object) -> object:
 
 
 def _rounded(value: object) -> object:
-    """Round numbers with a fraction: six digits are enough to read, and leave out the last bits of a sum."""
+    """Round numbers with a fraction, as far as a value holds any."""
     if type(value) in _PLAIN and type(value) is not tuple:
         return value
     if isinstance(value, float | np.floating):
-        return round(float(value), 6)
+        return round(float(value), _DIGITS)
     if isinstance(value, Mapping):
         return {key: _rounded(entry) for key, entry in value.items()}
     return [_rounded(entry) for entry in value] if isinstance(value, list | tuple) else value
