@@ -289,6 +289,8 @@ class RowsEvidence(Evidence):
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     truncated: bool = False
+    joined: Mapping[EntityId, str] = field(default_factory=dict)
+    """What nodes without a name join that stand in the rows, as text: an id alone says nothing."""
 
 
 @dataclass(frozen=True)
