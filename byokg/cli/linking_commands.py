@@ -299,7 +299,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     """Make one linker for each method with the chosen settings; only the chosen one where it is not ours."""
     from functools import cache
 
-    from byokg.graph.name_indexes import dense_names
+    from byokg.graph.name_indexes import meanings
     from byokg.linking.entities import METHODS, EntityLinker
 
     chosen = settings.components["linking"]
@@ -308,7 +308,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared |= {"embedder": embedder, "dense": cache(lambda: dense_names(store, embedder))}
+    shared |= {"embedder": embedder, "dense": cache(lambda: meanings(store, embedder))}
     first = EntityLinker(store, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:
