@@ -106,7 +106,8 @@ def cross_fitted(held_out: Judged, folds: npt.NDArray[np.int64], others: Judged,
 
 def _chance(odds: Float64) -> Float64:
     power = exponential(-np.abs(odds))
-    return np.where(odds >= 0, 1.0, power) / (1 + power)
+    chance: Float64 = np.where(odds >= 0, 1.0, power) / (1 + power)
+    return chance
 
 
 def _sums(weight: Float64, rows: Float64) -> Float64:
