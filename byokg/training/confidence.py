@@ -111,7 +111,8 @@ def _chance(odds: Float64) -> Float64:
 
 
 def _sums(weight: Float64, rows: Float64) -> Float64:
-    return product(weight[None, :], rows)[0]
+    sums: Float64 = product(weight[None, :], rows)[0]
+    return sums
 
 
 def _rounded(values: Sequence[float] | Float64) -> tuple[float, ...]:
