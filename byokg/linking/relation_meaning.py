@@ -26,7 +26,7 @@ from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, singular, split_label, split_words
-from byokg.types import INVERSE, Node
+from byokg.types import INVERSE
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -39,8 +39,6 @@ _SEPARATORS = re.compile(r"[./#:]+")
 _SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
 
 _CACHE_BYTES = 64 << 20
-_NODES = 200_000
-"""Nodes remembered where steps are learnt by need."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,6 @@ class Steps:
         self.settings = settings or StepSettings()
         self.by_need = by_need
         self._store = store
-        self._remembered: dict[int, Node] = {}
         self.count = 2 * len(store.relations)
         self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(store.relations))
         """Steps along edges; the others lead to the values of properties."""
@@ -118,7 +115,7 @@ class Steps:
         """
         if growth.steps.max(initial=-1) >= self.count:  # a relation that the server had not told of
             grown = Steps(self._store, self._embedder, self.settings, by_need=True)
-            grown._remembered, grown._ends = self._remembered, self._ends
+            grown._ends = self._ends
             grown._read_ends()
             return grown.met(growth)
         steps, nodes, places = self._ends
@@ -212,23 +209,11 @@ class Steps:
         pairs = np.unique(step * max(1, len(ends)) + place)  # a step and an end, each pair once
         return pairs // max(1, len(ends)), ends.astype(np.int64), pairs % max(1, len(ends))
 
-    def _nodes_of(self, numbers: Int64) -> list[Node]:
-        """Return nodes; where steps are learnt by need, those that were met before are remembered."""
-        if not self.by_need:
-            return self._store.nodes(self._store.ids(numbers))
-        if len(self._remembered) > _NODES:
-            self._remembered.clear()
-        known = {number: self._remembered[number] for number in numbers.tolist() if number in self._remembered}
-        fresh = [number for number in numbers.tolist() if number not in known]
-        known |= zip(fresh, self._store.nodes(self._store.ids(np.array(fresh, np.int64))), strict=True)
-        self._remembered.update(known)
-        return [known[number] for number in numbers.tolist()]
-
     def _read_ends(self) -> None:
         """Learn of each step: a name vector, kinds, and the shares of identifiers and years."""
         step, ends, place = self._ends
         self._compared = lru_cache(self._words)(self._compute)
-        nodes = self._nodes_of(ends)
+        nodes = self._store.nodes(self._store.ids(ends))
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
         years = np.array([_YEAR.fullmatch(node.name) is not None for node in nodes], np.bool_)
         size = np.maximum(1, np.bincount(step, minlength=self.count))

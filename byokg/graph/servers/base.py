@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar, overload
@@ -29,15 +29,19 @@ from byokg.graph.store import (
     Direction,
     EdgeBatch,
     NodeArray,
+    NodeMemory,
     NumberSpace,
     RelationArray,
     RelationCounts,
     Schema,
 )
-from byokg.types import EntityId
+from byokg.types import EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
 Result = TypeVar("Result")
+
+_NODES = 100_000
+"""Nodes remembered."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -62,6 +66,7 @@ class NumberingStore(ABC):
         self._relations: Numbering[str] = Numbering()
         self._space = NumberSpace(name)
         self._edge_memory = EdgeMemory(self._space)
+        self._node_memory = NodeMemory(self._read_nodes, _NODES)
         self._schema: Schema | None = None
         self._schema_lock = threading.RLock()
         self._cache: SchemaCache | None = None
@@ -123,11 +128,23 @@ class NumberingStore(ABC):
         """Return under what the schema is kept."""
 
     def refresh(self) -> None:
-        """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
+        """Forget the schema, nodes and edges, so that they are read anew when asked for. Numbers stay as they are."""
         self._edge_memory.forget()
+        self._node_memory = NodeMemory(self._read_nodes, _NODES)
         with self._schema_lock:
             self._schema = None
             self._listed = False
+
+    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
+        """Return name, type and properties, in the order asked. Raises `EntityNotFound`.
+
+        Nodes that were asked for before are remembered, as edges are.
+        """
+        return self._node_memory.nodes(list(ids))
+
+    @abstractmethod
+    def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Ask the server for nodes. Raises `EntityNotFound`."""
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
