@@ -99,9 +99,10 @@ class NumberingStore(ABC):
         """
         return RelationLabels(self)
 
+    @property
     @abstractmethod
-    def _known_labels(self) -> Sequence[str]:
-        """Return the labels of the relations that have numbers."""
+    def met_relations(self) -> Sequence[str]:
+        """Return the labels of the relations that have numbers so far; see `NamedStore`."""
 
     @abstractmethod
     def _list_relations(self) -> None:
@@ -113,7 +114,7 @@ class NumberingStore(ABC):
             with self._schema_lock:
                 self._list_relations()
                 self._listed = True
-        return self._known_labels()
+        return self.met_relations
 
     def keep_schema(self, cache: SchemaCache) -> None:
         """Look for the schema in a cache before it is read, and keep it there afterwards."""
@@ -244,7 +245,7 @@ class RelationLabels(Sequence[str]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[str]: ...
     def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        if isinstance(place, int) and 0 <= place < len(known := self._store._known_labels()):
+        if isinstance(place, int) and 0 <= place < len(known := self._store.met_relations):
             return known[place]
         return self._store._all_labels()[place]
 
@@ -252,11 +253,11 @@ class RelationLabels(Sequence[str]):
         return iter(tuple(self._store._all_labels()))
 
     def __contains__(self, label: object) -> bool:
-        return label in self._store._known_labels() or label in self._store._all_labels()
+        return label in self._store.met_relations or label in self._store._all_labels()
 
     def index(self, label: str, start: int = 0, stop: int = sys.maxsize) -> int:
         """Return the number of a relation. Raises `ValueError` for one that the graph does not have."""
-        known = self._store._known_labels()
+        known = self._store.met_relations
         labels = known if label in known else self._store._all_labels()
         return labels.index(label, start, stop)
 

@@ -108,7 +108,8 @@ class CypherStore(CypherNames):
 
     # What GraphStore asks
 
-    def _known_labels(self) -> Sequence[str]:
+    @property
+    def met_relations(self) -> Sequence[str]:
         return self._relations.keys()
 
     def _list_relations(self) -> None:

@@ -114,7 +114,8 @@ class SparqlStore(SparqlNames):
         """Return how IRIs and labels turn into each other."""
         return self._prefixes
 
-    def _known_labels(self) -> Sequence[str]:
+    @property
+    def met_relations(self) -> Sequence[str]:
         return self._labels
 
     def _list_relations(self) -> None:
