@@ -200,9 +200,9 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
     asked: list[str] = []
     ask = SparqlEndpoint._ask
 
-    def recorded(self: SparqlEndpoint, text: str, *more: object) -> object:
+    def recorded(self: SparqlEndpoint, text: str, *more: object, **named: object) -> object:
         asked.append(text)
-        return ask(self, text, *more)  # type: ignore[arg-type]
+        return ask(self, text, *more, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SparqlEndpoint, "_ask", recorded)
     for query in (

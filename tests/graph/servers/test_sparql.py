@@ -526,7 +526,7 @@ def test_csv_is_read_whatever_stands_in_it() -> None:
     ]
     assert sparql_text.read_csv(b'"n"\n').bindings == []
     for broken in (b'"n","m"\n"a"\n', b'"n"\n"\xff"\n', b""):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"CSV|UTF8|column"):
             sparql_text.read_csv(broken)
 
 
