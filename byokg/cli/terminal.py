@@ -351,8 +351,9 @@ class _Pace:
 _PLACE_BYTES = {"beside": 30, "in": 24}
 """What an edge takes, about, while a graph is built, and in the graph that is built."""
 
-_SURE = 0.002
-"""Share of the files that must have been read before a guess is made of what all of them hold."""
+_SURE = 0.005
+"""Share of the files that is read between two looks before a guess is made of what all of them hold. More has been read
+than has become edges: a look alone would tell too few."""
 
 
 def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> Callable[[str, int], None]:
@@ -367,10 +368,10 @@ def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> 
     size = sum(path.stat().st_size for path in sources)
     began = told = time.monotonic()
     first: int | None = None
-    edges, stage, guessed = 0, "", False
+    edges, stage, guessed, first_at = 0, "", False, 0
 
     def done(doing: str, count: int) -> None:
-        nonlocal began, told, first, edges, stage, guessed
+        nonlocal began, told, first, edges, stage, guessed, first_at
         now = time.monotonic()
         if doing != stage:
             began, stage, first = now, doing, None
@@ -379,10 +380,12 @@ def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> 
         reading = doing == "read"
         edges = max(edges, count) if reading else edges
         at = bytes_read(sources) if reading else None
+        first_at = first_at or at or 0
         share = (at / size if at is not None and size else None) if reading else count / max(edges, 1)
-        if reading and share and share > _SURE and not guessed:
+        fresh = (at or 0) - first_at
+        if not guessed and (share == 1 or (fresh and fresh > _SURE * size)):
             guessed = True
-            in_all = count / share
+            in_all = count + (size - at) * (count - first) / fresh if at and fresh else count
             needed, left_over = (in_all * _PLACE_BYTES[place] / 1e9 for place in ("beside", "in"))
             free = shutil.disk_usage(next(place for place in (out, *out.parents) if place.exists())).free / 1e9
             if needed + left_over > min(free, 1):

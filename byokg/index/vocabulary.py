@@ -41,6 +41,7 @@ _KEPT = 64
 _LIKE = 0.5
 """Similar words that are kept at most, and their least share of common letters: 2 · common / letters of both."""
 
+_LONGEST_LIKE = int(LONGEST_WORD * (2 / _LIKE - 1))
 _REMEMBERED = 4096
 _KEY = 8
 
@@ -178,7 +179,7 @@ class Vocabulary:
             found = self._sharing_most(found, counts, len(codes))
         texts = self._words.take(positions(found)).to_pylist()
         common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
-        likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
+        likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found].astype(np.int64))
         order = np.lexsort((found, -likeness))[:_KEPT]
         order = order[likeness[order] >= _LIKE]
         return Alike(found[order].astype(np.int32), common[order].astype(np.uint8), likeness[order])
@@ -212,10 +213,14 @@ class Vocabulary:
 
 
 def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64, Int32]:
-    """Return the bigrams that occur in V words, where the words of each start, and the words."""
-    codes = _codes(_END + "".join(word + _END for word in words.to_pylist()))
+    """Return the bigrams that occur in V words, where the words of each start, and the words.
+
+    Words so long that they are like none of up to `LONGEST_WORD` letters are left out.
+    """
+    held = np.flatnonzero(letters <= _LONGEST_LIKE)
+    codes = _codes(_END + "".join(word + _END for word in words.take(positions(held)).to_pylist()))
     # A word of L letters has L + 1 bigrams; each but the last of all words ends where the next one starts.
-    owner = np.repeat(np.arange(len(words), dtype=np.int64), letters + 1)
+    owner = np.repeat(held, letters[held] + 1)
     bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
     bounds, holders = grouped(number, owner, len(bigram))
     return bigram, bounds, holders.astype(np.int32)

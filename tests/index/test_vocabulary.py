@@ -88,6 +88,12 @@ class TestAlike:
         assert len(found) == 64 and found[0] == many.find(["stonebb"])[0]
         assert vocabulary(many.words.to_pylist()).alike("stonebb").words.tolist() == found
 
+    def test_words_of_very_many_letters_are_words_like_none(self) -> None:
+        long = vocabulary(["stone", "s" * 193, "stone" * 100_000])
+        assert long.number("stone" * 100_000) >= 0
+        assert [text for text, _, _ in alike(long, "stome")] == ["stone"]
+        assert alike(vocabulary(["s" * 192]), "s" * 64) == [("s" * 192, 64, 0.5)]
+
     @settings(max_examples=30)
     @given(st.sampled_from(["bodega", "bodegabi", "dobega", "gabo", "badogebibo"]))
     def test_words_that_share_few_pairs_of_letters_are_left_out_without_changing_what_is_found(self, word: str) -> None:
