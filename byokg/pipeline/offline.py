@@ -129,7 +129,7 @@ def reading_parts(
     fitted = None if weights is None else read_weights(weights, embedder.name)
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = _shipped()
-    if ranker is not None:
+    if fitted is not None and fitted.ranker is not None:
         _all_numbered(store)  # it was trained on steps by their numbers
     steps = Steps(store, embedder, by_need=by_need)
     importance = lru_cache(1 << 14)(static.importance)
