@@ -38,7 +38,7 @@ import numpy.typing as npt
 
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
-from byokg.graph.traversal import cap
+from byokg.graph.traversal import cap, names_at
 from byokg.index.embedders import Embedder, exact
 from byokg.text import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, normalize_label, on_one_line
 from byokg.types import EntityId
@@ -170,8 +170,7 @@ class Nearness:
         return inverse_relations(self._store)
 
     def _nameless(self, nodes: NodeArray) -> NodeArray:
-        names = (node.name for node in self._store.nodes(self._store.ids(nodes)))
-        return nodes[np.fromiter(map(is_identifier, names), np.bool_, len(nodes))]
+        return nodes[np.fromiter(map(is_identifier, names_at(self._store, nodes)), np.bool_, len(nodes))]
 
 
 class SchemaRenderer:

@@ -213,6 +213,14 @@ class SavedGraph(Protocol):
 
 
 @runtime_checkable
+class NumberedNames(Protocol):
+    """A store that reads the names of nodes by their numbers, without what else is known of them."""
+
+    def names_at(self, nodes: NodeArray) -> list[str]:
+        """Return the name of each node, in the order asked. Raises `EntityNotFound`."""
+
+
+@runtime_checkable
 class FirstEdgesStore(Protocol):
     """A store that reads some edges of a node without reading all of them, however many a hub has."""
 

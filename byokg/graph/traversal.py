@@ -16,10 +16,26 @@ import numpy.typing as npt
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.int_sets import changes, contains, distinct, group_of
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, EdgeBatch, FirstEdgesStore, GraphStore, NodeArray, NumberSpace, RelationArray
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    FirstEdgesStore,
+    GraphStore,
+    NodeArray,
+    NumberedNames,
+    NumberSpace,
+    RelationArray,
+)
 from byokg.types import EntityId, Triple
 
 Int64 = npt.NDArray[np.int64]
+
+
+def names_at(store: GraphStore, nodes: NodeArray) -> list[str]:
+    """Return the names of N nodes, in the order asked. Raises `EntityNotFound` for a number out of range."""
+    if isinstance(store, NumberedNames):
+        return store.names_at(nodes)
+    return [node.name for node in store.nodes(store.ids(nodes))]
 
 
 # One hop

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
-from byokg.graph.traversal import cap, join, select, triples
+from byokg.graph.traversal import cap, join, names_at, select, triples
 from byokg.text import is_identifier
 from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
 
@@ -38,7 +38,7 @@ class Continuations:
 def is_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
     """Tell which of N nodes have a name of their own, neither blank nor an identifier: (N,)."""
     asked = distinct(nodes)
-    names = [node.name for node in store.nodes(store.ids(asked))]
+    names = names_at(store, asked)
     named = np.array([bool(name.strip()) and not is_identifier(name) for name in names], np.bool_)
     return named[np.searchsorted(asked, nodes)]
 

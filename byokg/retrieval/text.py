@@ -24,7 +24,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.name_indexes import dense_names
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.graph.traversal import join, select, triples
+from byokg.graph.traversal import join, names_at, select, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
@@ -509,8 +509,7 @@ class RerankRetriever:
         """Write statements for the rerankers."""
         used = np.array([row for statement in statements for row in statement], np.int64)
         numbers = distinct(np.concatenate((edges.head[used], edges.tail[used])))
-        nodes = self._store.nodes(self._store.ids(numbers))
-        names = {number: node.name for number, node in zip(numbers.tolist(), nodes, strict=True)}
+        names = dict(zip(numbers.tolist(), names_at(self._store, numbers), strict=True))
         words = {each: relation_text(self._store.relations[each]) for each in distinct(edges.relation[used]).tolist()}
         head, relation, tail = (column.tolist() for column in (edges.head, edges.relation, edges.tail))
         texts = []

@@ -340,6 +340,10 @@ class ColumnarGraph:
         """Return the name of each node: (N,), as a column that may be mapped from a file."""
         return self._nodes.column("name" if "name" in self._nodes.schema.names else "id")
 
+    def names_at(self, nodes: NodeArray) -> list[str]:
+        """Return the name of each node number, in the order asked. Raises `EntityNotFound` when out of range."""
+        return cast(list[str], self.names_of_nodes().take(positions(self._checked(nodes))).to_pylist())
+
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
         rows = positions(self.numbers(ids))
         columns = self._nodes.schema.names

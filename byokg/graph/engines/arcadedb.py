@@ -304,6 +304,10 @@ class ArcadeStore:
         """Return the name of each node: (N,)."""
         return self.graph.names_of_nodes()
 
+    def names_at(self, nodes: NodeArray) -> list[str]:
+        """Return the name of each node number, in the order asked."""
+        return self.graph.names_at(nodes)
+
     def schema(self) -> Schema:
         """Return node types and relations, and properties as queries must write them."""
         schema = self.graph.schema()
