@@ -18,7 +18,7 @@ from rich.text import Text
 
 from byokg.cli.export_commands import IdProperty, NameProperty, Out, Place, coverage, export, node_settings
 from byokg.cli.linking_commands import embed
-from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, stderr, stdout
+from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, schema_shown, stderr, stdout
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -435,6 +435,8 @@ def info(
         if isinstance(store, ColumnarGraph):
             store.verify()
             indexes = Indexes(verify_name_index(store), verify_dense(store))
+        with schema_shown(store):
+            store.schema()
         if as_json:
             print_json(summary(store, indexes))
         else:
@@ -461,7 +463,9 @@ def schema(
     from byokg.open import opened
 
     with opened(place, _cache(refresh)) as store:
-        shown = SchemaRenderer(store.schema(), StaticEmbedder()).render(question, budget_tokens)
+        with schema_shown(store):
+            renderer = SchemaRenderer(store.schema(), StaticEmbedder())
+        shown = renderer.render(question, budget_tokens)
         sampled = store.schema().sampled
     if as_json:
         print_json(
