@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
@@ -23,8 +23,9 @@ FUZZ_FACTOR = 10
 """How many times as many cases `make fuzz` draws as `make test`."""
 
 # A busy machine must not fail a test, so nothing is timed; everybody who runs the suite draws the same cases.
-settings.register_profile("byokg", deadline=None, derandomize=True)
-settings.register_profile("fuzz", deadline=None, max_examples=100 * FUZZ_FACTOR, print_blob=True)
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile("byokg", UNTIMED, derandomize=True)
+settings.register_profile("fuzz", UNTIMED, max_examples=100 * FUZZ_FACTOR, print_blob=True)
 settings.load_profile("byokg")
 
 

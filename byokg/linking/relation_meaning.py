@@ -39,6 +39,8 @@ _SEPARATORS = re.compile(r"[./#:]+")
 _SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
 
 _CACHE_BYTES = 64 << 20
+_VECTORS = 1 << 12
+"""Words whose vectors are remembered: a transformer takes 10 ms for each, and every word is compared twice."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ class Steps:
         self.by_need = by_need
         self._store = store
         self._embedder = embedder
+        self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
         self._read_relations()
         self._latest = [self]
         nothing = np.empty(0, np.int64)
@@ -155,7 +158,7 @@ class Steps:
 
     def _labelled(self, word: str) -> tuple[Float64, Float64]:
         """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
-        vector = exact(self._embedder.encode([word])[0])
+        vector = self._vector(word)
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
@@ -163,7 +166,7 @@ class Steps:
 
     def _compute(self, word: str) -> tuple[Float, Float, Float]:
         settings = self.settings
-        vector = exact(self._embedder.encode([word])[0])
+        vector = self._vector(word)
         own, namespace = self._labelled(word)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))

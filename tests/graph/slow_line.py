@@ -25,7 +25,8 @@ class SlowLine:
 def slow_line(address: str, delay_s: float) -> Iterator[SlowLine]:
     """Lead from a port of this machine to a server on it; stops when left."""
     parts = urlsplit(address)
-    line, held, lock = SlowLine(), [], threading.Lock()
+    line, lock = SlowLine(), threading.Lock()
+    held: list[socket.socket] = []
 
     def pass_on(here: socket.socket, there: socket.socket, turn: list[bool], asking: bool) -> None:
         with suppress(OSError):
