@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
     from tests.graph.bolt_server import BoltDatabases
+    from tests.graph.genuine_servers import Genuine
 
 SLOW_FILES = 10
 
@@ -70,6 +71,15 @@ def bolt_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltDatab
     from tests.graph import bolt_server
 
     with bolt_server.running(tmp_path_factory.mktemp("bolt")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
+    """A genuine Neo4j, whose one database each test empties before it; skips where it cannot run."""
+    from tests.graph.genuine_servers import started
+
+    with started("neo4j", tmp_path_factory.mktemp("neo4j")) as server:
         yield server
 
 
