@@ -65,9 +65,9 @@ def build(text: Path, out: Path, memory: str) -> dict[str, float]:
             found, status, usage = os.wait4(process.pid, os.WNOHANG)
             if found:
                 break
-            with suppress(OSError, StopIteration):
+            with suppress(OSError, StopIteration):  # the process may end meanwhile, and its folder be renamed
                 anonymous = max(anonymous, _anonymous(process.pid))
-            most = max(most, _size(out.parent.glob(f".{out.name}.partial-*/**/*")))
+                most = max(most, _size(out.parent.glob(f".{out.name}.partial-*/**/*")))
             time.sleep(_LOOK_S)
     if status:
         raise SystemExit(log.read_text())

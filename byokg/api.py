@@ -40,15 +40,16 @@ class KnowledgeGraph:
         self.store = store
 
     @classmethod
-    def open(cls, place: str | Path, queries: bool = False) -> KnowledgeGraph:
+    def open(cls, place: str | Path, queries: bool = False, **settings: Any) -> KnowledgeGraph:
         """Open a saved graph, or one on a server (see `byokg.open`). Raises what `open_graph` raises.
 
         With `queries`, the engine that was built into a folder is started (`byokg graph engine DIR --cypher`), so that
-        pipelines can ask it; raises what `open_queryable` raises. A server is queried anyway.
+        pipelines can ask it; raises what `open_queryable` raises. A server is queried anyway. Settings are those of the
+        server's store, such as `id_property`.
 
         `close` a graph on a server or with an engine, or open it in a `with` statement.
         """
-        return cls(open_queryable(place) if queries else open_graph(place))
+        return cls(open_queryable(place, **settings) if queries else open_graph(place, **settings))
 
     @classmethod
     def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import ctypes
+import errno
 import fcntl
 import glob
 import gzip
@@ -27,7 +28,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from byokg.errors import GraphError, ImportFailed
+from byokg.errors import ByokgError, GraphError, GraphExists, ImportFailed
 
 _HERE, _EXCHANGE = -100, 2
 """What Linux calls AT_FDCWD and RENAME_EXCHANGE."""
@@ -170,14 +171,15 @@ def new_folder(
 
     On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
     `folder` is untouched. The sibling of a process that was killed is removed by the next one that writes `folder`. A
-    process that has the replaced folder open keeps reading the old files.
+    process that has the replaced folder open keeps reading the old files. Of two that write it at the same time, the
+    one that ends last finds it taken, or replaces what the other wrote.
 
     Args:
         folder: where the content appears, complete.
         overwrite: handed to `refuse`.
         refuse: raises `GraphExists` when `folder` is taken; None replaces whatever is there.
-        useful: tells whether to go on with what a killed process has left, or one that was interrupted after more than
-            a minute; without it, nothing is kept.
+        useful: tells whether to go on with what a killed process has left, or one that was interrupted or failed
+            after more than a minute, unless what it was given cannot be used; without it, nothing is kept.
 
     Raises:
         GraphExists: `folder` is taken.
@@ -189,6 +191,10 @@ def new_folder(
     refuse = refuse or _refuse_nothing
     refuse(folder, overwrite)
     partial, kept, began = _sibling(folder), False, time.monotonic()
+
+    def is_worth_keeping() -> bool:
+        return useful is not None and time.monotonic() - began > _WORTH_KEEPING_S and useful(partial)
+
     absent = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -199,19 +205,33 @@ def new_folder(
             yield partial
             for path in (*sorted(partial.rglob("*")), partial):
                 _sync(path)
-            refuse(folder, overwrite)  # it may have appeared meanwhile
+            try:
+                refuse(folder, overwrite)
+            except GraphExists as error:
+                reason = "another process has written there meanwhile; look at that, or choose another folder"
+                raise GraphExists(folder, reason) from error
             _put(partial, folder)
             _sync(folder.parent)
     except OSError as error:
-        raise GraphError(f"cannot write to {str(folder)!r}: {error}; free space or choose another") from error
-    except KeyboardInterrupt:
-        kept = useful is not None and time.monotonic() - began > _WORTH_KEEPING_S and useful(partial)
+        kept = is_worth_keeping()
+        advice = "free space and try again, which goes on from here" if kept else "free space or choose another"
+        raise GraphError(f"cannot write to {str(folder)!r}: {_reason(error)}; {advice}") from error
+    except ByokgError:
+        raise
+    except BaseException:
+        kept = is_worth_keeping()
         raise
     finally:
         if not kept:
             shutil.rmtree(partial, ignore_errors=True)
         if not folder.exists():
             _remove_empty(absent)
+
+
+def _reason(error: OSError) -> str:
+    """Say why something could not be written; numpy says only how much of it was, or would have to be."""
+    from_numpy = error.errno is None and ("written" in str(error) or "free space" in str(error))
+    return "the disk is full" if from_numpy or error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
 
 
 def _adopt(folder: Path, partial: Path, useful: Callable[[Path], bool]) -> None:

@@ -33,19 +33,18 @@ from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.evaluation.datasets.testset import make_testset, write_testset
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.significance import auroc, calibration_error
-from byokg.files import write_json
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
-from byokg.pipeline.confidence import AGAINST, FITTED, NAMES, Confidence, Fitted, Signs
+from byokg.pipeline.confidence import FITTED, NAMES, Confidence, Fitted, save_weights
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
+from byokg.training.confidence import Judged, fit_confidence, probabilities
 from byokg.types import Context, EntityId, Question
 
 Array = npt.NDArray[np.float64]
 
 PACKAGE = FITTED.parent
-RIDGE, STEPS = 0.01, 3000
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,7 @@ class Asked:
     name: str
     graph: str
     split: str
-    signs: Array
-    """(N, F) in the order of `Signs`."""
-    right: Array
-    """(N,) 1 where the first answer is right."""
+    judged: Judged
 
 
 def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequence[tuple[Question, set[str]]]) -> Asked:
@@ -75,9 +71,9 @@ def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequenc
             context = Context(answer.rounds, question.text)
             signs.append(astuple(judge.signs(question, context, answer.items)))
             right.append(normalise(answer.items[0].name) in gold)
-    asked = Asked(name, graph, split, np.array(signs).reshape(-1, len(NAMES)), np.array(right, np.float64))
-    print(f"{name} {split}: {len(asked.right)} of {len(examples)} answered, {asked.right.mean():.3f} right", flush=True)
-    return asked
+    judged = Judged(np.array(signs).reshape(-1, len(NAMES)), np.array(right, np.float64))
+    print(f"{name} {split}: {len(right)} of {len(examples)} answered, {judged.right.mean():.3f} right", flush=True)
+    return Asked(name, graph, split, judged)
 
 
 def with_gold(examples: Sequence[Example], count: int, entities: str) -> list[tuple[Question, set[str]]]:
@@ -168,7 +164,7 @@ def _keep(file: Path, asked: Sequence[Asked]) -> None:
     arrays: dict[str, Array] = {}
     for one in asked:
         key = f"{one.name}|{one.graph}|{one.split}"
-        arrays |= {f"{key}|signs": one.signs, f"{key}|right": one.right}
+        arrays |= {f"{key}|signs": one.judged.signs, f"{key}|right": one.judged.right}
     np.savez(file, allow_pickle=False, **arrays)
 
 
@@ -176,40 +172,15 @@ def _kept(file: Path) -> list[Asked]:
     with np.load(file) as held:
         sets = [name.split("|")[:3] for name in held.files if name.endswith("|signs")]
         return [
-            Asked(name, graph, split, *(held[f"{name}|{graph}|{split}|{part}"] for part in ("signs", "right")))
+            Asked(name, graph, split, Judged(*(held[f"{name}|{graph}|{split}|{part}"] for part in ("signs", "right"))))
             for name, graph, split in sets
         ]
 
 
 def fitted(asked: Sequence[Asked]) -> Fitted:
-    """Fit a logistic function by gradient descent, each sign speaking for or against an answer as it must.
-
-    Without that, a few graphs are told apart by their signs, and another graph is judged by whose signs it shares. A
-    graph counts by the root of its number of sets.
-    """
-    signs = np.concatenate([one.signs for one in asked])
-    right = np.concatenate([one.right for one in asked])
+    """Fit on sets, of which each counts as one, and several over one graph by the root of their number."""
     graphs = [one.graph for one in asked]
-    parts = [np.full(len(one.right), graphs.count(one.graph) ** -0.5 / max(1, len(one.right))) for one in asked]
-    weight = np.concatenate(parts)
-    weight /= weight.sum()
-    middle = weight @ signs
-    spread = np.sqrt(weight @ (signs - middle) ** 2) + 1e-6
-    rows = (signs - middle) / spread
-    way = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
-    found, bias = np.zeros(len(NAMES)), 0.0
-    rate = 4 / (len(NAMES) + 1)  # below the bend of the logarithm of odds, so that no step goes too far
-    for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-(rows @ found + bias)))
-        slope = rows.T @ (weight * (chance - right)) + RIDGE * found
-        found = way * np.maximum(0.0, way * (found - rate * slope))
-        bias -= rate * float(weight @ (chance - right))
-    return Fitted(bias, tuple((found / spread).tolist()), tuple(middle.tolist()))
-
-
-def probabilities(weights: Fitted, asked: Asked) -> Array:
-    """Return what the weights say of each answer."""
-    return np.array([weights.probability(Signs(*row)) for row in asked.signs.tolist()])
+    return fit_confidence([(graphs.count(one.graph) ** -0.5, one.judged) for one in asked])
 
 
 def report(asked: Sequence[Asked], shipped: Fitted) -> None:
@@ -218,11 +189,11 @@ def report(asked: Sequence[Asked], shipped: Fitted) -> None:
     print(f"{'':40}{'AUROC':>8}{'ECE':>7}{'mean':>7}   {'AUROC':>8}{'ECE':>7}{'mean':>7}")
     for one in (each for each in asked if each.split == "test"):
         others = fitted([each for each in asked if each.split == "dev" and each.graph != one.graph])
-        cells = []
+        right, cells = one.judged.right, []
         for weights in (others, shipped):
-            said = probabilities(weights, one)
-            cells.append(f"{auroc(said, one.right):8.3f}{calibration_error(said, one.right):7.3f}{said.mean():7.3f}")
-        print(f"{one.name:24}{len(one.right):6}{one.right.mean():8.3f}  {'   '.join(cells)}")
+            said = probabilities(weights, one.judged)
+            cells.append(f"{auroc(said, right):8.3f}{calibration_error(said, right):7.3f}{said.mean():7.3f}")
+        print(f"{one.name:24}{len(right):6}{right.mean():8.3f}  {'   '.join(cells)}")
 
 
 def main() -> None:
@@ -241,14 +212,7 @@ def main() -> None:
                 if options.signs:
                     _keep(options.signs, asked)
     weights = fitted([one for one in asked if one.split == "dev"])
-    write_json(
-        FITTED,
-        {
-            "bias": round(weights.bias, 4),
-            "weights": {name: round(value, 4) for name, value in zip(NAMES, weights.weights, strict=True)},
-            "middle": {name: round(value, 4) for name, value in zip(NAMES, weights.middle, strict=True)},
-        },
-    )
+    save_weights(FITTED, weights)
     report(asked, weights)
 
 

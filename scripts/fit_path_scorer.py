@@ -29,7 +29,8 @@ from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
 from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
-from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
+from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
+from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.path_scorer import PLACE, Weights
 from byokg.linking.path_weights import save_weights, weights_for
@@ -89,11 +90,15 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=250, help="of each set")
     parser.add_argument("--embedder", help="minilm, a folder or a model-hub name; the shipped one when left out")
     parser.add_argument("--out", type=Path, help="folder that the weights go into")
+    parser.add_argument("--cache", type=Path, help="folder that keeps the vectors of texts for another run")
     options = parser.parse_args()
-    embedder = SentenceTransformerEmbedder(options.embedder) if options.embedder else StaticEmbedder()
     asked: list[Asked] = []
     stores: dict[Path, ColumnarGraph] = {}
     with tempfile.TemporaryDirectory() as folder:
+        embedder: Embedder = StaticEmbedder()
+        if options.embedder:  # several sets share a graph, and its names take longest
+            cache = options.cache or Path(folder) / "vectors"
+            embedder = CachedEmbedder(SentenceTransformerEmbedder(options.embedder), cache, "float32")
         for graph, name, source, found, hops in sets(options.data, Path(folder)):
             examples = list(found)
             random.Random(0).shuffle(examples)

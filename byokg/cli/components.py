@@ -397,14 +397,18 @@ def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **gi
     return component
 
 
+def component_or_value(value: Any, place: str) -> Any:
+    """Return what the settings of a component make; any other value as it is."""
+    return made(value, place) if _is_component(value) else value
+
+
 def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Return the settings of a component: one that stands in it is made, of several by name what makes each."""
     arguments = {}
     for key, value in node.items():
         here = f"{place}.{key}"
-        if _is_component(value):
-            value = made(value, here)
-        elif holds_components(value):
+        value = component_or_value(value, here)
+        if holds_components(value):
             value = {name: each and _maker(each, f"{here}.{name}") for name, each in value.items()}
         if key != TARGET:
             arguments[key] = value

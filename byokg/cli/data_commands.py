@@ -313,7 +313,7 @@ def _told() -> Callable[[str, int, int | None], None]:
 
 
 def make(
-    graph: Annotated[str, typer.Argument(metavar="GRAPH", help="Folder of the graph.")],
+    graph: Annotated[str, typer.Argument(metavar="FOLDER", help="A built graph.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
     questions: Annotated[
         int, typer.Option(min=1, help="Questions, paraphrases and unanswerable ones included.")
@@ -329,11 +329,11 @@ def make(
 ) -> None:
     """Make questions with gold answers from a graph.
 
-    byokg testset GRAPH --out DIR
+    byokg testset FOLDER --out DIR
 
-    byokg eval dataset=folder dataset.root=DIR dataset.split=test graph.path=GRAPH
+    byokg eval dataset=folder dataset.root=DIR dataset.split=test graph.path=FOLDER
 
-    byokg testset GRAPH --out DIR --rewrite llm=anthropic llm.model=MODEL workers=8
+    byokg testset FOLDER --out DIR --rewrite llm=anthropic llm.model=MODEL workers=8
 
     Types: 1-hop, 2-hop, 3-hop, conjunction, count, superlative, comparison, temporal, unanswerable. No language model
     takes part but with --rewrite, which keeps the original beside each question, and leaves it where names or numbers

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from packaging.markers import Marker
@@ -23,7 +23,7 @@ from packaging.version import Version
 from rich.console import Console
 from rich.text import Text
 
-from byokg.cli.terminal import stdout
+from byokg.cli.terminal import IdProperty, NameProperty, Setting, server_settings, stdout
 from byokg.errors import ByokgError
 from byokg.evaluation.tables import labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -50,12 +50,16 @@ def doctor(
     graph: Annotated[
         str | None, typer.Argument(metavar="GRAPH", help="A graph to check as well: a folder, or a server's address.")
     ] = None,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Check this machine, the installed extras, keys (set or not, never shown) and a graph.
 
     Says what to do about what is missing or wrong.
     """
-    checks = diagnose(graph)
+    settings = {} if graph is None else server_settings(graph, id_property, name_property, setting)
+    checks = diagnose(graph, settings=settings)
     show(checks, stdout())
     raise typer.Exit(exit_code(checks))
 
@@ -104,12 +108,17 @@ class Check:
     advice: str = ""
 
 
-def diagnose(graph: str | Path | None = None, environment: Mapping[str, str] = os.environ) -> list[Check]:
+def diagnose(
+    graph: str | Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    settings: Mapping[str, Any] | None = None,
+) -> list[Check]:
     """Make every check.
 
     Args:
         graph: folder of a built graph to open and verify as well, or a server's address; None leaves that out.
         environment: variables to look for keys and tracing in.
+        settings: for the server's store, as of `open_graph`.
 
     Returns:
         The outcomes, always in the same order: machine, packages, keys, embedder, graph.
@@ -132,7 +141,7 @@ def diagnose(graph: str | Path | None = None, environment: Mapping[str, str] = o
     checks.append(check_tracing(environment))
     checks.append(check_embedder())
     if graph is not None:
-        checks.append(check_graph(graph))
+        checks.append(check_graph(graph, **settings or {}))
     return checks
 
 
@@ -277,10 +286,10 @@ def check_embedder() -> Check:
     return Check("shipped embedder", "ok", embedder.name)
 
 
-def check_graph(place: str | Path) -> Check:
+def check_graph(place: str | Path, **settings: Any) -> Check:
     """Open a graph and count it; of a folder, compare the checksums of all its files too."""
     try:
-        with opened(place) as graph:
+        with opened(place, **settings) as graph:
             relations = graph.schema().relations
             verified = ""
             if isinstance(graph, ColumnarGraph):

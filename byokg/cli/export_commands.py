@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from byokg.cli.terminal import AsJson, Words, folder_given, note, print_json, stderr, stdout
+from byokg.cli.terminal import (
+    AsJson,
+    IdProperty,
+    NameProperty,
+    Place,
+    Setting,
+    Words,
+    folder_given,
+    note,
+    print_json,
+    server_settings,
+    stderr,
+    stdout,
+)
 from byokg.errors import ConfigError
 from byokg.evaluation.tables import figures, labels, table
 
@@ -16,20 +29,7 @@ if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.open import Opened
 
-Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
 Out = Annotated[str, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")]
-IdProperty = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Property that identifies a server's nodes; else its own ids do.")
-]
-NameProperty = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Property that names a server's nodes; else it is guessed.")
-]
-
-
-def node_settings(id_property: str | None, name_property: str | None) -> dict[str, Any]:
-    """Return the settings of a server that are given."""
-    given = {"id_property": id_property, "name_property": name_property}
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def export(
@@ -44,6 +44,7 @@ def export(
     hops: Annotated[int, typer.Option(min=1, help="How far a question's subgraph reaches (rog).")] = 2,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads, or in another tool's format.
 
@@ -57,7 +58,7 @@ def export(
 
     if words and layout != "rog":
         raise ConfigError(f"{words[0]} is for --format rog, which writes the subgraphs of a data set's questions")
-    with opened(place, **node_settings(id_property, name_property)) as store:
+    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
         folder = folder_given(out, "--out")
         if layout == "rog":
             from byokg.evaluation.datasets.subgraphs import write_subgraphs
@@ -91,6 +92,7 @@ def coverage(
     words: Words = None,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    setting: Setting = None,
     top: Annotated[int, typer.Option(min=0, help="Missing relations shown; --json has all.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -105,7 +107,7 @@ def coverage(
     from byokg.graph.name_indexes import name_index
     from byokg.open import opened
 
-    with opened(place, **node_settings(id_property, name_property)) as store:
+    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
         dataset, examples = _asked_of(store, words)
         result = look(examples, store, lambda: name_index(store))
         name = store.name

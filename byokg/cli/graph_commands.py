@@ -16,9 +16,22 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
-from byokg.cli.export_commands import IdProperty, NameProperty, Out, Place, coverage, export, node_settings
+from byokg.cli.export_commands import Out, coverage, export
 from byokg.cli.linking_commands import embed
-from byokg.cli.terminal import AsJson, folder_given, in_these_words, note, print_json, stderr, stdout
+from byokg.cli.terminal import (
+    AsJson,
+    IdProperty,
+    NameProperty,
+    Place,
+    Setting,
+    folder_given,
+    in_these_words,
+    note,
+    print_json,
+    server_settings,
+    stderr,
+    stdout,
+)
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -215,6 +228,7 @@ def build(
     sparql: Sparql = False,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    setting: Setting = None,
     aliases: Aliases = None,
     skip_bad: Annotated[
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N bad lines, and list them.")
@@ -245,7 +259,7 @@ def build(
     from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
     folder, wanted, size = folder_given(out, "--out"), _languages(cypher, sparql), _memory(memory)
-    settings = node_settings(id_property, name_property)
+    settings = server_settings(source, id_property, name_property, setting)
     refuse_missing(wanted)  # what is missing is said before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
@@ -334,6 +348,7 @@ def names(
     aliases: Aliases = None,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Index the names of a graph anew, to find nodes by what they are called.
 
@@ -343,7 +358,7 @@ def names(
     from byokg.open import is_address
 
     if is_address(place):
-        _keep_names(place, aliases or [], node_settings(id_property, name_property))
+        _keep_names(place, aliases or [], server_settings(place, id_property, name_property, setting))
         return
     print(_index_names(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
 
@@ -356,7 +371,7 @@ def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) 
     from byokg.open import opened
 
     if aliases:
-        raise ConfigError("--alias is for graphs in folders; for a server set graph.alias_predicates")
+        raise ConfigError("--alias is for graphs in folders; for a SPARQL server: --set alias_predicates=IRI")
     with opened(address, **settings) as store:
         if before := kept_names(store):
             note(f"{len(before.names):,} names were read {age(time.time() - before.read)} ago; reading them anew")
@@ -421,6 +436,9 @@ def info(
     place: Place,
     everything: Annotated[bool, typer.Option("--all", help="List every node type and relation.")] = False,
     refresh: Refresh = False,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a graph's counts, origin, node types and relations; of a folder, verify the checksums first.
@@ -430,7 +448,7 @@ def info(
     from byokg.graph.name_indexes import verify_dense, verify_name_index
     from byokg.open import opened
 
-    with opened(place, _cache(refresh)) as store:
+    with opened(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
         indexes = Indexes()
         if isinstance(store, ColumnarGraph):
             store.verify()
@@ -447,6 +465,9 @@ def schema(
     question: Annotated[str, typer.Argument(help="What relations and properties should be relevant to.")] = "",
     budget_tokens: Annotated[int, typer.Option(min=1, help="Tokens the text may take.")] = 2000,
     refresh: Refresh = False,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the part of a schema that a prompt would get for a question, within a budget of tokens.
@@ -460,7 +481,7 @@ def schema(
     from byokg.index.embedders import StaticEmbedder
     from byokg.open import opened
 
-    with opened(place, _cache(refresh)) as store:
+    with opened(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
         shown = SchemaRenderer(store.schema(), StaticEmbedder()).render(question, budget_tokens)
         sampled = store.schema().sampled
     if as_json:
@@ -494,6 +515,7 @@ def query(
     layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Run one query that only reads, guarded, with a time limit and a row limit.
 
@@ -509,7 +531,7 @@ def query(
     from byokg.graph.store import QueryLimits, as_json
     from byokg.open import close, open_queryable
 
-    settings = node_settings(id_property, name_property)
+    settings = server_settings(place, id_property, name_property, setting)
     store = open_queryable(place, cast("Language | None", language), **settings)
     try:
         try:

@@ -14,16 +14,20 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from byokg.cli.export_commands import IdProperty, NameProperty, node_settings
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
+    IdProperty,
+    NameProperty,
+    Place,
+    Setting,
     Words,
     embedding_shown,
     folder_given,
     in_these_words,
     note,
     print_json,
+    server_settings,
     stderr,
     stdout,
     watched,
@@ -187,7 +191,7 @@ _DISAMBIGUATED = "both, disambiguated"
 
 
 def link(
-    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph, or a server's address.")],
+    place: Place,
     mentions: Annotated[list[str], typer.Argument(metavar="MENTION…", help="What to look for, each in quotes.")],
     top: Annotated[int, typer.Option(min=1, help="Candidates for each mention.")] = 5,
     method: Annotated[str, typer.Option(metavar="exact|fuzzy|dense|both", help="Beyond equal names.")] = "fuzzy",
@@ -197,6 +201,7 @@ def link(
     explain: Annotated[bool, typer.Option("--explain", help="Show what made the order.")] = False,
     id_property: IdProperty = None,
     name_property: NameProperty = None,
+    setting: Setting = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which nodes a name, a date or an id may mean.
@@ -216,7 +221,7 @@ def link(
         if not text.strip():
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
-    with opened(place, **node_settings(id_property, name_property)) as store:
+    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
         linker = EntityLinker(
             watched(store, note),
             known,
@@ -299,7 +304,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     """Make one linker for each method with the chosen settings; only the chosen one where it is not ours."""
     from functools import cache
 
-    from byokg.graph.name_indexes import dense_names
+    from byokg.graph.name_indexes import meanings
     from byokg.linking.entities import METHODS, EntityLinker
 
     chosen = settings.components["linking"]
@@ -308,7 +313,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared |= {"embedder": embedder, "dense": cache(lambda: dense_names(store, embedder))}
+    shared |= {"embedder": embedder, "dense": cache(lambda: meanings(store, embedder))}
     first = EntityLinker(store, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stdout
+from byokg.cli.terminal import (
+    AsJson,
+    ConfigDir,
+    IdProperty,
+    NameProperty,
+    Setting,
+    Words,
+    note,
+    print_json,
+    server_settings,
+    stdout,
+)
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.comparability import Anchor, Measured, measured, part_anchors
 from byokg.evaluation.report.comparison_tables import (
@@ -321,6 +332,9 @@ def report(
     replies: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
     ] = None,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Write a report about runs as one HTML file that needs no network.
 
@@ -336,8 +350,9 @@ def report(
     read = read_reported(runs)
     examples = asked_by(read)
     with ExitStack() as opened:
-        store = None if graph is None else _graph_of(read[0], graph)
-        if store is not None:
+        store = None
+        if graph is not None:
+            store = _graph_of(read[0], graph, server_settings(graph, id_property, name_property, setting))
             opened.callback(close, store)
         recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
         page = build_page(read, examples, first, store, recorded)
@@ -418,11 +433,11 @@ def _position(runs: Sequence[Path], baseline: Path | None) -> int:
     return places.index(baseline.resolve())
 
 
-def _graph_of(run: Run, place: str) -> Opened:
+def _graph_of(run: Run, place: str, settings: Mapping[str, Any]) -> Opened:
     """Open a graph, and refuse one that is not the run's."""
     from byokg.open import close, identity, open_graph
 
-    store = open_graph(place)
+    store = open_graph(place, **settings)
     recorded, found = str((run.config.get("graph") or {}).get("checksum")), identity(store)
     if recorded != found:
         close(store)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import shutil
 import sys
 import time
@@ -72,6 +73,17 @@ Words = Annotated[
     typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show", autocompletion=_completed),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
+IdProperty = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Property that identifies a server's nodes; else its own ids do.")
+]
+NameProperty = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Property that names a server's nodes; else it is guessed.")
+]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="What graph.KEY=VALUE is for ask and eval; may be repeated."),
+]
 ConfigDir = Annotated[
     str | None,
     typer.Option(
@@ -265,38 +277,49 @@ def copied(title: str, nodes: int | None, edges: int | None, console: Console) -
         )
 
 
-class Watched:
-    """A store that says, while all of its entities are read, how far that is; in all else the store itself.
+def server_settings(
+    place: str, id_property: str | None, name_property: str | None, words: Sequence[str] | None
+) -> dict[str, Any]:
+    """Return the settings of a server's store that options give, for whatever opens a graph by its place.
 
-    The numbers it gives are the store's own.
+    Args:
+        place: a folder or an address.
+        id_property: see `CypherStore`.
+        name_property: see `CypherStore`.
+        words: `KEY=VALUE`, any setting of the store; checked as those of `graph` are.
+
+    Raises:
+        ConfigError: the store has no such setting, or it takes no such value.
     """
+    given: dict[str, Any] = {"id_property": id_property, "name_property": name_property}
+    given = {key: value for key, value in given.items() if value is not None}
+    if words:
+        from byokg.cli.components import component_or_value
+        from byokg.cli.config import read_settings
 
-    def __init__(self, store: GraphStore, nodes: Callable[[], int | None], note: Callable[[str], None]) -> None:
-        self._store = store
-        self._nodes = nodes
-        self._note = note
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    def entities(self) -> Iterator[EntityId]:
-        """Yield each entity once, in node-number order."""
-        pace, done = _Pace(self._nodes()), 0
-        for done, entity in enumerate(self._store.entities(), 1):
-            yield entity
-            if done % _LOOK == 0:
-                pace.line(done, lambda: self._note(f"reading names: {pace.text(done)}"))  # noqa: B023
-        self._note(f"read the names of {done:,} nodes in {pace.seconds():.1f} s")
+        chosen = read_settings([f"graph.path={place}", *(f"graph.{word}" for word in words)]).components["graph"]
+        keys = dict.fromkeys(re.split("[.=]", word)[0] for word in words)
+        given |= {key: component_or_value(chosen[key], f"graph.{key}") for key in keys}
+    return given
 
 
 def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
-    """Return a store that says, if it is a server, how far the reading of its entities is."""
+    """Have a store say, if it is a server, how far the reading of all its entities is; return the store itself."""
     from byokg.open import is_address
 
-    if not is_address(store.name):
-        return store
-    server = cast("Server", store)
-    return cast("GraphStore", Watched(server, lambda: server.node_count, note))
+    if is_address(store.name):
+        server, entities = cast("Server", store), store.entities
+
+        def told() -> Iterator[EntityId]:
+            pace, done = _Pace(server.node_count), 0
+            for done, entity in enumerate(entities(), 1):
+                yield entity
+                if done % _LOOK == 0:
+                    pace.line(done, lambda: note(f"reading names: {pace.text(done)}"))  # noqa: B023
+            note(f"read the names of {done:,} nodes in {pace.seconds():.1f} s")
+
+        store.entities = told  # type: ignore[method-assign]
+    return store
 
 
 class _Pace:
@@ -328,8 +351,9 @@ class _Pace:
 _PLACE_BYTES = {"beside": 30, "in": 24}
 """What an edge takes, about, while a graph is built, and in the graph that is built."""
 
-_SURE = 0.002
-"""Share of the files that must have been read before a guess is made of what all of them hold."""
+_SURE = 0.005
+"""Share of the files that is read between two looks before a guess is made of what all of them hold. More has been read
+than has become edges: a look alone would tell too few."""
 
 
 def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> Callable[[str, int], None]:
@@ -344,10 +368,10 @@ def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> 
     size = sum(path.stat().st_size for path in sources)
     began = told = time.monotonic()
     first: int | None = None
-    edges, stage, guessed = 0, "", False
+    edges, stage, guessed, first_at = 0, "", False, 0
 
     def done(doing: str, count: int) -> None:
-        nonlocal began, told, first, edges, stage, guessed
+        nonlocal began, told, first, edges, stage, guessed, first_at
         now = time.monotonic()
         if doing != stage:
             began, stage, first = now, doing, None
@@ -356,10 +380,12 @@ def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> 
         reading = doing == "read"
         edges = max(edges, count) if reading else edges
         at = bytes_read(sources) if reading else None
+        first_at = first_at or at or 0
         share = (at / size if at is not None and size else None) if reading else count / max(edges, 1)
-        if reading and share and share > _SURE and not guessed:
+        fresh = (at or 0) - first_at
+        if not guessed and (share == 1 or (fresh and fresh > _SURE * size)):
             guessed = True
-            in_all = count / share
+            in_all = count + (size - at) * (count - first) / fresh if at and fresh else count
             needed, left_over = (in_all * _PLACE_BYTES[place] / 1e9 for place in ("beside", "in"))
             free = shutil.disk_usage(next(place for place in (out, *out.parents) if place.exists())).free / 1e9
             if needed + left_over > min(free, 1):

@@ -161,8 +161,10 @@ def fit(
     Weights of relation paths and a ranker are fitted on the questions of dataset.split, which is dev where it is not
     said; of your own questions on all but those with split "test". Some choose whether the weights, or the ranker
     beside them, answer better than what there was, and some are held out: their Hits@1 and Hit before and after are
-    printed, with 95 % intervals. Settings: sample (fewer questions), linking.entities (how those held out are asked),
-    and those of the ranker (see byokg train ranker). Use what it writes with pipeline.weights=DIR, in ask and eval
+    printed, with 95 % intervals. Last, scores are fitted to the questions that chose and those held out: their AUROC
+    and calibration error before and after are of five parts, each scored by what was fitted without it. Settings:
+    sample (fewer questions), linking.entities (how those held out are asked), and those of the ranker (see byokg train
+    ranker). Use what it writes with pipeline.weights=DIR, in ask and eval
     """
     from byokg.cli.evaluation import make_pipeline, set_up
     from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
@@ -192,6 +194,9 @@ def fit(
     kept = candidates if _says_split(words) else [example for example in candidates if example.split != "test"]
     if len(kept) < len(candidates):
         say(f"{len(candidates) - len(kept):,} questions of the split 'test' are left out")
+    if "abstain" in settings.components["pipeline"]:  # every answer tells something
+        own = {**settings.components["pipeline"], "abstain": 0.0}
+        settings = replace(settings, components={**settings.components, "pipeline": own})
     with set_up(settings, dataset, say, together=True) as bench:
         linker_of(bench.pipeline)
         store, names = bench.store, name_index(bench.store)
@@ -231,6 +236,11 @@ def fit(
     for metric, shares in (("Hits@1", report.hits_at_1), ("Hit", report.hit)):
         before, after, difference = (told(shares[name]) for name in ("before", "after", "difference"))
         print_line(stdout(), f"{metric} of {asked}: {before} before, {after} after; difference {difference}")
+    scores = [
+        f"{name} {'not known' if (value := score.auroc) is None else f'{value:.3f}'}, {score.calibration_error:.3f}"
+        for name, score in report.score.items()
+    ]
+    print_line(stdout(), f"AUROC and calibration error of their scores: {'; '.join(scores)}")
     print_line(stdout(), f"weights: {out}; use them with pipeline.weights={out}")
 
 

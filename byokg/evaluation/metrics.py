@@ -48,6 +48,8 @@ GROUNDING_METRICS = ("answered", "supported", "citation_precision", "citation_re
 PROFILE = "strict"
 
 _RANKS = (1, 5, 10, 20, None)
+_DRAWN, _DIGITS = 100, 6
+"""Points of a curve at most, and digits of each."""
 
 
 UNSTATED = "(none)"
@@ -135,10 +137,10 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Selective:
-    """How right a system is that answers only what rests on so much."""
+    """How right a system is that answers only what rests on so much, or what it is so sure of."""
 
-    least: Support
-    """What the first answer has to rest on; else the question counts as not answered."""
+    least: Support | float
+    """What the first answer has to rest on, or its score; else the question counts as not answered."""
     coverage: float
     """Share of questions answered, in [0, 1]."""
     accuracy: float
@@ -180,6 +182,8 @@ class Outcome:
     """Which gold answers the evidence contains; None if that was not recorded."""
     grounding: Grounding | None = None
     """What the answers rest on; None if that was not recorded."""
+    score: float | None = None
+    """How sure the system is of its first answer; None if there is none, or that was not recorded."""
     cluster: str = ""
     """Shared by questions that belong together; empty if the question stands alone."""
 
@@ -378,6 +382,25 @@ def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
         right = sum(one.scores.hits_at_1 for one in answered)
         points.append(Selective(level, len(answered) / len(outcomes), right / len(answered) if answered else 0.0))
     return tuple(points)
+
+
+def selective_by_score(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
+    """Return the selective-accuracy curve by the score of first answers, the most cautious first.
+
+    Questions that were not answered are covered by no score, so the curve ends at the share that were. Empty where all
+    answers have one score, or none.
+    """
+    answered = [(one.score, one.scores.hits_at_1) for one in outcomes if one.score is not None]
+    if len({score for score, _ in answered}) < 2:
+        return ()
+    score, right = np.array(sorted(answered, key=lambda pair: (-pair[0], pair[1]))).T
+    ends = np.flatnonzero(np.append(score[1:] != score[:-1], True))  # equal scores are answered together
+    drawn = ends[np.unique(np.linspace(0, len(ends) - 1, min(_DRAWN, len(ends))).round().astype(np.intp))]
+    mean = right.cumsum() / np.arange(1, len(right) + 1)
+    return tuple(
+        Selective(*(round(float(part), _DIGITS) for part in (score[end], (end + 1) / len(outcomes), mean[end])))
+        for end in drawn.tolist()
+    )
 
 
 def _grounding(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:

@@ -3,11 +3,11 @@
 - `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
 - `questions.jsonl`, one line per question: what was asked, with gold answers and annotations.
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `abstained`, `failed`, `skipped`),
-  `answers` (names, best first), `answer_ids`, `grounded` and `citations` (parallel to `answers`; an id is null where
-  the answer is no node), `error` (null, or `type` and `message`), `linked` (null if topic entities are not
-  annotated or were granted; else their ids as `gold`, and as `found` those among them that any round linked), `drafts`
-  (what the language model answered in its first round, before it saw the graph), `retrieved` (null if the question
-  failed; else the fields of `metrics.Retrieved`: how far gold answers came),
+  `answers` (names, best first), `answer_ids`, `grounded`, `citations` and `scores` (parallel to `answers`; an id is
+  null where the answer is no node, and a higher score is surer), `error` (null, or `type` and `message`), `linked`
+  (null if topic entities are not annotated or were granted; else their ids as `gold`, and as `found` those among them
+  that any round linked), `drafts` (what the language model answered in its first round, before it saw the graph),
+  `retrieved` (null if the question failed; else the fields of `metrics.Retrieved`: how far gold answers came),
   `grounding` (likewise of `metrics.Grounding`).
 - `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
@@ -92,6 +92,9 @@ _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 _PLAIN = frozenset({str, int, bool, tuple, type(None)})
 """Types of most fields, which are written as they are; looking at each more closely would take longer than the rest."""
 
+_DIGITS = 6
+"""Digits behind the point: enough to read."""
+
 ENTRIES_SHOWN = 20
 """Ends of a metapath, and rows of a query, that are written; there may be thousands."""
 
@@ -149,11 +152,11 @@ def _jsonable(value: object) -> object:
 
 
 def _rounded(value: object) -> object:
-    """Round numbers with a fraction: six digits are enough to read, and leave out the last bits of a sum."""
+    """Round numbers with a fraction, so that the last bits of a sum are left out."""
     if type(value) in _PLAIN and type(value) is not tuple:
         return value
     if isinstance(value, float | np.floating):
-        return round(float(value), 6)
+        return round(float(value), _DIGITS)
     if isinstance(value, Mapping):
         return {key: _rounded(entry) for key, entry in value.items()}
     return [_rounded(entry) for entry in value] if isinstance(value, list | tuple) else value
@@ -219,6 +222,8 @@ class Prediction:
     answer_ids: tuple[str | None, ...] = ()
     grounded: tuple[bool, ...] = ()
     citations: tuple[tuple[str, ...], ...] = ()
+    scores: tuple[float, ...] = ()
+    """How sure the pipeline is of each answer; without a language model, that the first is right, in [0, 1]."""
     error: Failure | None = None
     linked: LinkedTopics | None = None
     drafts: tuple[str, ...] = ()
@@ -271,6 +276,7 @@ def answered(
         answer_ids=tuple(item.id for item in items),
         grounded=tuple(item.grounded for item in items),
         citations=tuple(item.citations for item in items),
+        scores=tuple(round(float(item.score), _DIGITS) for item in items),
         linked=_linked_topics(topics, {one.id for each in answer.rounds for one in each.linked.entities}),
         drafts=answer.rounds[0].artifacts.draft_answers if answer.rounds else (),
         retrieved=retrieved,
@@ -340,10 +346,11 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
         record = as_tuples(json.loads(line))
         if record["schema"] > SCHEMA:
             raise RunError(f"{place}: schema {record['schema']}, this byokg reads up to {SCHEMA}; upgrade byokg")
-        # Runs of earlier versions have no linked, drafts, retrieved and grounding.
+        # Runs of earlier versions have no scores, linked, drafts, retrieved and grounding.
         linked, retrieved, grounding = record.get("linked"), record.get("retrieved"), record.get("grounding")
         return Prediction(
             **{name: record[name] for name in ("id", "status", "answers", "answer_ids", "grounded", "citations")},
+            scores=record.get("scores", ()),
             error=None if record["error"] is None else Failure(**record["error"]),
             linked=None if linked is None else LinkedTopics(**linked),
             drafts=record.get("drafts", ()),

@@ -297,6 +297,7 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
         linked=linked,
         retrieved=prediction.retrieved,
         grounding=prediction.grounding,
+        score=prediction.scores[0] if prediction.scores else None,
         cluster=example.group,
     )
 

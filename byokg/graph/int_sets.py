@@ -1,17 +1,19 @@
 """Sets of node or edge numbers as ascending arrays, and the orders in which the columnar graph sorts its edges.
 
-A table of marks replaces sorting where numbers are small.
+A table of marks replaces sorting where numbers are small. `Marks` are the growing set of what a search has met.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.integer]
-Marks = npt.NDArray[np.bool_]
+Bools = npt.NDArray[np.bool_]
 
 _MARKED, _LOOKED_UP = 2, 256
 """A table is used for numbers below so many times their count. To find distinct ones, all of it is read, and sorting
@@ -35,7 +37,7 @@ def distinct(numbers: Numbers) -> Numbers:
     return marks.nonzero()[0].astype(numbers.dtype)
 
 
-def changes(*columns: Numbers) -> Marks:
+def changes(*columns: Numbers) -> Bools:
     """Tell for each row of some parallel columns whether it differs from the one before it; the first one does."""
     fresh = np.ones(len(columns[0]), np.bool_)
     np.not_equal(columns[0][1:], columns[0][:-1], out=fresh[1:])
@@ -75,18 +77,18 @@ def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]
     return table.take(asked)
 
 
-def contains(members: Numbers, asked: Numbers) -> Marks:
+def contains(members: Numbers, asked: Numbers) -> Bools:
     """Tell for each number asked whether it is among the members, which are ascending: (len(asked),)."""
     if len(members) == 0 or len(asked) == 0:
         return np.zeros(len(asked), np.bool_)
     if len(members) <= _FEW:
-        found: Marks = asked == members[0]
+        found: Bools = asked == members[0]
         for member in members[1:]:
             found |= asked == member
         return found
     size = max(int(members[-1]), int(asked.max())) + 1
     if len(members) > _FEW * len(asked) or size > _LOOKED_UP * (len(members) + len(asked)):
-        within: Marks = members.take(np.searchsorted(members, asked), mode="clip") == asked
+        within: Bools = members.take(np.searchsorted(members, asked), mode="clip") == asked
         return within
     marks = np.zeros(size, np.bool_)
     marks[members] = True
@@ -210,3 +212,164 @@ def _key(first: Numbers, second: Numbers, third: Numbers, second_bits: int, thir
     key <<= third_bits
     key |= third
     return key
+
+
+# What a search has met
+
+_NEVER = (1 << 31) - 1
+_EACH = 1 << 21
+"""Vertices up to which each has its place among the marks. In larger graphs searches meet few of them all over."""
+_PAGE_BITS = 6
+_PAGE = 1 << _PAGE_BITS
+_KEPT_BYTES = 1 << 27
+"""What the marks take at most that a thread keeps for its next search."""
+
+_ROOM = threading.local()
+
+
+class Marks:
+    """Which vertices a search has met, and as which of them: an array that is used again without being cleared.
+
+    In a small graph each vertex has its place in it. In a large one a vertex has a place when one of the `_PAGE` that
+    stand together with it is met, so that a search takes memory for what it meets, not for the size of the graph.
+    """
+
+    __slots__ = ("_marks", "_next", "_opened", "_pages", "_places", "base")
+
+    def __init__(self) -> None:
+        self._marks = np.zeros(0, np.int32)
+        """`base` plus the position of a vertex among those met; anything below `base` says that it was not met."""
+        self._pages: npt.NDArray[np.int32] | None = None
+        """Where the marks of each page stand, counted in pages: 0, where nothing is ever marked, until one is met."""
+        self._opened: list[npt.NDArray[np.integer]] = []
+        """The pages that have a place."""
+        self._places = 1
+        """How many places of pages are taken, that of 0 among them."""
+        self.base = 1
+        self._next = 1
+
+    def begin(self) -> None:
+        """Forget what was met."""
+        self.base = self._next
+        if self.base > _NEVER // 2:
+            self._marks.fill(0)
+            self.base = 1
+        self._next = self.base
+        if self._pages is not None:
+            for opened in self._opened:
+                self._pages[opened] = 0
+            self._opened.clear()
+            self._places = 1
+
+    def room(self, highest: int) -> None:
+        """Make room for a vertex."""
+        if self._pages is not None:
+            if highest >= len(self._pages) * _PAGE:
+                self._pages = _longer(self._pages, max(highest // _PAGE + 1, 2 * len(self._pages)))
+        elif highest >= _EACH:
+            met = len(self._marks) // _PAGE if self.count else 0
+            self._pages, self._places = np.zeros(highest // _PAGE + 1, np.int32), 1 + met
+            self._pages[:met] = np.arange(1, 1 + met)
+            self._opened = [np.arange(met)]
+            self._marks = np.concatenate((np.zeros(_PAGE, np.int32), self._marks[: met * _PAGE]))
+        elif highest >= len(self._marks):
+            size = min(max(highest // _PAGE * _PAGE + _PAGE, 2 * len(self._marks), 1 << 12), _EACH)
+            # Marks of earlier searches are not kept: they would use memory that nothing needs.
+            self._marks = _longer(self._marks, size) if self.count else np.zeros(size, np.int32)
+
+    def add(self, vertices: Int64) -> Int64:
+        """Mark vertices; return the positions (in `vertices`) of those not met before, each once, in order."""
+        if len(vertices) == 0:
+            return vertices
+        try:
+            at = vertices if self._pages is None else self._opened_for(vertices, self._pages)
+            fresh = (self._marks.take(at) < self.base).nonzero()[0]
+        except IndexError:  # seldom, so that room is not asked for each time
+            self.room(int(vertices.max()))
+            return self.add(vertices)
+        base, marks = self._next, self._marks
+        if len(fresh) > 1:
+            found = at.take(fresh)
+            numbers = np.arange(base, base + len(fresh), dtype=np.int32)
+            marks[found[::-1]] = numbers[::-1]
+            first = marks.take(found) == numbers
+            if not first.all():
+                fresh = fresh[first]
+                marks[at.take(fresh)] = numbers[: len(fresh)]
+        elif len(fresh):
+            marks[at[fresh]] = base
+        self._next = base + len(fresh)
+        return fresh
+
+    def met(self, vertices: Int64) -> npt.NDArray[np.bool_]:
+        """Tell which vertices were met."""
+        return self._found(vertices) >= self.base
+
+    @property
+    def count(self) -> int:
+        """Return how many vertices were met."""
+        return self._next - self.base
+
+    @property
+    def bytes(self) -> int:
+        """Return how much memory this takes, at most."""
+        return self._marks.nbytes + (0 if self._pages is None else self._pages.nbytes)
+
+    def not_met_before(self, vertices: Int64, count: int) -> npt.NDArray[np.bool_]:
+        """Tell which vertices are not among the first so many that were met."""
+        found = self._found(vertices)
+        return (found < self.base) | (found >= self.base + count)
+
+    def position(self, vertices: Int64) -> Int64:
+        """Return the positions of vertices among all that were met, below 0 for others."""
+        return (self._found(vertices) - self.base).astype(np.int64)
+
+    def _found(self, vertices: Int64) -> npt.NDArray[np.int32]:
+        """Return the mark of each vertex."""
+        try:
+            return self._marks.take(vertices if self._pages is None else _places(vertices, self._pages))
+        except IndexError:
+            self.room(int(vertices.max()))
+            return self._found(vertices)
+
+    def _opened_for(self, vertices: Int64, pages: npt.NDArray[np.int32]) -> Int64:
+        """Return where each vertex is marked, on pages that have a place."""
+        of = vertices >> _PAGE_BITS
+        new = of[pages.take(of) == 0]
+        if len(new):
+            new = distinct(new)
+            first = self._places
+            self._places += len(new)
+            pages[new] = np.arange(first, self._places)
+            self._opened.append(new)
+            if self._places * _PAGE > len(self._marks):
+                self._marks = _longer(self._marks, max(self._places * _PAGE, 2 * len(self._marks)))
+        return _places(vertices, pages)
+
+
+def _places(vertices: Int64, pages: npt.NDArray[np.int32]) -> Int64:
+    place = pages.take(vertices >> _PAGE_BITS).astype(np.int64)
+    place <<= _PAGE_BITS
+    place |= vertices & (_PAGE - 1)
+    return place
+
+
+def _longer(numbers: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
+    longer = np.zeros(size, np.int32)
+    longer[: len(numbers)] = numbers
+    return longer
+
+
+@contextmanager
+def borrowed(count: int) -> Iterator[list[Marks]]:
+    """Lend marks that no other search of this thread uses meanwhile."""
+    free: list[Marks] = _ROOM.__dict__.setdefault("free", [])
+    marks = [free.pop() if free else Marks() for _ in range(count)]
+    for each in marks:
+        each.begin()
+    try:
+        yield marks
+    finally:
+        for each in marks:
+            if sum(one.bytes for one in free) + each.bytes <= _KEPT_BYTES:
+                free.append(each)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import TypeGuard
 from urllib.parse import unquote
 
 import numpy as np
@@ -21,13 +22,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphError, GraphExists, IndexUnusable
+from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphError, GraphExists, IndexUnusable, at_least
 from byokg.files import new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph
-from byokg.index.dense import DenseNames, Embedded, verify_names
-from byokg.index.embedders import Embedder, folder_name
-from byokg.index.names import NameIndex, NameMatch, unqualified
+from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph, VectorStore
+from byokg.index.dense import DenseNames, Embedded, is_comparable, verify_names
+from byokg.index.embedders import Embedder, Vectors, exact, folder_name, unit_rows
+from byokg.index.names import NameIndex, NameMatch, NameSearch, unqualified
 from byokg.index.vectors import Layout
 from byokg.text import encodable, is_identifier, split_label
 from byokg.types import EntityId, Node, Value
@@ -354,6 +355,12 @@ def _several(value: Value | None, listed: Value | None) -> list[str]:
 
 DENSE = "dense"
 
+_COMPARED = 20
+"""Vectors of a server that are compared with the embedder's own before any is used."""
+
+_SAME_MODEL = 0.9
+"""Cosine from which on two vectors of a name are taken to come from one model, be it on other hardware."""
+
 
 @dataclass(frozen=True)
 class DenseFacts:
@@ -402,6 +409,79 @@ def dense_names(
         if len(entries) > most:
             raise IndexUnusable(store.name, f"there is none for {embedder.name!r}, and more than {most:,} names")
     return DenseNames.build(entries, embedder, cache, progress, layout)
+
+
+class ServerMeanings:
+    """Names found by meaning in the vector index of a server, for which nothing is read; implements `NameSearch`.
+
+    Scores are cosines, as those of `DenseNames`; which names are found is as good as the server's index is.
+    """
+
+    def __init__(self, store: VectorStore, embedder: Embedder) -> None:
+        """Look whose vectors the index holds.
+
+        Raises:
+            ConfigError: the store has no such index, or its vectors are not those of names by this embedder.
+        """
+        self._store, self._embedder = store, embedder
+        place = f"the vector index {store.vector_index!r} of {store.name}"
+        step = "choose the embedder that made them (embedding=…), or leave vector_index out"
+        some = [(name, vector) for name, vector in store.embedded(_COMPARED) if not is_identifier(name)]
+        if not some:
+            raise ConfigError(f"{place} holds no vector of a node with a name; leave vector_index out")
+        own = embedder.encode([name for name, _ in some])
+        for _, vector in some:
+            if len(vector) != own.shape[1]:
+                raise ConfigError(
+                    f"{place} holds vectors of {len(vector)} numbers, those of {embedder.name} have "
+                    f"{own.shape[1]}; {step}"
+                )
+        pairs = zip(own, some, strict=True)
+        cosines = sorted((cosine(mine, theirs), name) for mine, (name, theirs) in pairs if mine.any())
+        if cosines and cosines[len(cosines) // 2][0] < _SAME_MODEL:
+            worst, name = cosines[0]
+            raise ConfigError(
+                f"{place} holds other vectors than those of names by {embedder.name}: for {name!r} the cosine of both "
+                f"is {worst:.2f}; {step}"
+            )
+
+    def search(self, texts: Sequence[str], k: int) -> list[list[NameMatch]]:
+        """Return the k best matches of each text, best first; see `DenseNames.search`."""
+        at_least(1, "finds nothing", k=k)
+        found: list[list[NameMatch]] = [[] for _ in texts]
+        vectors = self._embedder.encode(texts)
+        asked = [at for at, text in enumerate(texts) if is_comparable(text) and vectors[at].any()]
+        if not asked:
+            return found
+        for at, hits in zip(asked, self._store.nearest(vectors[asked], k), strict=True):
+            matches = [
+                NameMatch(number, name, min(cosine(vectors[at], vector), 1.0))
+                for number, name, vector in hits
+                if not is_identifier(name)
+            ]
+            kept = (match for match in matches if match.score > 0)
+            found[at] = sorted(kept, key=lambda match: (-match.score, match.name, match.owner))[:k]
+        return found
+
+
+def cosine(unit: Vectors, other: Sequence[float]) -> float:
+    """Return the cosine of a unit vector with one of any length, equal on every CPU."""
+    return float(exact(unit_rows([other]))[0] @ exact(unit))
+
+
+def asks_vectors(store: GraphStore | VectorStore) -> TypeGuard[VectorStore]:
+    """Tell whether names are to be found by meaning in a vector index of the server."""
+    return isinstance(store, VectorStore) and store.vector_index is not None
+
+
+def meanings(store: GraphStore, embedder: Embedder) -> NameSearch:
+    """Return what finds a graph's names by meaning: the vector index of its server if one is named, else `dense_names`.
+
+    Raises:
+        ConfigError: as `ServerMeanings` says.
+        IndexUnusable, EmbedderFailed: as `dense_names` says.
+    """
+    return ServerMeanings(store, embedder) if asks_vectors(store) else dense_names(store, embedder)
 
 
 def build_dense(

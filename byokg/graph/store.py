@@ -271,6 +271,28 @@ class NamedStore(Protocol):
 
 
 @runtime_checkable
+class VectorStore(Protocol):
+    """A store on a server that may hold vectors of its nodes' names in an index of its own.
+
+    Raises `ConfigError` where there is no such index as was said.
+    """
+
+    @property
+    def name(self) -> str:
+        """Say which graph this is, for messages."""
+
+    @property
+    def vector_index(self) -> str | None:
+        """Return the name of the index that is to be asked; None for none."""
+
+    def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
+        """Return name and vector of up to `count` nodes in the index."""
+
+    def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
+        """Return, for each vector, number, name and vector of up to `k` nodes near it, in any order."""
+
+
+@runtime_checkable
 class ShortestPathStore(Protocol):
     """A store whose engine finds shortest paths by itself."""
 

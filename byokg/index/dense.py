@@ -133,7 +133,7 @@ class DenseNames:
             CacheUnusable: the cache cannot be read or written.
         """
         numbers: dict[str, int] = {}
-        kept = ((encodable(name), owner) for owner, name in entries if _is_comparable(name))
+        kept = ((encodable(name), owner) for owner, name in entries if is_comparable(name))
         pairs = [(numbers.setdefault(name, len(numbers)), owner) for name, owner in kept]
         names = pa.array(list(numbers), pa.large_string())
         vectors = _embedded(names, embedder, cache, progress)
@@ -157,7 +157,7 @@ class DenseNames:
         """
         at_least(1, "finds nothing", k=k)
         found: list[list[NameMatch]] = [[] for _ in texts]
-        asked = [at for at, text in enumerate(texts) if _is_comparable(text)]
+        asked = [at for at, text in enumerate(texts) if is_comparable(text)]
         if not asked or not len(self._names):
             return found
         queries = _checked(self._embedder.encode([texts[at] for at in asked]), len(asked), self._embedder.name)
@@ -247,7 +247,8 @@ def verify_names(folder: Path) -> DenseMeta:
     return meta
 
 
-def _is_comparable(text: str) -> bool:
+def is_comparable(text: str) -> bool:
+    """Tell whether a text is one that a name can be compared with."""
     return len(text) <= LONGEST and WORD.search(text) is not None
 
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,11 @@ _SURELY_LISTED = 2
 _READ, _READ_SHARE = 30_000, 32
 """Entries of lists that are read for one text at most, besides one for so many rows; of longer lists, those of the
 names that are nearest in length."""
+_LOOK_UP = 16
+"""How many entries of a list are read in the time in which a row is looked up in it."""
+_ADDED_UP = 1 << 22
+"""Names up to which letters are added up in an array with a place for each."""
+_LETTER_BITS = 10
 _SET_WORDS = 8
 """Words of a text whose sets, and whose parts, are looked up."""
 _FAR_NAMES = 4
@@ -99,6 +104,24 @@ class _Guesses:
     def most(self) -> int:
         """Return the letters that are covered at best."""
         return int(self.common.max(initial=0))
+
+
+class _Lists(NamedTuple):
+    """The lists of names that hold what one word of the text may be, the most similar word first."""
+
+    starts: Int64
+    """(L,) where each begins among `holders`."""
+    counts: Int64
+    """(L,) rows in each; an empty one may be among them."""
+    common: npt.NDArray[np.uint16]
+    """(L,) letters that each covers."""
+    most: int
+    """Letters that are covered at best."""
+
+    @property
+    def size(self) -> int:
+        """Return how many rows there are in all."""
+        return int(self.counts.sum())
 
 
 class NameCandidates:
@@ -248,8 +271,7 @@ class NameCandidates:
         before = np.concatenate((np.zeros(1, np.int64), counts.cumsum()))
         ends = list(accumulate((guess.listed for guess in guesses), initial=0))
         sizes = np.diff(before[ends]).tolist()
-        sums = self._take()
-        touched: list[npt.NDArray[np.int32]] = []
+        lists: list[_Lists] = []
         for at in sorted(range(len(guesses)), key=sizes.__getitem__):
             if covered >= effort.covered * length or left <= 0:
                 break
@@ -257,20 +279,28 @@ class NameCandidates:
             if sizes[at] > left // 3:  # the best few whatever they cost, and what else fits
                 within = int(np.count_nonzero(before[start + 1 : stop + 1] - before[start] <= left // 3))
                 stop = start + max(within, min(_SURELY_LISTED, stop - start))
-            common = guesses[at].common[: stop - start]
-            rows, letters = self._lists(starts[start:stop], counts[start:stop], common, length, left)
-            # A row with several words like one of the text counts once, with the best: it comes last.
-            sums[rows] = sums.take(rows) + letters
-            touched.append(rows)
-            left -= len(rows)
+            common = guesses[at].common[: stop - start].astype(np.uint16)
+            cut = self._cut(starts[start:stop], counts[start:stop], length, left)
+            lists.append(_Lists(*cut, common, guesses[at].most))
+            left -= lists[-1].size
             covered += guesses[at].most
-        listed = np.concatenate(touched) if touched else np.empty(0, np.int32)
-        values = sums.take(listed)
-        sums[listed] = 0
-        self._sums.append(sums)
         needed = max(1, int(effort.needed * covered))
-        kept = values >= needed
+        # What stands in the last lists alone has too few letters: they need not be read to look up a few rows in them.
+        read, rest = len(lists), 0
+        while read > 1 and rest + lists[read - 1].most < needed:
+            size = sum(each.size for each in lists[: read - 1])
+            if size * len(lists[read - 1].starts) * _LOOK_UP > lists[read - 1].size:
+                break
+            read -= 1
+            rest += lists[read].most
+        listed, values = self._summed(lists[:read])
+        kept = values >= needed - rest
         listed, values = listed[kept], values[kept].astype(np.int64)
+        for each in lists[read:]:
+            values += self._looked_up(listed, each)
+        if rest:
+            kept = values >= needed
+            listed, values = listed[kept], values[kept]
         if len(listed) > effort.weighed:
             # The words not read may be in all of them. What stands in several lists is here several times.
             letters = self._table.arrays.letters[listed].astype(np.float32)
@@ -278,23 +308,14 @@ class NameCandidates:
             as_set = np.where(letters < FAR * length, SET * 2, PART * 2) * common / (common + length)
             promise = np.where(letters < length, 0, as_set)
             np.maximum(promise, 2 * common / (letters + length), out=promise)
-            listed = listed[promise >= np.partition(promise, -effort.weighed)[-effort.weighed]][: 4 * effort.weighed]
+            edge = np.partition(promise, -effort.weighed)[-effort.weighed]
+            listed = np.concatenate((listed[promise > edge], listed[promise == edge]))[: 4 * effort.weighed]
         return listed.astype(np.int64)
 
-    def _take(self) -> npt.NDArray[np.uint16]:
-        try:
-            return self._sums.pop()
-        except IndexError:
-            return np.zeros(len(self._table), np.uint16)
-
-    def _lists(
-        self, starts: Int64, counts: Int64, common: Int64, length: int, most: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16] | np.uint16]:
-        """Return the rows in some lists, the first list last, and how many letters each covers.
-
-        Of a list that is longer than `most` rows, those that are nearest to a length.
-        """
+    def _cut(self, starts: Int64, counts: Int64, length: int, most: int) -> tuple[Int64, Int64]:
+        """Return where lists start and how long they are; of longer ones than `most`, the rows nearest to a length."""
         arrays = self._table.arrays
+        starts, counts = starts.copy(), counts.copy()
         for at in np.flatnonzero(counts > most).tolist():
             # The types agree, or numpy would convert whole columns.
             letters = arrays.letters.dtype.type(min(length, np.iinfo(arrays.letters.dtype).max))
@@ -303,10 +324,63 @@ class NameCandidates:
             first = int(rows.searchsorted(middle)) - most // 2
             starts[at] += min(max(first, 0), len(rows) - most)
             counts[at] = most
+        return starts, counts
+
+    def _summed(self, lists: Sequence[_Lists]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
+        """Return the rows in some lists, some of them several times, and the letters that the lists cover of each."""
+        if len(self._table) > _ADDED_UP:
+            return self._sorted_sums(lists)
+        sums, touched = self._take(), [np.empty(0, np.int32)]
+        for each in lists:
+            rows, letters = self._read(each)
+            # A row with several words like one of the text counts once, with the best: it comes last.
+            sums[rows] = sums.take(rows) + letters
+            touched.append(rows)
+        listed = np.concatenate(touched)
+        values = sums.take(listed)
+        sums[listed] = 0
+        self._sums.append(sums)
+        return listed, values
+
+    def _sorted_sums(self, lists: Sequence[_Lists]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
+        """Do the same without an array as long as there are rows; each row comes once."""
+        parts = [np.empty(0, np.int64)]
+        for each in lists:
+            rows, letters = self._read(each)
+            key = rows.astype(np.int64)
+            key <<= _LETTER_BITS
+            key |= letters
+            if len(each.starts) > 1:
+                key[::-1].sort()  # of a row's words like one of the text, the one of most letters comes first
+                key = key[_firsts(key >> _LETTER_BITS)]
+            parts.append(key)
+        key = np.concatenate(parts)
+        key.sort()
+        rows = key >> _LETTER_BITS
+        first = np.flatnonzero(_firsts(rows))
+        values = np.add.reduceat(key & ((1 << _LETTER_BITS) - 1), first) if len(key) else key
+        return rows[first].astype(np.int32), values.astype(np.uint16)
+
+    def _read(self, lists: _Lists) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16] | np.uint16]:
+        """Return the rows in some lists, the first list last, and how many letters each covers."""
+        starts, counts, holders = lists.starts[::-1], lists.counts[::-1], self._table.arrays.holders
         if len(starts) == 1:
-            return arrays.holders[int(starts[0]) : int(starts[0] + counts[0])], np.uint16(common[0])
-        starts, counts, common = starts[::-1], counts[::-1], common[::-1]
-        return arrays.holders[members(starts, counts)], np.repeat(common.astype(np.uint16), counts)
+            return holders[int(starts[0]) : int(starts[0] + counts[0])], lists.common[0]
+        return holders[members(starts, counts)], np.repeat(lists.common[::-1], counts)
+
+    def _looked_up(self, rows: npt.NDArray[np.int32], lists: _Lists) -> Int64:
+        """Return the letters that some lists cover of each row."""
+        letters = np.zeros(len(rows), np.int64)
+        for start, count, common in zip(*(column[::-1].tolist() for column in lists[:3]), strict=True):
+            held = self._table.arrays.holders[start : start + count]
+            letters[held.take(held.searchsorted(rows), mode="clip") == rows] = common
+        return letters
+
+    def _take(self) -> npt.NDArray[np.uint16]:
+        try:
+            return self._sums.pop()
+        except IndexError:
+            return np.zeros(len(self._table), np.uint16)
 
     def _inside(self, words: Sequence[str], numbers: _Numbers) -> Int64:
         """Return the rows that consist of the text's words, in any order, or of a part of it that may end in words."""
@@ -421,9 +495,14 @@ def _pieces(word: str) -> list[tuple[str, str]]:
 def _distinct(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return numbers ascending, each once; quicker than `np.unique` for some thousands."""
     rows = np.sort(rows)
-    first = np.ones(len(rows), np.bool_)
-    np.not_equal(rows[1:], rows[:-1], out=first[1:])
-    return rows[first]
+    return rows[_firsts(rows)]
+
+
+def _firsts(ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Tell for each number whether it is the first of its kind."""
+    first = np.ones(len(ascending), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
+    return first
 
 
 @lru_cache

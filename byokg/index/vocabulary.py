@@ -34,10 +34,14 @@ _END = "\n"
 _COMPARED = 192
 """Words whose letters are compared, of those that share most bigrams."""
 
+_MANY = 4096
+"""Words of which those that share few bigrams are left out before the likeness of all is told."""
+
 _KEPT = 64
 _LIKE = 0.5
 """Similar words that are kept at most, and their least share of common letters: 2 · common / letters of both."""
 
+_LONGEST_LIKE = int(LONGEST_WORD * (2 / _LIKE - 1))
 _REMEMBERED = 4096
 _KEY = 8
 
@@ -167,31 +171,56 @@ class Vocabulary:
         lists = [arrays.bigram_words[arrays.bigram_bounds[slot] : arrays.bigram_bounds[slot + 1]] for slot in slots]
         if not lists:
             return Alike(np.empty(0, np.int32), np.empty(0, np.uint8), np.empty(0))
-        counts = np.bincount(np.concatenate(lists), minlength=1)
+        counts = np.zeros(len(self), np.uint8)
+        np.add.at(counts, np.concatenate(lists), np.uint8(1))
         # A wrong letter spoils two bigrams and two swapped ones three; words that share less come too many.
-        least = max(1, len(codes) // 2 - 1)
-        found = np.flatnonzero(counts >= least)
-        shared = 2 * counts[found] / (len(codes) + 1 + arrays.letters[found].astype(np.int64))
+        found = np.flatnonzero(counts >= max(1, len(codes) // 2 - 1))
         if len(found) > _COMPARED:
-            edge = np.partition(shared, -_COMPARED)[-_COMPARED]
-            above, level = found[shared > edge], found[shared == edge]
-            found = np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
+            found = self._sharing_most(found, counts, len(codes))
         texts = self._words.take(positions(found)).to_pylist()
         common = process.cdist([word], texts, scorer=LCSseq.similarity, dtype=np.uint8)[0] if texts else np.empty(0)
-        likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found])
+        likeness = 2 * common.astype(np.float64) / (len(word) + arrays.letters[found].astype(np.int64))
         order = np.lexsort((found, -likeness))[:_KEPT]
         order = order[likeness[order] >= _LIKE]
         return Alike(found[order].astype(np.int32), common[order].astype(np.uint8), likeness[order])
+
+    def _sharing_most(self, found: Int64, counts: Bytes, bigrams: int) -> Int64:
+        """Return the `_COMPARED` words of most likeness by bigrams: 2 · shared / those of both; of equals the first.
+
+        Args:
+            found: more words than that, ascending.
+            counts: (V,) how many bigrams each word of the vocabulary shares with a word of
+            bigrams: so many.
+        """
+
+        def alike(words: Int64) -> npt.NDArray[np.float64]:
+            return 2 * counts[words].astype(np.int64) / (bigrams + 1 + self.arrays.letters[words].astype(np.int64))
+
+        if len(found) > _MANY:
+            shared = counts[found]
+            enough = int(np.flatnonzero(np.bincount(shared)[::-1].cumsum()[::-1] >= _COMPARED)[-1])
+            edge = np.partition(alike(found[shared >= enough]), -_COMPARED)[-_COMPARED]
+            # A word has at least the bigrams that it shares, so those that share few do not reach the edge.
+            least = next(least for least in range(1, enough + 1) if 2 * least / (bigrams + least) >= edge)
+            found = found[shared >= least]
+        likeness = alike(found)
+        edge = np.partition(likeness, -_COMPARED)[-_COMPARED]
+        above, level = found[likeness > edge], found[likeness == edge]
+        return np.sort(np.concatenate((above, level[: _COMPARED - len(above)])))
 
     def _bytes(self, number: int) -> bytes:
         return self._data[self._offsets[number] : self._offsets[number + 1]].tobytes()
 
 
 def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64, Int32]:
-    """Return the bigrams that occur in V words, where the words of each start, and the words."""
-    codes = _codes(_END + "".join(word + _END for word in words.to_pylist()))
+    """Return the bigrams that occur in V words, where the words of each start, and the words.
+
+    Words so long that they are like none of up to `LONGEST_WORD` letters are left out.
+    """
+    held = np.flatnonzero(letters <= _LONGEST_LIKE)
+    codes = _codes(_END + "".join(word + _END for word in words.take(positions(held)).to_pylist()))
     # A word of L letters has L + 1 bigrams; each but the last of all words ends where the next one starts.
-    owner = np.repeat(np.arange(len(words), dtype=np.int64), letters + 1)
+    owner = np.repeat(held, letters[held] + 1)
     bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
     bounds, holders = grouped(number, owner, len(bigram))
     return bigram, bounds, holders.astype(np.int32)

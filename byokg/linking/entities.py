@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound, at_least
-from byokg.graph.name_indexes import dense_names, name_index
+from byokg.graph.name_indexes import asks_vectors, meanings, name_index
 from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
@@ -235,7 +235,7 @@ class EntityLinker:
         embedder: for meanings of names (`dense`, `both`) and of neighbourhoods (`disambiguate`).
         names: the names of all nodes, by node number; None reads them from the store when they are first needed.
         dense: makes the index that finds names by meaning, owners being node numbers; called once, when it is first
-            needed. None makes one with the embedder.
+            needed. None asks the vector index of a server, if its store names one, or else makes one with the embedder.
 
     Raises:
         ConfigError: a setting is out of range, or needs an embedder that is not given.
@@ -268,7 +268,7 @@ class EntityLinker:
             if not 0 <= share <= 1:
                 raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
         if dense is None and embedder is not None:
-            dense = partial(dense_names, store, embedder)
+            dense = partial(meanings, store, embedder)
         if dense is None and method in ("dense", "both"):
             raise ConfigError(f"method={method} needs an index of names by meaning; give an embedder, or use fuzzy")
         if disambiguate and embedder is None:
@@ -405,7 +405,8 @@ class EntityLinker:
                     return [
                         _Candidate(number, [LinkMatch("exact", spelling, 1.0, 1)]) for number in numbers[:_NAMESAKES]
                     ]
-            if self._store.resembling([], 1) is not None:
+            by_vectors = self._method == "dense" and asks_vectors(self._store)
+            if by_vectors or self._store.resembling([], 1) is not None:
                 return []
         for spelling in dict.fromkeys(spellings):
             found = self.names.exact(spelling)[:_NAMESAKES].tolist()

@@ -1,6 +1,7 @@
 """Weights of the path scorer in folders: those that ship with the package, and those that `byokg fit` writes.
 
-A folder holds `weights.json`, and what a trained ranker consists of where there is one (`path_ranker`). Features are
+A folder holds `weights.json`, where it was fitted to a graph how sure answers are `confidence.json`
+(`pipeline.confidence`), and what a trained ranker consists of where there is one (`path_ranker`). Features are
 cosines, and those of another embedder lie elsewhere: weights belong to the embedder that they were fitted with. The
 defaults of `path_scorer.Weights` are those of the shipped static embedder; those of others lie in `data/weights`.
 """
@@ -28,6 +29,7 @@ STATIC = "static-128-int8-65d26be1dd0e"
 SCHEMA = 1
 FILE = "weights.json"
 RANKER_FILE = "ranker.json"
+CONFIDENCE_FILE = "confidence.json"
 
 _NAMES = tuple(field.name for field in fields(Weights))
 _log = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ class FittedWeights:
     weights: Weights
     ranker: Path | None
     """The folder itself, where it holds a ranker of paths, too."""
+    confidence: Path | None
+    """The file that says how sure answers are, where it holds one."""
 
 
 def save_weights(folder: Path, weights: Weights, embedder: str, record: Mapping[str, object]) -> None:
@@ -77,7 +81,10 @@ def read_weights(folder: str | Path, embedder: str) -> FittedWeights:
             f"the weights in {str(folder)!r} are of another version of byokg (schema {schema}, and {SCHEMA} here; "
             f"features that only one has: {other}); {fit}"
         )
-    return FittedWeights(Weights(**values), folder if (folder / RANKER_FILE).is_file() else None)
+    ranker, confidence = (folder / name for name in (RANKER_FILE, CONFIDENCE_FILE))
+    return FittedWeights(
+        Weights(**values), folder if ranker.is_file() else None, confidence if confidence.is_file() else None
+    )
 
 
 def weights_for(embedder: Embedder) -> Weights:

@@ -55,6 +55,8 @@ _NOT_ACTING = frozenset(
 """Words that only end like those for people who do something."""
 
 _CACHE_BYTES = 64 << 20
+_VECTORS = 1 << 12
+"""Words whose vectors are remembered: a transformer takes 10 ms for each, and every word is compared twice."""
 _NODES = 200_000
 """Nodes remembered where steps are learnt by need."""
 
@@ -128,6 +130,7 @@ class Steps:
         self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
         """(R, D) one vector for each relation with its namespace."""
         self._words = max(64, _CACHE_BYTES // (16 * max(1, self.count)))
+        self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
         self._explained = lru_cache(self._words)(self._explain)
         nothing = np.empty(0, np.int64)
         self._ends = (nothing, nothing, nothing) if by_need else self._sampled_ends()
@@ -208,7 +211,7 @@ class Steps:
 
     def _labelled(self, word: str) -> tuple[Float64, Float64]:
         """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
-        vector = exact(self._embedder.encode([word])[0])
+        vector = self._vector(word)
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
@@ -216,7 +219,7 @@ class Steps:
 
     def _compute(self, word: str) -> tuple[Float, Float, Float]:
         settings = self.settings
-        vector = exact(self._embedder.encode([word])[0])
+        vector = self._vector(word)
         own, namespace = self._labelled(word)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))

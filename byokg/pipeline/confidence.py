@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError
+from byokg.files import write_json
 from byokg.linking.relation_meaning import Steps
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import asking_when, read
@@ -104,7 +105,8 @@ class Confidence:
         choices: what may be the answer, best first, of all that was found.
         kinds: tells what kind of answer a question names.
         unit: path scores that make a difference: what a margin is told in.
-        weights: file of weights, see `scripts/fit_confidence.py`; None takes those that ship with the package.
+        weights: file of weights that `byokg fit` wrote, or `scripts/fit_confidence.py`; None takes those that ship with
+            the package.
 
     Raises:
         ConfigError: the weights cannot be read.
@@ -127,12 +129,12 @@ class Confidence:
         self._choices = choices
         self._kinds = kinds
         self._unit = unit
-        self._weights = read_weights(FITTED if weights is None else Path(weights))
+        self.weights = read_weights(FITTED if weights is None else Path(weights))
 
     def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
         """Return how sure the first of some answers is, and what is missing."""
         signs = self.signs(question, context, items)
-        return Judgement(self._weights.probability(signs), self._missing(signs))
+        return Judgement(self.weights.probability(signs), self._missing(signs))
 
     def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
         """Return what speaks for the first answer and against it."""
@@ -239,7 +241,7 @@ class Confidence:
 
     def _missing(self, signs: Signs) -> str:
         """Say what speaks most against an answer."""
-        against = {name: -part for name, part in self._weights.parts(signs).items() if name in _SAID}
+        against = {name: -part for name, part in self.weights.parts(signs).items() if name in _SAID}
         worst = max(against, key=lambda name: against[name])
         return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
 
@@ -297,6 +299,13 @@ def read_weights(file: Path) -> Fitted:
         return Fitted(held["bias"], tuple(weights[name] for name in NAMES), tuple(middle[name] for name in NAMES))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
-            f"no weights of a confidence can be read in {str(file)!r} ({error}); make them with "
-            "scripts/fit_confidence.py"
+            f"no weights of a confidence can be read in {str(file)!r} ({error}); fit them anew with: "
+            "byokg fit dataset=… --out DIR"
         ) from error
+
+
+def save_weights(file: Path, fitted: Fitted) -> None:
+    """Write what `read_weights` reads."""
+    named = {"weights": fitted.weights, "middle": fitted.middle}
+    parts = {part: dict(zip(NAMES, values, strict=True)) for part, values in named.items()}
+    write_json(file, {"bias": fitted.bias, **parts})

@@ -63,7 +63,7 @@ def offline_pipeline(
             servers.
         abstain: nothing is answered where the first answer is less likely to be right than this, in [0, 1].
         weights: folder that `byokg fit` wrote, with weights of paths and perhaps a ranker, for which `ranker` stands if
-            it is given, too; None takes the weights that ship for the embedder.
+            it is given, too; None takes the weights that ship for the embedder. How sure answers are is fitted, too.
 
     Raises:
         ConfigError: a setting is out of range, ranker or weights cannot be read or belong to another embedder, or a
@@ -91,7 +91,8 @@ def offline_pipeline(
     answerer = ExtractiveAnswerer(store, kinds=kinds)
     operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices, kinds)
     unit = UNIT if scorer.ranker is None else _LEARNT
-    judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit)
+    sure = None if weights is None else read_weights(weights, embedder.name).confidence
+    judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit, sure)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 

@@ -1,8 +1,11 @@
-"""Fitting the offline pipeline to a graph and its questions: weights of paths, and a ranker where one answers better.
+"""Fitting the offline pipeline to a graph and its questions: weights of paths, a ranker where one answers better, and
+how sure answers are.
 
 The questions are parted by clusters into some that are learnt from, some that choose (keep the weights that there were,
 take the new ones, or the ranker beside them: the simplest that answers most right) and some that are held out. These
-are answered once, in the end, before and after; what is written is what they were answered with.
+are answered once, in the end, before and after; what is written is what they were answered with. How sure answers are
+is fitted on the questions that chose and on those held out, and measured in parts: each of what is held out by weights
+that were fitted without its part.
 """
 
 from __future__ import annotations
@@ -10,9 +13,8 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,14 +22,18 @@ import numpy.typing as npt
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import score
-from byokg.evaluation.significance import bootstrap, cluster_codes, intervals
+from byokg.evaluation.significance import auroc, bootstrap, calibration_error, cluster_codes, intervals
 from byokg.files import new_folder
 from byokg.index.embedders import Embedder
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_weights import save_weights
+from byokg.linking.path_weights import CONFIDENCE_FILE, save_weights
+from byokg.pipeline.confidence import NAMES, Confidence
+from byokg.pipeline.confidence import save_weights as save_confidence
+from byokg.pipeline.loop import Loop
+from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 from byokg.training.path_weights import choices, fit_weights
 from byokg.training.ranker import FitSettings, answer_cases, fit_ranker, write_ranker
-from byokg.types import Answer, EntityId, Question
+from byokg.types import Context, EntityId, Question
 
 Float64 = npt.NDArray[np.float64]
 
@@ -39,13 +45,7 @@ _MOST_HELD, _LEAST_CHOOSING, _MOST_CHOOSING = 1000, 50, 500
 _WEIGHED = 3000
 """Questions that weights are fitted on at most: they are few numbers. A ranker learns from all."""
 _DRAWS = 1000
-
-
-class Answering(Protocol):
-    """A pipeline that weights can be fitted for."""
-
-    def run(self, question: Question) -> Answer:
-        """Answer a question."""
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,16 @@ class Share:
 
 
 @dataclass(frozen=True)
+class Score:
+    """What the scores of the first answers are worth."""
+
+    auroc: float | None
+    """How likely a right answer has a higher one than a wrong answer; None where all are right, or none is."""
+    calibration_error: float
+    """How far they are from the shares that are right, in [0, 1]."""
+
+
+@dataclass(frozen=True)
 class Report:
     """What was fitted, and the held-out questions' Hits@1 and Hit before and after, with their differences."""
 
@@ -80,6 +90,8 @@ class Report:
     hits_at_1: Mapping[str, Share]
     """`before`, `after` and `difference`."""
     hit: Mapping[str, Share]
+    score: Mapping[str, Score]
+    """How much the scores say, `before` and `after`."""
 
 
 def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Parts:
@@ -112,8 +124,8 @@ def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 
 
 
 def fit(
-    make: Callable[[Path | None], Answering],
-    linker_of: Callable[[Any], OfflineLinker],
+    make: Callable[[Path | None], Loop],
+    linker_of: Callable[[Loop], OfflineLinker],
     parts: Parts,
     gold: Callable[[Example], Sequence[EntityId]],
     asked: Callable[[Example], Question],
@@ -126,7 +138,7 @@ def fit(
     """Fit weights and a ranker, choose, measure, and write the folder that `weights` of the pipeline takes.
 
     Args:
-        make: makes the pipeline with a folder of weights, or with those that there are.
+        make: makes the pipeline with a folder of weights, or with those that there are; it abstains from nothing.
         linker_of: returns a pipeline's linker.
         parts: the questions.
         gold: gives the nodes that are a question's answers.
@@ -154,7 +166,7 @@ def fit(
         "questions": {"learnt": len(parts.learnt), "chose": len(parts.choosing), "held_out": len(parts.held_out)},
     }
     with tempfile.TemporaryDirectory() as folder:
-        tried: dict[str, Answering] = {"before": before}
+        tried = {"before": before}
         places = {name: Path(folder) / name for name in ("weights", "weights and ranker")}
         for place in places.values():
             place.mkdir()
@@ -170,12 +182,19 @@ def fit(
         save_weights(ranker, weights, embedder.name, record)
         tried["weights and ranker"] = make(ranker)
         note(f"choosing by {len(parts.choosing):,} questions")
-        choice = {name: _scores(one, parts.choosing, asked)[:, 0].mean() for name, one in tried.items()}
+        choosing = {name: _answered(one, parts.choosing, asked) for name, one in tried.items()}
+        choice = {name: answered.scores[:, 0].mean() for name, answered in choosing.items()}
         chosen = max(tried, key=lambda name: choice[name])  # of equally good ones the first
         note(f"answering {len(parts.held_out):,} questions that were held out")
-        was = _scores(before, parts.held_out, asked)
-        now = was if chosen == "before" else _scores(tried[chosen], parts.held_out, asked)
-        hits_at_1, hit = _figures(was, now, parts.held_out)
+        was = _answered(before, parts.held_out, asked)
+        now = was if chosen == "before" else _answered(tried[chosen], parts.held_out, asked)
+        hits_at_1, hit = _figures(was.scores, now.scores, parts.held_out)
+        sure = _judge(tried[chosen]).weights
+        folds = _folds(parts.held_out)[now.given]
+        scores = {
+            "before": _score(probabilities(_judge(before).weights, was.judged), was.judged),
+            "after": _score(cross_fitted(now.judged, folds, choosing[chosen].judged, sure), now.judged),
+        }
         report = Report(
             chosen,
             len(parts.learnt),
@@ -184,29 +203,66 @@ def fit(
             {name: round(float(value), 4) for name, value in choice.items()},
             hits_at_1,
             hit,
+            scores,
         )
         record["chosen"], record["chose"] = chosen, report.choice
         record["hits@1"] = {name: asdict(share) for name, share in hits_at_1.items()}
+        record["score"] = {name: asdict(score) for name, score in scores.items()}
         kept = linker_of(before).scorer.weights if chosen == "before" else weights
         with new_folder(out, overwrite=True, refuse=None) as written:
             if chosen == "weights and ranker":
                 for file in sorted(ranker.iterdir()):
                     (written / file.name).write_bytes(file.read_bytes())
             save_weights(written, kept, embedder.name, record)
+            fitted_on = choosing[chosen].judged + now.judged
+            save_confidence(written / CONFIDENCE_FILE, fit_confidence([(1.0, fitted_on)], sure))
     return report
 
 
-def _scores(pipeline: Answering, examples: Sequence[Example], asked: Callable[[Example], Question]) -> Float64:
-    """Answer questions: (N, 2) whether the first answer is right, and whether any is."""
-    rows = np.zeros((len(examples), 2))
+@dataclass(frozen=True)
+class _Answers:
+    """What a pipeline answered N questions."""
+
+    scores: Float64
+    """(N, 2) whether the first answer is right, and whether any is."""
+    given: npt.NDArray[np.bool_]
+    """(N,) whether there is an answer."""
+    judged: Judged
+    """What speaks for those that there are."""
+
+
+def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Example], Question]) -> _Answers:
+    judge = _judge(pipeline)
+    scores, given, signs = np.zeros((len(examples), 2)), np.zeros(len(examples), np.bool_), []
     for row, example in enumerate(examples):
+        question = asked(example)
         try:
-            names = [item.name for item in pipeline.run(asked(example)).items]
+            answer = pipeline.run(question)
         except EntityNotFound:  # a topic that the graph lacks: nothing is answered
             continue
-        scores = score(names, example.answers)
-        rows[row] = scores.hits_at_1, scores.hit
-    return rows
+        if answer.items:
+            found = score([item.name for item in answer.items], example.answers)
+            scores[row], given[row] = (found.hits_at_1, found.hit), True
+            context = Context(answer.rounds, question.text)
+            signs.append(astuple(judge.signs(question, context, answer.items)))
+    return _Answers(scores, given, Judged(np.array(signs).reshape(-1, len(NAMES)), scores[given, 0]))
+
+
+def _judge(pipeline: Loop) -> Confidence:
+    assert isinstance(pipeline.judge, Confidence)
+    return pipeline.judge
+
+
+def _folds(examples: Sequence[Example]) -> npt.NDArray[np.int64]:
+    """Part questions in folds, those of a cluster together: (N,)."""
+    number = {group: at for at, group in enumerate(dict.fromkeys(example.group for example in examples))}
+    return np.array([number[example.group] % _FOLDS for example in examples], np.int64)
+
+
+def _score(chances: Float64, judged: Judged) -> Score:
+    order = auroc(chances, judged.right)
+    error = calibration_error(chances, judged.right)
+    return Score(None if np.isnan(order) else round(order, 4), round(error, 4))
 
 
 def _figures(was: Float64, now: Float64, examples: Sequence[Example]) -> tuple[dict[str, Share], dict[str, Share]]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+from byokg.api import KnowledgeGraph
+from byokg.cli.main import COMMANDS, load
 from byokg.cli.terminal import WRONG
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
@@ -149,6 +152,61 @@ def test_the_doctor_looks_at_a_server(byokg: Run, server: str, monkeypatch: pyte
     monkeypatch.setenv("COLUMNS", "200")
     assert "11 nodes, 11 edges, 3 relations" in fine(byokg("doctor", server)).out
     assert byokg("doctor", "bolt://127.0.0.1:9").code == 1
+
+
+def commands(command: Any, words: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield each command below one, with the words that call it."""
+    inside = getattr(command, "commands", {})
+    for name, each in inside.items():
+        yield from commands(each, (*words, name))
+    if not inside:
+        yield " ".join(words), command
+
+
+TAKES_A_GRAPH = [
+    pytest.param(command, id=words)
+    for name in COMMANDS
+    for words, command in commands(load(name), (name,))
+    if any((each.metavar or "").rstrip("…") in ("GRAPH", "SRC") for each in command.params)
+]
+
+
+@pytest.mark.parametrize("command", TAKES_A_GRAPH)
+def test_every_command_that_takes_an_address_takes_the_settings_of_its_store(command: Any) -> None:
+    options = {option for each in command.params for option in each.opts}
+    assert {"--id-property", "--name-property", "--set"} <= options
+
+
+@pytest.mark.parametrize("given", [["--id-property", "id"], ["--set", "id_property=id", "--set", "timeout_s=50"]])
+def test_nodes_are_known_by_the_same_property_everywhere(byokg: Run, bolt_films: str, given: list[str]) -> None:
+    assert len(TAKES_A_GRAPH) >= 13
+    info = json.loads(fine(byokg("graph", "info", bolt_films, "--json", *given)).out)
+    assert info["node_properties"] == {"Thing": ["name"]}
+    assert "id" not in fine(byokg("graph", "schema", bolt_films, *given)).out.replace("identif", "")
+    assert '"id": "Heat"' in fine(byokg("link", bolt_films, "Heat", "--json", *given)).out
+    assert "Heat" in fine(byokg("paths", bolt_films, "PATHS START ?x = :Heat END ?y VIA :directed_by", *given)).out
+    assert '"Heat"' in fine(byokg("bfs", bolt_films, '{"seeds": ["Heat"], "max_hops": 1}', *given)).out
+    assert fine(byokg("doctor", bolt_films, *given)).out
+    with KnowledgeGraph.open(bolt_films, id_property="id") as graph:
+        assert graph.node("Heat").id == "Heat"
+
+
+def test_reading_all_names_of_a_server_says_how_far_it_is(byokg: Run, server: str) -> None:
+    outcome = fine(byokg("link", server, "heats", "--method", "dense", "--json", *by_id(server)))
+    assert "read the names of 11 nodes in" in outcome.err
+    assert '"name": "Heat"' in outcome.out
+
+
+def test_a_setting_that_a_store_does_not_have_is_named_with_the_nearest(byokg: Run, tmp_path: Path) -> None:
+    def said(*words: str) -> str:
+        outcome = byokg("graph", "info", *words)
+        assert outcome.code == WRONG
+        return outcome.err
+
+    assert "nearest: graph.id_property" in said("bolt://127.0.0.1:1", "--set", "id_propery=id")
+    assert "graph.timeout_s=soon does not fit" in said("bolt://127.0.0.1:1", "--set", "timeout_s=soon")
+    assert "id_property is for Cypher servers" in said("sparql+http://127.0.0.1:1/kg", "--id-property", "id")
+    assert "id_property is for servers" in said(str(tmp_path), "--id-property", "id")
 
 
 def test_a_server_that_is_not_there_is_one_line(byokg: Run) -> None:

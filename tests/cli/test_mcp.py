@@ -500,7 +500,7 @@ def test_a_folder_whose_engine_is_not_installed_is_served_without_queries(
     with ExitStack() as stack:
         place = str(tmp_path / "graph")
         engines = _starting(place, stack)
-        served = _opened(place, engines, stack, lambda store, queries: GraphTools(store, queries=queries))
+        served = _opened(place, {}, engines, stack, lambda store, queries: GraphTools(store, queries=queries))
         assert "run_query" not in served.tools.tools
         assert served.tools.call("bfs_query", {"seeds": ["client 15"]})["node_count"] == 2
     assert "served without run_query for cypher" in capsys.readouterr().err

@@ -58,6 +58,8 @@ def test_what_is_fitted_to_questions_answers_better_and_is_taken_by_ask_and_eval
     assert told["choice"] == {"before": 0.5, "weights": 1.0, "weights and ranker": 1.0}
     assert told["chosen"] == "weights"  # the simpler one of two that answer alike
     assert [told["hits_at_1"][name]["value"] for name in ("before", "after", "difference")] == [0.5, 1.0, 0.5]
+    before, after = (told["score"][name]["calibration_error"] for name in ("before", "after"))
+    assert after < before  # all that are held out are right now, and scored as surer than they were
     tested = byokg("eval", *common, "dataset.split=test", f"out={tmp_path / 'run'}", f"pipeline.weights={out}")
     assert tested.code == 0, tested.err
     assert read_metrics(tmp_path / "run").overall.estimates["hits@1"].value == 1.0

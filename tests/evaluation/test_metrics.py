@@ -25,6 +25,7 @@ from byokg.evaluation.metrics import (
     normalise,
     score,
     selective,
+    selective_by_score,
     stage,
 )
 from byokg.types import Support
@@ -290,3 +291,22 @@ class TestGrounding:
         plain = [Outcome(Scores(1, 1, 1, 1, 1, 1))]
         assert aggregate(plain).overall.grounding == {} and selective(plain) == ()
         assert selective([resting(("unsupported",), 1.0)]) == ()
+
+
+def scored(score: float | None, hits_at_1: float) -> Outcome:
+    return Outcome(Scores(hits_at_1, hits_at_1, 0, 0, 0, 0), score=score)
+
+
+class TestSelectiveByScore:
+    def test_what_is_surest_is_answered_first_and_equal_scores_together(self) -> None:
+        outcomes = [scored(0.5, 0), scored(0.9, 1), scored(0.5, 1), scored(0.8, 1), scored(None, 0)]
+        points = [(point.least, point.coverage, point.accuracy) for point in selective_by_score(outcomes)]
+        assert points == [(0.9, 0.2, 1.0), (0.8, 0.4, 1.0), (0.5, 0.8, 0.75)]  # the last abstained
+
+    def test_scores_that_are_all_alike_order_nothing(self) -> None:
+        assert selective_by_score([scored(1.0, 1), scored(1.0, 0), scored(None, 0)]) == ()
+
+    def test_a_long_curve_keeps_both_ends(self) -> None:
+        points = selective_by_score([scored(1 - place / 1000, 1) for place in range(1000)])
+        assert len(points) == 100
+        assert (points[0].coverage, points[-1].coverage) == (0.001, 1.0)

@@ -84,7 +84,7 @@ def path_evidence(walk: Walk) -> PathEvidence:
 def test_a_prediction_is_one_line_with_its_fields_in_order() -> None:
     assert answered(answer(), 1.5).predictions.decode() == (
         '{"schema":1,"id":"q-1","status":"ok","answers":["Ann “A” Abt","1999"],"answer_ids":["e1",null],'
-        '"grounded":[true,false],"citations":[["e1"],[]],"error":null,"linked":null,'
+        '"grounded":[true,false],"citations":[["e1"],[]],"scores":[0.9,0.5],"error":null,"linked":null,'
         '"drafts":[],"retrieved":null,"grounding":{"support":["found","unsupported"],"cited":0,"right":0}}\n'
     )
 
@@ -107,9 +107,16 @@ def test_a_prediction_written_before_linking_was_recorded_is_read() -> None:
     assert parse_prediction(before, "here").linked is None
 
 
+def test_a_prediction_written_before_scores_were_is_read() -> None:
+    line = answered(answer(), 1.5).predictions
+    before = line.replace(b',"scores":[0.9,0.5]', b"")
+    assert before != line
+    assert parse_prediction(before, "here").scores == ()
+
+
 def test_a_failed_prediction_names_the_error() -> None:
     assert failed("q-1", EntityNotFound("m", "g"), 0.5).predictions.decode() == (
-        '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],'
+        '{"schema":1,"id":"q-1","status":"failed","answers":[],"answer_ids":[],"grounded":[],"citations":[],"scores":[],'
         '"error":{"type":"EntityNotFound","message":"no entity \'m\' in g; '
         'stores take ids; byokg link finds those of a name"},"linked":null,'
         '"drafts":[],"retrieved":null,"grounding":null}\n'
@@ -303,6 +310,7 @@ def test_a_prediction_reads_back(tmp_path: Path) -> None:
             ("e1", None),
             (True, False),
             (("e1",), ()),
+            (0.9, 0.5),
             None,
             grounding=Grounding(("found", "unsupported"), 0, 0),
         ),

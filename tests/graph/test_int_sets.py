@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from byokg.graph import int_sets as edge_order
 from byokg.graph.int_sets import (
+    Marks,
+    borrowed,
     common,
     contains,
     distinct,
@@ -112,3 +114,48 @@ def test_ranges_lie_one_behind_the_other() -> None:
     index = ranges(np.array([2, 0, 3]))
     assert list(pairwise(index.tolist())) == [(0, 2), (2, 2), (2, 5)]
     assert ranges(np.empty(0, np.int64)).tolist() == [0]
+
+
+_VERTICES = st.lists(
+    st.lists(st.one_of(st.integers(0, 300), st.integers(0, 1 << 23), st.integers((1 << 26) - 5, 1 << 26)), max_size=8),
+    max_size=6,
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_VERTICES, min_size=1, max_size=4))
+def test_marks_tell_what_a_search_has_met_and_in_which_order_in_small_and_large_graphs(
+    searches: list[list[list[int]]],
+) -> None:
+    marks = Marks()
+    for levels in searches:
+        marks.begin()
+        met: dict[int, int] = {}
+        for level in levels:
+            before = len(met)
+            fresh = []
+            for at, vertex in enumerate(level):
+                if vertex not in met:
+                    met[vertex] = len(met)
+                    fresh.append(at)
+            vertices = np.array(level, np.int64)
+            assert marks.add(vertices).tolist() == fresh
+            assert marks.count == len(met)
+            asked = np.array([0, 1 << 27, *level, *met], np.int64)
+            places = [met.get(vertex, -1) for vertex in asked.tolist()]
+            assert marks.met(asked).tolist() == [place >= 0 for place in places]
+            assert np.maximum(marks.position(asked), -1).tolist() == places
+            assert marks.not_met_before(asked, before).tolist() == [not 0 <= place < before for place in places]
+
+
+def test_marks_of_a_large_graph_take_memory_for_what_was_met() -> None:
+    marks = Marks()
+    marks.add(np.arange(0, 40_000_000, 40_000))
+    assert marks.count == 1000
+    assert marks.bytes < 4_000_000
+
+
+def test_marks_lent_within_one_search_are_not_lent_twice() -> None:
+    with borrowed(1) as (one,), borrowed(1) as (other,):
+        one.add(np.array([3]))
+        assert not other.met(np.array([3]))[0]

@@ -60,6 +60,17 @@ class TestLike:
         found = like(names, f"stone {'x' * 30}y")
         assert f"stone {'x' * 30}" in found
 
+    @pytest.mark.parametrize("setting", [("_ADDED_UP", 0), ("_LOOK_UP", 0)])
+    @pytest.mark.parametrize("text", ["silver rivr bank", "tomas edison", "stone riveer gold", "bank", "silverbank"])
+    def test_many_names_are_searched_as_few_are(
+        self, monkeypatch: pytest.MonkeyPatch, setting: tuple[str, int], text: str
+    ) -> None:
+        words = ["silver", "river", "rivers", "bank", "stone", "golden", "thomas", "edison"]
+        names = [*NAMES, *(f"{one} {other} {last}" for one in words for other in words for last in words)]
+        expected = sorted(like(names, text))
+        monkeypatch.setattr(name_candidates, *setting)
+        assert sorted(like(names, text)) == expected
+
     def test_a_search_leaves_nothing_behind_for_the_next(self) -> None:
         search, _ = candidates(NAMES)
         first = search.like(["silver", "rivr"])

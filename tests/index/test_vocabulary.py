@@ -1,12 +1,15 @@
-"""Tests of `byokg.index.name_table`."""
+"""Tests of `byokg.index.vocabulary`."""
 
 from __future__ import annotations
 
+from itertools import product
+
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byokg.index import vocabulary as words_alike
 from byokg.index.vocabulary import Vocabulary
 
 WORDS = sorted("river rivers rover stone stones international internationally back bank lake 北京 大学 é".split())
@@ -84,3 +87,23 @@ class TestAlike:
         found = many.alike("stonebb").words.tolist()
         assert len(found) == 64 and found[0] == many.find(["stonebb"])[0]
         assert vocabulary(many.words.to_pylist()).alike("stonebb").words.tolist() == found
+
+    def test_words_of_very_many_letters_are_words_like_none(self) -> None:
+        long = vocabulary(["stone", "s" * 193, "stone" * 100_000])
+        assert long.number("stone" * 100_000) >= 0
+        assert [text for text, _, _ in alike(long, "stome")] == ["stone"]
+        assert alike(vocabulary(["s" * 192]), "s" * 64) == [("s" * 192, 64, 0.5)]
+
+    @settings(max_examples=30)
+    @given(st.sampled_from(["bodega", "bodegabi", "dobega", "gabo", "badogebibo"]))
+    def test_words_that_share_few_pairs_of_letters_are_left_out_without_changing_what_is_found(self, word: str) -> None:
+        parts = ["bo", "de", "ga", "bi", "do", "be", "gi"]
+        texts = sorted({"".join(some) for count in (2, 3, 4) for some in product(parts, repeat=count)})
+        many = vocabulary(texts)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(words_alike, "_MANY", len(texts))
+            expected = vocabulary(texts).alike(word)
+            patch.setattr(words_alike, "_MANY", 0)
+            found = many.alike(word)
+        assert found.words.tolist() == expected.words.tolist()
+        assert found.likeness.tolist() == expected.likeness.tolist()

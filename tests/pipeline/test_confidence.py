@@ -102,9 +102,9 @@ class TestWeights:
     @pytest.mark.parametrize("text", ["", "[]", "{}", json.dumps({"bias": 0, "weights": {}, "middle": {}})])
     def test_a_file_of_anything_else_is_refused(self, text: str, tmp_path: Path) -> None:
         (tmp_path / "weights.json").write_text(text)
-        with pytest.raises(ConfigError, match="fit_confidence"):
+        with pytest.raises(ConfigError, match="byokg fit"):
             read_weights(tmp_path / "weights.json")
 
     def test_a_missing_file_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match="fit_confidence"):
+        with pytest.raises(ConfigError, match="byokg fit"):
             read_weights(tmp_path / "none.json")

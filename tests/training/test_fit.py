@@ -9,7 +9,10 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
+from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.path_weights import read_weights
+from byokg.pipeline.confidence import Confidence
+from byokg.pipeline.confidence import read_weights as read_confidence
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.training.fit import fit, parted
@@ -43,9 +46,10 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     def make(place: Path | None) -> Loop:
         return offline_pipeline(graph, EMBEDDER, weights=place)
 
-    def linker(pipeline: object) -> object:
-        assert isinstance(pipeline, Loop)
-        return pipeline.stages[0].linker
+    def linker(pipeline: Loop) -> OfflineLinker:
+        found = pipeline.stages[0].linker
+        assert isinstance(found, OfflineLinker)
+        return found
 
     parts, settings = parted(asked, 0.25), FitSettings(epochs=2, least=1)
     said: list[str] = []
@@ -56,9 +60,12 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(make, linker, parts, gold, lambda e: e.asked("gold"), EMBEDDER, out, "films", settings, interrupted)  # type: ignore[arg-type]
+        fit(make, linker, parts, gold, lambda e: e.asked("gold"), EMBEDDER, out, "films", settings, interrupted)
     assert len(said) == 4 and list(tmp_path.iterdir()) == []
-    report = fit(make, linker, parts, gold, lambda e: e.asked("gold"), EMBEDDER, out, "films", settings)  # type: ignore[arg-type]
+    report = fit(make, linker, parts, gold, lambda e: e.asked("gold"), EMBEDDER, out, "films", settings)
     assert report.held_out == 2 and set(report.choice) == {"before", "weights", "weights and ranker"}
     held = read_weights(out, StaticEmbedder().name)
     assert (held.ranker is not None) == (report.chosen == "weights and ranker")
+    assert held.confidence is not None and set(report.score) == {"before", "after"}
+    judge = make(out).judge
+    assert isinstance(judge, Confidence) and judge.weights == read_confidence(held.confidence)

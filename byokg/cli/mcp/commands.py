@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byokg.cli.export_commands import IdProperty, node_settings
 from byokg.cli.mcp.addresses import LOOPBACK
-from byokg.cli.terminal import note, print_json
+from byokg.cli.terminal import IdProperty, NameProperty, Place, Setting, note, print_json, server_settings
 from byokg.errors import ConfigError, EntityNotFound, MissingExtra
 
 if TYPE_CHECKING:
@@ -71,6 +70,9 @@ def serve(
     budget_tokens: Annotated[int, typer.Option(min=200, help="Size of one result at most, as estimated.")] = 4000,
     page_tokens: Annotated[int, typer.Option(min=200, help="Size of one page, unless a call asks for more.")] = 1500,
     strict: Annotated[bool, typer.Option("--strict", help="bfs_query as the article has it.")] = False,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Serve the tools over graphs: on standard input and output, or with --http to many clients.
 
@@ -79,12 +81,16 @@ def serve(
     With --http, requests must carry the token in BYOKG_MCP_TOKEN, if it is set
     (Authorization: Bearer …). Set it where other machines reach the server.
 
-    A folder's query engines, if it has any, answer run_query.
+    A folder's query engines, if it has any, answer run_query. Settings of a server's store are for all servers named.
     """
     token = os.environ.get(TOKEN) or None
     if http and host not in LOOPBACK and token is None:
         raise ConfigError(f"--host {host} can be reached from other machines; set {TOKEN} to what clients shall send")
+    from byokg.open import is_address
+
     _refuse_other_mcp()
+    servers = [place for place in places if is_address(place)]
+    settings = {place: server_settings(place, id_property, name_property, setting) for place in servers or places}
     with ExitStack() as stack:
         engines = [_starting(place, stack) for place in places]  # before all that takes time to import
         import asyncio
@@ -104,6 +110,7 @@ def serve(
         served = [
             _opened(
                 place,
+                settings.get(place, {}),
                 started,
                 stack,
                 lambda store, queries: GraphTools(
@@ -161,16 +168,20 @@ def _starting(place: str, stack: ExitStack) -> list[QueryStore]:
 
 
 def _opened(
-    place: str, queries: list[QueryStore], stack: ExitStack, tools: Callable[[Any, list[QueryStore]], Any]
+    place: str,
+    settings: dict[str, Any],
+    queries: list[QueryStore],
+    stack: ExitStack,
+    tools: Callable[[Any, list[QueryStore]], Any],
 ) -> Served:
     """Open a graph that has some engines; at an address, one is there."""
     from byokg.cli.mcp.server import Served
     from byokg.open import close, is_address, open_graph, open_queryable
 
-    store = open_graph(place)
+    store = open_graph(place, **settings)
     stack.callback(close, store)
     if is_address(place):
-        server = open_queryable(place)
+        server = open_queryable(place, **settings)
         stack.callback(close, server)
         queries = [server]
     name = store.name if is_address(place) else Path(place).name or store.name
@@ -242,6 +253,8 @@ def bfs(
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of requests and exit.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Request and response as the article has them.")] = False,
     id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Print the part of a graph around some nodes, as BFS-QL selects it.
 
@@ -267,13 +280,13 @@ def bfs(
         asked = BfsRequest.model_validate(read_request(StrictBfsRequest, text).model_dump(exclude_none=True))
     else:
         asked = read_request(BfsRequest, text)
-    with opened(place, **node_settings(id_property, None)) as store:
+    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
         tools = GraphTools(store)
         print_json(bfs_query(store, asked, tools.nearest, tools.relevance, strict))
 
 
 def paths(
-    place: Annotated[str, typer.Argument(metavar="GRAPH", help="A graph folder, or the address of a server.")],
+    place: Place,
     query: Annotated[str, typer.Argument(help="PATHS START … END … VIA …, @FILE, or - for standard input.")],
     form: Annotated[PathFormat, typer.Option("--format", help="How paths are written.")] = PathFormat.TABLE,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
@@ -283,6 +296,8 @@ def paths(
     counts: Annotated[bool, typer.Option("--count", help="Print how many paths there are, and no path.")] = False,
     most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
     id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
@@ -298,7 +313,7 @@ def paths(
     text = sys.stdin.read() if query == "-" else query
     if query.startswith("@"):
         text = _text_of(Path(query[1:]))
-    with opened(place, **node_settings(id_property, None)) as store, _proposals(store):
+    with opened(place, **server_settings(place, id_property, name_property, setting)) as store, _proposals(store):
         wanted = [] if rules is None else parse_rules(_text_of(rules))
         if schema:
             if not isinstance(store, ColumnarGraph):

@@ -18,13 +18,23 @@ import numpy.typing as npt
 from byokg.errors import RunError
 from byokg.evaluation.comparability import contract, contract_groups
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Estimate, Metrics, Outcome, Summary, selective
+from byokg.evaluation.metrics import (
+    METRICS,
+    PROFILE,
+    STAGES,
+    Estimate,
+    Metrics,
+    Outcome,
+    Summary,
+    selective,
+    selective_by_score,
+)
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.records import TRACE, Timing
 from byokg.evaluation.repeats import RepeatFigures, repeat_figures
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
-from byokg.evaluation.significance import cluster_codes, holm, paired_difference
+from byokg.evaluation.significance import auroc, calibration_error, cluster_codes, holm, paired_difference
 from byokg.types import Spending
 
 TEXT_LISTED = 240
@@ -163,8 +173,26 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
             "hops": {key: _summary(each) for key, each in metrics.by_hops.items()},
         },
         "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
+        "by_score": _by_score(list(outcomes.values())),
         "took": taken(list(run.timings.values())),
         "repeats": _repeats(run),
+    }
+
+
+def _by_score(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
+    """Return what the scores of first answers are worth; None where they are all alike."""
+    points = selective_by_score(outcomes)
+    if not points:
+        return None
+    answered = [one for one in outcomes if one.score is not None]
+    scores = np.array([one.score for one in answered], np.float64)
+    right = np.array([one.scores.hits_at_1 for one in answered])
+    order = auroc(scores, right)
+    chances = bool(((scores >= 0) & (scores <= 1)).all())
+    return {
+        "points": [asdict(point) for point in points],
+        "auroc": None if np.isnan(order) else _rounded(order),
+        "calibration_error": _rounded(calibration_error(scores, right)) if chances else None,
     }
 
 

@@ -6,6 +6,7 @@ for stores that have none, such as servers.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
@@ -181,8 +182,8 @@ class Interner:
             return longer
         path = self._stem.with_name(f"{self._stem.name}.{ending}")
         with path.open("ab") as file:
-            if file.tell() < room * array.itemsize:
-                file.truncate(room * array.itemsize)
+            if file.tell() < room * array.itemsize:  # on a disk that is full, writing to a hole would be fatal
+                os.posix_fallocate(file.fileno(), 0, room * array.itemsize)
         mapped: npt.NDArray[Kind] = np.memmap(path, array.dtype, "r+", shape=(room,)).view(np.ndarray)
         return mapped
 

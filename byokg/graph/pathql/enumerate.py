@@ -17,10 +17,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import Marks, borrowed
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
 from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
-from byokg.graph.pathql.search import Layer, Marks, among, borrowed, followed, ordered, pruned
+from byokg.graph.pathql.search import Layer, among, followed, ordered, pruned
 
 _BLOCK = 1 << 13
 """Beginnings of paths followed together."""

@@ -1,117 +1,26 @@
 """Shortest paths, searched breadth first: between two nodes from both ends at once, or out of one node to all others.
 
-A search stops at the depth of the first meeting on both sides. What it has met is marked in arrays that later searches
-use again, so that a search costs what it visits and nothing for the size of the graph.
+A search stops at the depth of the first meeting on both sides. What it has met it marks in `Marks`, so that it costs
+what it visits and nothing for the size of the graph.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import Marks, borrowed
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
 from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.pathql.query import Restrictor
 
-_NEVER = (1 << 31) - 1
 _PIECE = 1 << 16
 """Vertices that are left together."""
-_KEPT_MARKS = 1 << 26
-"""Marks of larger graphs are not kept for the next search."""
-
-_ROOM = threading.local()
-
-
-class Marks:
-    """Which vertices a search has met, and as which of them: an array that is used again without being cleared."""
-
-    __slots__ = ("_next", "base", "place")
-
-    def __init__(self) -> None:
-        self.place = np.zeros(0, np.int32)
-        """For each vertex, `base` plus its position among those met; anything below `base` says that it was not met."""
-        self.base = 1
-        self._next = 1
-
-    def begin(self) -> None:
-        """Forget what was met."""
-        self.base = self._next
-        if self.base > _NEVER // 2:
-            self.place.fill(0)
-            self.base = 1
-        self._next = self.base
-
-    def room(self, highest: int) -> None:
-        """Make room for a vertex."""
-        if highest >= len(self.place):
-            larger = np.zeros(max(highest + 1, 2 * len(self.place), 1 << 12), np.int32)
-            if self.count:  # or memory would be used that nothing needs
-                larger[: len(self.place)] = self.place
-            self.place = larger
-
-    def add(self, vertices: Int64) -> Int64:
-        """Mark vertices; return the positions (in `vertices`) of those not met before, each once, in order."""
-        if len(vertices) == 0:
-            return vertices
-        base = self._next
-        fresh = (self._places(vertices) < self.base).nonzero()[0]
-        place = self.place
-        if len(fresh) > 1:
-            found = vertices.take(fresh)
-            numbers = np.arange(base, base + len(fresh), dtype=np.int32)
-            place[found[::-1]] = numbers[::-1]
-            first = place.take(found) == numbers
-            if not first.all():
-                fresh = fresh[first]
-                place[vertices.take(fresh)] = numbers[: len(fresh)]
-        elif len(fresh):
-            place[vertices[fresh]] = base
-        self._next = base + len(fresh)
-        return fresh
-
-    def met(self, vertices: Int64) -> npt.NDArray[np.bool_]:
-        """Tell which vertices were met."""
-        return self._places(vertices) >= self.base
-
-    def _places(self, vertices: Int64) -> npt.NDArray[np.int32]:
-        try:
-            return self.place.take(vertices)
-        except IndexError:  # seldom, so that room is not asked for each time
-            self.room(int(vertices.max()))
-            return self.place.take(vertices)
-
-    @property
-    def count(self) -> int:
-        """Return how many vertices were met."""
-        return self._next - self.base
-
-    def not_met_before(self, vertices: Int64, count: int) -> npt.NDArray[np.bool_]:
-        """Tell which vertices are not among the first so many that were met."""
-        place = self._places(vertices)
-        return (place < self.base) | (place >= self.base + count)
-
-    def position(self, vertices: Int64) -> Int64:
-        """Return the positions of vertices among all that were met."""
-        return (self.place.take(vertices) - self.base).astype(np.int64)
-
-
-@contextmanager
-def borrowed(count: int) -> Iterator[list[Marks]]:
-    """Lend marks that no other search of this thread uses meanwhile."""
-    free: list[Marks] = _ROOM.__dict__.setdefault("free", [])
-    marks = [free.pop() if free else Marks() for _ in range(count)]
-    for each in marks:
-        each.begin()
-    try:
-        yield marks
-    finally:
-        free += [each for each in marks if len(each.place) < _KEPT_MARKS]
 
 
 @dataclass

@@ -191,6 +191,9 @@ def _others(
         except SyntaxError as error:
             reason = error.msg.partition(": ")[2] if error.msg.startswith(_PLACE) else error.msg
             wrong.append((row, f"{reason}; correct the file"))
+        except MemoryError:  # the parser takes no more than 16 MB
+            reason = f"it has {len(line):,} letters; a line as long is read only if it is a statement without escapes"
+            wrong.append((row, f"{reason}; correct the file"))
     return quads, wrong
 
 

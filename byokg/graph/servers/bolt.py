@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import (
-    ByokgError,
     ConfigError,
     QueryFailed,
     QueryInvalid,
@@ -36,6 +35,7 @@ from byokg.errors import (
     StoreUnavailable,
     import_extra,
 )
+from byokg.graph.servers.bolt_errors import translated
 from byokg.graph.servers.bolt_values import BoltValues
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
@@ -67,18 +67,6 @@ _LISTED = 2_000_000
 _PLANS = 1000
 """Query texts whose plan is remembered as harmless."""
 
-_TOO_LARGE = ("OutOfMemory", "MemoryLimit", "StackOverFlow", "queryMaxHeapElements", "queryMaxRange")
-_TIMED_OUT = ("TransactionTimedOut", "TransactionTimedOutClientConfiguration", "QueryExecutionTimeout")
-_CREDENTIALS = frozenset("Unauthorized TokenExpired AuthenticationRateLimit".split())
-"""Codes behind `Neo.ClientError.Security.`."""
-_FORBIDDEN = frozenset(
-    """
-    Security.Forbidden Statement.AccessMode General.ForbiddenOnReadOnlyDatabase
-    General.WriteOnReadOnlyAccessDatabase
-    """.split()
-)
-"""Codes behind `Neo.ClientError.`."""
-
 
 class Neo4jStore(CypherStore):
     """A graph in Neo4j, or in another server that speaks Bolt. Implements `GraphStore` and `QueryStore`.
@@ -97,6 +85,7 @@ class Neo4jStore(CypherStore):
         name_property: str | None = None,
         timeout_s: float = 60.0,
         fetch_size: int = 1000,
+        vector_index: str | None = None,
     ) -> None:
         """Get ready; the first call connects.
 
@@ -110,13 +99,14 @@ class Neo4jStore(CypherStore):
             name_property: see `CypherStore`.
             timeout_s: see `CypherStore`.
             fetch_size: rows that the server sends at once.
+            vector_index: see `CypherNames`.
 
         Raises:
             ConfigError: the URI is none that Bolt knows, or holds a password.
             MissingExtra: the driver is not installed.
         """
         self._bolt = BoltServer(uri, database, username, password, fetch_size)
-        super().__init__(self._bolt, id_property, name_property, timeout_s)
+        super().__init__(self._bolt, id_property, name_property, timeout_s, vector_index)
 
     def shortest_paths(
         self,
@@ -547,45 +537,3 @@ def listed_properties(nodes: Sequence[Sequence[Any]], edges: Sequence[Sequence[A
         {label: frozenset(names) for label, names in of_labels.items()},
         {relation: frozenset(names) for relation, names in of_relations.items()},
     )
-
-
-def translated(error: Exception, place: str, seconds: float) -> ByokgError:
-    """Say in our words what an exception of the driver means.
-
-    Args:
-        error: a `Neo4jError`, which has a code, or a `DriverError`, which has none.
-        place: the server, for the message.
-        seconds: how long the query ran: a server may have a limit of its own.
-    """
-    message = str(getattr(error, "message", None) or error).strip() or type(error).__name__
-    code = getattr(error, "code", None)
-    if code:
-        return meaning(code, message, place, seconds)
-    if "Configuration" in type(error).__name__:
-        return ConfigError(f"the driver cannot connect to {place}: {message}")
-    return StoreUnavailable(place, " ".join(message.split())[:300])
-
-
-def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
-    """Say in our words what a server's error code means; see `translated`."""
-    first_line = message.splitlines()[0] if message else code
-    if code == "Neo.ClientError.Security.CredentialsExpired":
-        return ConfigError(
-            f"{place} wants its first password changed before anything else: on the database system, "
-            "ALTER CURRENT USER SET PASSWORD FROM 'old' TO 'new'; then set NEO4J_PASSWORD"
-        )
-    if code.removeprefix("Neo.ClientError.Security.") in _CREDENTIALS:
-        return ConfigError(f"{place} does not accept the credentials; check NEO4J_USERNAME and NEO4J_PASSWORD")
-    if code == "Neo.ClientError.Database.DatabaseNotFound":
-        return ConfigError(f"{place}: no such database; name one after the port, as in neo4j://host:7687/name")
-    if code.endswith(_TIMED_OUT):
-        return QueryTimeout(seconds)
-    if any(word in code or word in message for word in _TOO_LARGE):
-        return QueryTooLarge(first_line)
-    if code.removeprefix("Neo.ClientError.") in _FORBIDDEN:
-        return QueryRefused(first_line[:60], 1, 1, f"{place} does not allow it; only read")
-    if code.startswith("Neo.TransientError."):
-        return StoreUnavailable(place, f"{first_line} ({code})")
-    if code.startswith("Neo.ClientError.") or message.startswith("Unknown procedure"):
-        return QueryInvalid(message)
-    return QueryFailed(f"{place} failed at the query: {first_line} ({code}); write it another way")

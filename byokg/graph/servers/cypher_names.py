@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import GraphError, QueryFailed
+from byokg.errors import ConfigError, GraphError, QueryFailed, QueryTimeout
 from byokg.graph.read_cache import digest
 from byokg.graph.servers.base import NumberingStore, patiently
 from byokg.graph.servers.cypher_schema import (
@@ -63,6 +63,7 @@ class CypherNames(NumberingStore):
         id_property: str | None = None,
         name_property: str | None = None,
         timeout_s: float = 60.0,
+        vector_index: str | None = None,
     ) -> None:
         """Read a graph through a server.
 
@@ -73,12 +74,16 @@ class CypherNames(NumberingStore):
             name_property: the property that holds a node's name; None, or a node without it, means the guess of
                 `guess_name_property` for its type, and the id where there is none.
             timeout_s: for each round trip that is not part of `run`.
+            vector_index: a vector index of the server over nodes, which holds the vectors of their names as the
+                linking embedder makes them; None uses none. The vectors are left out of the nodes' properties.
         """
         super().__init__(server.name, timeout_s)
         self._server = server
         self.id_property = id_property
         """The property that identifies nodes; None where the server's own ids do."""
         self._name_property = name_property
+        self._vector_index = vector_index
+        self._vectors: tuple[str, str] | None = None
         self._elements: dict[EntityId, str] = {}
         self._entities: dict[str, EntityId] = {}
         self._label_counts: dict[str, int] = {}
@@ -180,7 +185,7 @@ class CypherNames(NumberingStore):
     def refresh(self) -> None:
         """Forget the schema, labels and edges, so that they are read anew when asked for next."""
         super().refresh()
-        self._listed_labels = self._text_indexes = self._bare = None
+        self._listed_labels = self._text_indexes = self._bare = self._vectors = None
 
     def _labels(self) -> Sequence[str]:
         """Return the labels that the server says it has."""
@@ -195,12 +200,9 @@ class CypherNames(NumberingStore):
 
     def all_nodes(self) -> Iterator[list[Node]]:
         """Yield every node once, in pages; see `ScannedStore`."""
-        columns = (*self._identity_of("n"), "labels(n)", "properties(n)")
+        columns = (*self._identity_of("n"), "labels(n)", self._held("n"))
         for page in self._server.node_pages(columns, self._timeout_s):
-            self._meet([row[0] for row in page], [row[1] for row in page])
-            found = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in page]
-            self._count_labels(found)
-            yield [self._node(node) for node in found]
+            yield self._met_nodes(page)
 
     def _count_labels(self, nodes: Iterable[ServerNode]) -> None:
         """Count the labels of nodes that have several, of which the rarest is their type; one look-up for all."""
@@ -217,7 +219,8 @@ class CypherNames(NumberingStore):
 
     def _node(self, node: ServerNode) -> Node:
         label = node_type(node.labels, self._label_counts)
-        properties = {key: plain_value(value) for key, value in sorted(node.properties.items())}
+        left_out = self._left_out()
+        properties = {key: plain_value(value) for key, value in sorted(node.properties.items()) if key not in left_out}
         identity = EntityId(str(properties.get(self.id_property or "", node.element)))
         chosen = self._name_property
         naming = chosen if chosen in properties else guess_name_property(properties)
@@ -256,13 +259,16 @@ class CypherNames(NumberingStore):
             keys = {"": sorted({key for of in keys.values() for key in of}) or list(_NAMING)}
         if self.id_property is not None:  # a node without a name is called by its id
             keys = {label: list(dict.fromkeys([*of, self.id_property])) for label, of in keys.items()}
-        columns = f"{self._identified('n')}, labels(n) AS labels, properties(n) AS held"
+        columns = self._node_columns("n")
         parts = [
             f"MATCH (n{f':{quoted(label)}' if label else ''}) WHERE n.{quoted(key)} IN $texts RETURN {columns}"
             for label, of in keys.items()
             for key in of
         ]
-        rows = self._ask("\nUNION\n".join(parts), {"texts": list(texts)})
+        return self._met_nodes(self._ask("\nUNION\n".join(parts), {"texts": list(texts)}))
+
+    def _met_nodes(self, rows: Sequence[Sequence[Any]]) -> list[Node]:
+        """Return the nodes in rows of the server's id, what identifies it, labels, and properties; number them."""
         self._meet([row[0] for row in rows], [row[1] for row in rows])
         nodes = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in rows]
         self._count_labels(nodes)
@@ -280,13 +286,10 @@ class CypherNames(NumberingStore):
             for name in indexes if words else ():
                 rows = self._ask(
                     "CALL db.index.fulltext.queryNodes($index, $words, {limit: $k}) YIELD node AS n "
-                    f"RETURN {self._identified('n')}, labels(n) AS labels, properties(n) AS held",
+                    f"RETURN {self._node_columns('n')}",
                     {"index": name, "words": " ".join(words), "k": k},
                 )
-                self._meet([row[0] for row in rows], [row[1] for row in rows])
-                nodes = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in rows]
-                self._count_labels(nodes)
-                for node in map(self._node, nodes):
+                for node in self._met_nodes(rows):
                     hits[int(self._nodes.add([node.id])[0])] = node.name
             found.append(list(hits.items()))
         return found
@@ -307,6 +310,74 @@ class CypherNames(NumberingStore):
                 name for name, keys in rows if (chosen in keys if chosen else guess_name_property(keys) is not None)
             ]
         return self._text_indexes
+
+    # Vectors of names
+
+    @property
+    def vector_index(self) -> str | None:
+        """Return the index of vectors that is to be asked; see `VectorStore`."""
+        return self._vector_index
+
+    def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
+        """Return name and vector of up to `count` nodes that have one; see `VectorStore`."""
+        label, key = self._find_vectors()
+        pattern = f"MATCH (n:{quoted(label)}) WHERE n.{quoted(key)} IS NOT NULL WITH n LIMIT {count}"
+        rows = self._ask(f"{pattern} RETURN {self._node_columns('n')}, n.{quoted(key)} AS vector", {})
+        return [(node.name, row[4]) for node, row in zip(self._met_nodes(rows), rows, strict=True)]
+
+    def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
+        """Return number, name and vector of the nodes whose vectors are nearest to each; see `VectorStore`."""
+        _, key = self._find_vectors()
+        found: list[list[tuple[int, str, Sequence[float]]]] = [[] for _ in vectors]
+        rows = self._ask(
+            "UNWIND range(0, size($vectors) - 1) AS at "
+            "CALL db.index.vector.queryNodes($index, $k, $vectors[at]) YIELD node AS n "
+            f"RETURN {self._node_columns('n')}, n.{quoted(key)} AS vector, at",
+            {"index": self._vector_index, "k": k, "vectors": vectors.tolist()},
+        )
+        for node, row in zip(self._met_nodes(rows), rows, strict=True):
+            found[row[5]].append((int(self._nodes.add([node.id])[0]), node.name, row[4]))
+        return found
+
+    def _find_vectors(self) -> tuple[str, str]:
+        """Return label and property of the index of vectors. Raises `ConfigError` where it cannot be asked."""
+        if self._vectors is None:
+            text = (
+                "SHOW VECTOR INDEXES YIELD name, entityType, labelsOrTypes, properties, state "
+                "WHERE entityType = 'NODE' RETURN name, labelsOrTypes, properties, state ORDER BY name"
+            )
+            try:
+                there = {name: (labels[0], keys[0], state) for name, labels, keys, state in self._ask(text, {})}
+            except QueryTimeout:
+                raise
+            except QueryFailed:
+                there = {}
+            if self._vector_index not in there:
+                known = ", ".join(there) or "none"
+                raise ConfigError(
+                    f"{self.name} has no vector index {self._vector_index!r} over nodes; there is: {known}"
+                )
+            label, key, state = there[self._vector_index]
+            if state != "ONLINE":
+                raise ConfigError(
+                    f"the vector index {self._vector_index!r} of {self.name} is {state.lower()}; "
+                    "wait until it is online, or leave vector_index out"
+                )
+            self._vectors = label, key
+        return self._vectors
+
+    def _left_out(self) -> Collection[str]:
+        """Return the properties that are no one's to read: vectors."""
+        return () if self._vector_index is None else self._find_vectors()[1:]
+
+    def _held(self, variable: str) -> str:
+        """Write the properties of a node, without those that are left out."""
+        left_out = "".join(f", {quoted(key)}: null" for key in self._left_out())
+        return f"{variable} {{.*{left_out}}}" if left_out else f"properties({variable})"
+
+    def _node_columns(self, variable: str) -> str:
+        """Write the columns that `_met_nodes` takes."""
+        return f"{self._identified(variable)}, labels({variable}) AS labels, {self._held(variable)} AS held"
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
         """Yield ids with their names, in pages; see `NamedStore`."""

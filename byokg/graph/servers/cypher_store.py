@@ -79,9 +79,10 @@ class CypherStore(CypherNames):
         id_property: str | None = None,
         name_property: str | None = None,
         timeout_s: float = 60.0,
+        vector_index: str | None = None,
     ) -> None:
         """See `CypherNames`."""
-        super().__init__(server, id_property, name_property, timeout_s)
+        super().__init__(server, id_property, name_property, timeout_s, vector_index)
         self._edges: Numbering[str] = Numbering()
         self._edge_properties: dict[str, Properties] = {}
         self._together = _TOGETHER
@@ -122,11 +123,11 @@ class CypherStore(CypherNames):
 
         The property that identifies nodes is left out. A node with several labels counts for each of them.
         """
-        schema, own = self._known_schema(), self.id_property
+        schema, left_out = self._known_schema(), {self.id_property, *self._left_out()}
         names, details = dict(schema.node_properties), dict(schema.node_property_details)
         for label in schema.node_properties:
-            names[label] = tuple(name for name in names[label] if name != own)
-            details[label] = tuple(detail for detail in details.get(label, ()) if detail.name != own)
+            names[label] = tuple(name for name in names[label] if name not in left_out)
+            details[label] = tuple(detail for detail in details.get(label, ()) if detail.name not in left_out)
         return replace(
             schema,
             node_properties={label: kept for label, kept in names.items() if kept},

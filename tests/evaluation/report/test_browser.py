@@ -65,6 +65,14 @@ def test_charts_follow_the_metric(tab: Page) -> None:
     ]
 
 
+def test_answers_by_score_are_drawn_where_scores_differ(tab: Page) -> None:
+    assert tab.locator("#by-score svg title").all_text_contents() == [
+        "base, score 1.00 or more: 100.0 % right of 60.0 % answered",
+        "base, score 0.50 or more: 75.0 % right of 80.0 % answered",
+    ]
+    assert texts(tab, "#by-score li") == ["base: AUROC 1.00, calibration error 0.13"]
+
+
 def test_questions_are_filtered_and_sorted(tab: Page) -> None:
     tab.click("#tab-questions")
     assert len(listed(tab)) == 5

@@ -92,6 +92,20 @@ def test_the_leaderboard_repeats_the_metrics_of_the_runs(runs: list[Run]) -> Non
         assert shown["loss"] == dict(run.metrics.overall.loss)
 
 
+def test_scores_that_differ_are_told_with_what_they_are_worth(runs: list[Run]) -> None:
+    base, other = (run["by_score"] for run in summary(*runs)["runs"])
+    # Scores 1, 1, 1 are right and 0.5 is wrong; the fifth question failed.
+    assert base == {
+        "points": [
+            {"least": 1.0, "coverage": 0.6, "accuracy": 1.0},
+            {"least": 0.5, "coverage": 0.8, "accuracy": 0.75},
+        ],
+        "auroc": 1.0,
+        "calibration_error": 0.125,
+    }
+    assert other is None  # all scores are 1
+
+
 def test_runs_are_compared_on_each_question(runs: list[Run]) -> None:
     # q1 is lost and q3 won, so no metric of five questions moves, but the interval knows that questions did.
     [delta] = summary(*runs)["deltas"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from byokg import files
-from byokg.errors import GraphError
+from byokg.errors import GraphError, GraphExists
 from byokg.graph.columnar import folder as columnar_folder
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar import schema as columnar_schema
@@ -179,7 +180,7 @@ def test_a_disk_that_is_full_half_way_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(graph_writer, "_write_way_back", refuse)
-    with pytest.raises(GraphError, match="No space left"):
+    with pytest.raises(GraphError, match="the disk is full"):
         build_graph(source, tmp_path / "deep" / "graph")
     assert os.listdir(tmp_path) == ["graph.tsv"]
 
@@ -236,19 +237,62 @@ def test_a_killed_build_of_another_source_is_not_gone_on_with(source: Path, tmp_
     assert not list(tmp_path.glob(".*"))
 
 
-def test_of_a_long_build_that_is_interrupted_what_was_done_is_kept(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("stopped", "raised", "said"),
+    [
+        (KeyboardInterrupt(), KeyboardInterrupt, None),
+        (MemoryError(), MemoryError, None),
+        (OSError(errno.ENOSPC, "No space left on device"), GraphError, "the disk is full; free space"),
+        (OSError("70 requested and 12 written"), GraphError, "the disk is full; free space"),
+    ],
+)
+def test_of_a_long_build_that_is_stopped_what_was_done_is_kept(
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stopped: BaseException,
+    raised: type[BaseException],
+    said: str | None,
 ) -> None:
     def stop(doing: str, _: int) -> None:
         if doing == "sorted":
-            raise KeyboardInterrupt
+            raise stopped
 
     for worth, left in ((60.0, 0), (0.0, 1)):
         monkeypatch.setattr(files, "_WORTH_KEEPING_S", worth)
-        with pytest.raises(KeyboardInterrupt), choose.graph_folder(source, tmp_path / "graph") as partial:
+        with pytest.raises(raised, match=said), choose.graph_folder(source, tmp_path / "graph") as partial:
             choose.import_into(source, partial, progress=stop)
         assert len(list(tmp_path.glob(".graph.partial-*"))) == left
-    said: list[str] = []
+    doings: list[str] = []
     with choose.graph_folder(source, tmp_path / "graph") as partial:
-        choose.import_into(source, partial, progress=lambda doing, _: said.append(doing))
-    assert said[0] == "sorted" and not list(tmp_path.glob(".*"))
+        choose.import_into(source, partial, progress=lambda doing, _: doings.append(doing))
+    assert doings[0] == "sorted" and not list(tmp_path.glob(".*"))
+
+
+def test_when_names_cannot_be_indexed_a_long_build_is_kept_and_gone_on_with_behind_the_graph(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_WORTH_KEEPING_S", 0.0)
+
+    def build() -> None:
+        with choose.graph_folder(source, tmp_path / "graph") as partial:
+            choose.import_into(source, partial)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        build()
+    doings: list[str] = []
+    with choose.graph_folder(source, tmp_path / "graph") as partial:
+        choose.import_into(source, partial, progress=lambda doing, _: doings.append(doing))
+    assert doings == [] and ColumnarGraph.open(tmp_path / "graph").edge_count > 0
+
+
+def test_of_two_builds_of_one_folder_the_second_is_told(source: Path, tmp_path: Path) -> None:
+    def build_two() -> None:
+        with choose.graph_folder(source, tmp_path / "graph") as partial:
+            choose.import_into(source, partial)
+            build_graph(source, tmp_path / "graph")
+
+    with pytest.raises(GraphExists, match="another process has written there meanwhile"):
+        build_two()
+    assert ColumnarGraph.open(tmp_path / "graph").edge_count > 0

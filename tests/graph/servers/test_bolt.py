@@ -32,10 +32,10 @@ from byokg.graph.servers.bolt import (
     BoltServer,
     Neo4jStore,
     listed_properties,
-    meaning,
     planner_is_trusted,
     planner_objection,
 )
+from byokg.graph.servers.bolt_errors import meaning
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple

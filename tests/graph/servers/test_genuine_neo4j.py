@@ -5,15 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from byokg.errors import ByokgError, QueryInvalid, QueryRefused, QueryTimeout
+from byokg.errors import ByokgError, ConfigError, QueryInvalid, QueryRefused, QueryTimeout
+from byokg.files import user_cache
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph
+from byokg.graph.name_indexes import meanings
 from byokg.graph.servers.bolt import BoltServer, Neo4jStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
+from byokg.index.embedders import Embedder, StaticEmbedder, Vectors, unit_rows
 from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, Mention, Node, Triple
 from tests.graph.bolt_server import load_graph
@@ -144,6 +150,89 @@ def test_misspelt_names_are_found_by_a_full_text_index_where_there_is_one(databa
         assert linker.candidates(Mention("Jerry Leiber"))[0].method == "exact"
     finally:
         database.query("DROP INDEX people")
+
+
+NAMED = ["New York City", "Boston", "Los Angeles", "Heat", "The Godfather"]
+STATIC = StaticEmbedder()
+
+
+@pytest.fixture
+def with_vectors(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
+    """Cities and films with the vectors of their names, as the shipped embedder makes them, in the index `meaning`."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    rows = [{"name": name, "vector": STATIC.encode([name])[0].tolist()} for name in NAMED]
+    database.query("UNWIND $rows AS row CREATE (:Thing {name: row.name, id: row.name, meant: row.vector})", rows=rows)
+    database.query("CREATE (:Thing {id: 'x1'}), (:Other {name: 'Metropolis'})")  # without a vector
+    size = STATIC.encode(["a"]).shape[1]
+    database.query(
+        "CREATE VECTOR INDEX meaning FOR (n:Thing) ON (n.meant) "
+        f"OPTIONS {{indexConfig: {{`vector.dimensions`: {size}, `vector.similarity_function`: 'cosine'}}}}"
+    )
+    database.query("CALL db.awaitIndexes(60)")
+    yield database
+    database.query("DROP INDEX meaning")
+
+
+def test_names_are_found_by_meaning_in_a_vector_index_and_none_are_read(with_vectors: Database) -> None:
+    texts = ["nyc new york", "godfather movie", "LA los angeles", "!?"]
+    store = with_vectors.open(id_property="id", vector_index="meaning")
+    in_memory = ColumnarGraph.from_records([Node(EntityId(name), name) for name in NAMED], [])
+    found = meanings(store, STATIC).search(texts, 2)
+    expected = meanings(in_memory, STATIC).search(texts, 2)
+    assert [[match.name for match in one] for one in found] == [[match.name for match in one] for one in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [match.score for match in ours] == pytest.approx([match.score for match in theirs], abs=1e-3)
+        assert store.ids(np.array([match.owner for match in ours], np.int64)) == [match.name for match in ours]
+    (best, *_) = EntityLinker(store, "dense", embedder=STATIC).candidates(Mention("the Godfather film"))
+    assert (best.id, best.method) == ("The Godfather", "dense")
+    assert not (user_cache() / "names").exists()
+
+
+def test_vectors_are_no_properties_of_nodes(with_vectors: Database) -> None:
+    plain, store = with_vectors.open(id_property="id"), with_vectors.open(id_property="id", vector_index="meaning")
+    heat = [EntityId("Heat")]
+    assert ("meant" in plain.nodes(heat)[0].properties, dict(store.nodes(heat)[0].properties)) == (True, {})
+    assert [dict(node.properties) for page in store.all_nodes() for node in page] == [{}] * (len(NAMED) + 2)
+    assert [node.name for page in store.all_nodes() for node in page if node.name in NAMED] == NAMED
+    assert "meant" not in store.schema().node_properties.get("Thing", ())
+
+
+class Other:
+    """Makes vectors that are no one's, of a chosen length."""
+
+    name = "other"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        return unit_rows([[(-1) ** (at * len(text)) for at in range(self.size)] for text in texts])
+
+
+@pytest.mark.parametrize(
+    ("index", "embedder", "told"),
+    [
+        ("meaning", Other(7), "holds vectors of 128 numbers, those of other have 7; choose the embedder"),
+        ("meaning", Other(128), "holds other vectors than those of names by other: for .*choose the embedder"),
+        ("meanings", STATIC, "no vector index 'meanings' over nodes; there is: meaning"),
+    ],
+)
+def test_a_vector_index_is_used_with_the_embedder_that_made_its_vectors_only(
+    with_vectors: Database, index: str, embedder: Embedder, told: str
+) -> None:
+    linker = EntityLinker(with_vectors.open(vector_index=index), "dense", embedder=embedder)
+    with pytest.raises(ConfigError, match=told):
+        linker.candidates(Mention("the Godfather film"))
+
+
+def test_an_index_without_vectors_of_names_is_refused(database: Database) -> None:
+    database.query("CREATE VECTOR INDEX empty FOR (n:Thing) ON (n.nothing) OPTIONS {indexConfig: {}}")
+    database.query("CALL db.awaitIndexes(60)")
+    try:
+        with pytest.raises(ConfigError, match="holds no vector of a node with a name"):
+            meanings(database.open(vector_index="empty"), STATIC)
+    finally:
+        database.query("DROP INDEX empty")
 
 
 def test_notifications_do_not_appear_among_answers(database: Database, capfd: pytest.CaptureFixture[str]) -> None:

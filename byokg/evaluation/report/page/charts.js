@@ -212,8 +212,9 @@ function funnel(runs) {
   return el("table", { class: "figures breakdown funnel" }, el("tbody", {}, rows));
 }
 
-// How right first answers are, and how many questions have one, when it has to rest on more or less evidence.
-function selectiveCurve(runs) {
+// How right first answers are, and how many questions have one, when more or less is asked of it.
+// `pointsOf` gives a run's points, if it has any, and `told` says what a point asks for.
+function selectiveCurve(runs, pointsOf, told) {
   const [width, height, left, right, top, bottom] = frame();
   const x = linear(0, 1, left, width - right);
   const y = linear(0, 1, height - bottom, top);
@@ -231,14 +232,15 @@ function selectiveCurve(runs) {
     svg("text", { x: 2, y: 11, class: "tick strong" }, "Hits@1 of these, %"),
   );
   runs.forEach((run, at) => {
-    if (!run.selective) return;
-    const points = run.selective.filter((point) => point.coverage > 0);
-    const told = (point) => `${plain(run.name)}, ${point.least}: ${percent(point.accuracy)} % right of ${percent(point.coverage)} % answered`;
+    const points = (pointsOf(run) ?? []).filter((point) => point.coverage > 0);
+    if (!points.length) return;
+    const title = (point) => `${plain(run.name)}, ${told(point.least)}: ${percent(point.accuracy)} % right of ${percent(point.coverage)} % answered`;
+    const r = points.length > 10 ? 2.5 : 5;
     chart.append(svg(
       "g",
       { class: colour(at) },
       svg("polyline", { points: points.map((point) => `${x(point.coverage)},${y(point.accuracy)}`).join(" "), class: "interval", fill: "none" }),
-      points.map((point) => svg("circle", { cx: x(point.coverage), cy: y(point.accuracy), r: 5, class: "point" }, svg("title", {}, told(point)))),
+      points.map((point) => svg("circle", { cx: x(point.coverage), cy: y(point.accuracy), r, class: "point" }, svg("title", {}, title(point)))),
     ));
   });
   return chart;

@@ -165,8 +165,21 @@ function drawCharts() {
       "selective",
       "Answering only what the evidence holds",
       null,
-      selectiveCurve(runs),
+      selectiveCurve(runs, (run) => run.selective, (least) => least),
       el("p", { class: "note" }, "From left to right: first answers that cite evidence which holds them, those that any evidence shown holds, all. Hits@1 of the questions answered; the others count as abstained."),
+    ));
+  }
+  if (runs.some((run) => run.by_score)) {
+    const worth = ({ auroc, calibration_error: error }) =>
+      [auroc === null ? [] : `AUROC ${auroc.toFixed(2)}`, error === null ? [] : `calibration error ${error.toFixed(2)}`].flat().join(", ");
+    const told = runs.filter((run) => run.by_score).map((run) => el("li", {}, cut(run.name, 40), ": ", worth(run.by_score)));
+    panels.push(panel(
+      "by-score",
+      "Answering only what is sure enough",
+      null,
+      selectiveCurve(runs, (run) => run.by_score?.points, (least) => `score ${least.toFixed(2)} or more`),
+      el("p", { class: "note" }, "Hits@1 of the questions whose first answer has the highest scores; the others count as abstained. A curve ends where questions have no answer. AUROC says how likely a right first answer has a higher score than a wrong one; the calibration error, how far scores are from the shares that are right, if they are taken for probabilities."),
+      el("ul", { class: "note" }, told),
     ));
   }
   byId("panels").replaceChildren(...panels);

@@ -1,0 +1,119 @@
+"""Fitting how sure offline answers are: how much each sign counts, from answers that are known to be right or wrong.
+
+numpy alone, and sums on a grid: the same answers make the same weights on every CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.linking.path_ranker import on_grid, product
+from byokg.pipeline.confidence import AGAINST, NAMES, Fitted, Signs
+from byokg.training.ranker import exponential
+
+Float64 = npt.NDArray[np.float64]
+
+_RIDGE = 0.01
+"""Penalty on weights of signs that are as wide as they are on average."""
+_OWN = 8.0
+"""Answers that the weights to stay near are worth."""
+_STEPS = 500
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Answers to a set of questions."""
+
+    signs: Float64
+    """(N, F) in the order of `Signs`."""
+    right: Float64
+    """(N,) 1 where the first answer is right, else 0."""
+
+    def __add__(self, other: Judged) -> Judged:
+        return Judged(np.concatenate((self.signs, other.signs)), np.concatenate((self.right, other.right)))
+
+    def taken(self, rows: npt.NDArray[np.bool_]) -> Judged:
+        """Return some of the answers."""
+        return Judged(self.signs[rows], self.right[rows])
+
+
+def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = None) -> Fitted:
+    """Return the weights that make what is right likeliest, by accelerated gradient descent.
+
+    Args:
+        sets: answers, and what all of a set count together.
+        near: weights to stay near, the more so the fewer answers there are. Without them each sign speaks for or
+            against an answer as it must: else a few graphs are told apart by their signs, and another graph is judged
+            by whose signs it shares.
+    """
+    sets = [(worth, judged) for worth, judged in sets if len(judged.right)]
+    if not sets and near is not None:
+        return near
+    signs, right = (np.concatenate(parts) for parts in zip(*((one.signs, one.right) for _, one in sets), strict=True))
+    parts = [np.full(len(judged.right), worth / len(judged.right)) for worth, judged in sets]
+    weight = np.concatenate(parts)
+    weight = on_grid(weight / weight.sum(), 40)
+    middle = _sums(weight, signs)
+    spread = np.sqrt(_sums(weight, (signs - middle) ** 2)) + 1e-6
+    rows = (signs - middle) / spread
+    way = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
+    start, bias, ridge = np.zeros(len(NAMES)), 0.0, _RIDGE
+    if near is not None:
+        start = np.array(near.weights) * spread
+        bias = near.bias + float((np.array(near.weights) * (middle - np.array(near.middle))).sum())
+        ridge = _OWN / len(right)
+    rate = 1 / ((len(NAMES) + 1) / 4 + ridge)  # below the bend of what is descended, so that no step goes too far
+    found, ahead, ahead_bias, speed = start, start, bias, 1.0
+    for _ in range(_STEPS):
+        error = weight * (_chance(product(rows, ahead[:, None])[:, 0] + ahead_bias) - right)
+        stepped = ahead - rate * (_sums(error, rows) + ridge * (ahead - start))
+        if near is None:
+            stepped = way * np.maximum(0.0, way * stepped)
+        stepped_bias = ahead_bias - rate * float(on_grid(error, 40).sum())
+        faster = (1 + np.sqrt(1 + 4 * speed * speed)) / 2
+        ahead = stepped + (speed - 1) / faster * (stepped - found)
+        ahead_bias = stepped_bias + (speed - 1) / faster * (stepped_bias - bias)
+        found, bias, speed = stepped, stepped_bias, faster
+    return Fitted(_rounded([bias])[0], _rounded(found / spread), _rounded(middle))
+
+
+def probabilities(fitted: Fitted, judged: Judged) -> Float64:
+    """Return how sure weights are of each answer: (N,) in [0, 1]."""
+    return np.array([fitted.probability(Signs(*row)) for row in judged.signs.tolist()], np.float64)
+
+
+def cross_fitted(held_out: Judged, folds: npt.NDArray[np.int64], others: Judged, near: Fitted) -> Float64:
+    """Return how sure weights are of answers that they were not fitted on: (N,).
+
+    Args:
+        held_out: N answers.
+        folds: (N,) a number shared by answers that are judged together, by weights fitted on all that have another.
+        others: answers that all weights are fitted on.
+        near: weights that these stay near.
+    """
+    chances = np.zeros(len(held_out.right))
+    for fold in np.unique(folds):
+        own = folds == fold
+        fitted = fit_confidence([(1.0, others + held_out.taken(~own))], near)
+        chances[own] = probabilities(fitted, held_out.taken(own))
+    return chances
+
+
+def _chance(odds: Float64) -> Float64:
+    power = exponential(-np.abs(odds))
+    chance: Float64 = np.where(odds >= 0, 1.0, power) / (1 + power)
+    return chance
+
+
+def _sums(weight: Float64, rows: Float64) -> Float64:
+    sums: Float64 = product(weight[None, :], rows)[0]
+    return sums
+
+
+def _rounded(values: Sequence[float] | Float64) -> tuple[float, ...]:
+    return tuple(round(float(value), _DIGITS) + 0.0 for value in values)
