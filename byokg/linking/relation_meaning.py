@@ -21,6 +21,7 @@ import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import FIRST_VALUE, PropertyView
 from byokg.graph.store import Direction, GraphStore
@@ -121,6 +122,9 @@ class Steps:
         named = [meanings.get(number, label) for number, label in enumerate(store.relations)]
         labels = [label_words(label) for label in named]
         self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)
+        edges = store.store if isinstance(store, PropertyView) else store
+        turned = {} if by_need else inverse_relations(edges)
+        self._same = np.array([label in turned.get(label, ()) for label in store.relations], np.bool_)
         self._named_of = np.array([own[-1] == "of" for _, own in labels], np.bool_)
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
@@ -189,9 +193,10 @@ class Steps:
         """Tell which steps go against how a word ties the phrases of a question: (S,).
 
         Only those that could go either way: where the tails of a relation have it, too (`reports to`), and the node
-        where one stands does not say which way is meant. `The boss of X` goes along such a relation, `employees
-        reporting to X` against it. Labels that name the one who acts (`managed by`, `manager`) turn a verb that stands
-        for what he does (`who manages X`), labels that name the other end (`manager of`) the noun.
+        where one stands does not say which way is meant; but not where both mean the same (`borders`). `The boss of X`
+        goes along such a relation, `employees reporting to X` against it. Labels that name the one who acts (`managed
+        by`, `manager`) turn a verb that stands for what he does (`who manages X`), labels that name the other end
+        (`manager of`) the noun.
         """
         if not tie.use:
             return np.zeros(self.count, np.bool_)
@@ -289,7 +294,7 @@ class Steps:
         types = [node.type for node in nodes]
         outgoing = self._outgoing(ends)
         again = self._again(outgoing, step, place, size)
-        self._either_way = np.repeat(again[::2] >= self.settings.either_way, 2)
+        self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
         if any(types):
             self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
         elif any(self._namespace):
