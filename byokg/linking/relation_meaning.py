@@ -120,6 +120,8 @@ class Steps:
         self._embedder = embedder
         meanings = store.meanings if isinstance(store, PropertyView) else {}
         named = [meanings.get(number, label) for number, label in enumerate(store.relations)]
+        self.labels = named
+        """(R,) what each relation is called."""
         labels = [label_words(label) for label in named]
         self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)
         edges = store.store if isinstance(store, PropertyView) else store

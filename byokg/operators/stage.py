@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
+from byokg.linking.relation_meaning import Steps
 from byokg.operators.execute import Candidates, Operators, Outcome, countable
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import Demand, read
-from byokg.text import FUNCTION_WORDS, split_words
+from byokg.questions import read_question
+from byokg.text import FUNCTION_WORDS, WORD, split_words
 from byokg.types import (
     Artifacts,
     ComputedEvidence,
@@ -63,6 +65,7 @@ class OperatorRetriever:
         operators: does the operations.
         choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
         kinds: tells what kind of answer a question names.
+        steps: what the steps of the graph mean; without them, questions of yes and no are read as any other.
         margin: what a candidate's score may be below the best one's; one further down is no answer to the question.
     """
 
@@ -73,8 +76,10 @@ class OperatorRetriever:
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
         margin: float = 25.0,
+        steps: Steps | None = None,
     ) -> None:
         self._store = store
+        self._steps = steps
         self._operators = operators
         self._choices = choices
         self._margin = margin
@@ -113,6 +118,14 @@ class OperatorRetriever:
             found = self._operators.among(demand.order, named)
             if found is not None:
                 return found, 0.0
+        if demand.verify and self._steps is not None and len(linked) == 2:
+            from byokg.operators.verify import verified  # only where it is asked for
+
+            one, other = sorted(linked, key=lambda place: mentions[place].start)
+            before = len(WORD.findall(demand.rest[: mentions[other].start]))
+            reading = read_question(demand.rest, mentions)
+            sides = linked[one], linked[other]
+            return verified(self._store, self._steps, reading, before, sides, demand.times), 0.0
         if demand.when is not None and not demand.times and demand.next is None and len(linked) > 1:
             first, second, *_ = linked.values()
             found = self._operators.between(demand, first, second)

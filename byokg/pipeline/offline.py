@@ -89,7 +89,9 @@ def offline_pipeline(
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
     kinds = Kinds(graph, by_need)
     answerer = ExtractiveAnswerer(store, kinds=kinds)
-    operators = OperatorRetriever(graph, Operators(graph, measures, scorer.steps.reach), answerer.choices, kinds)
+    operators = OperatorRetriever(
+        graph, Operators(graph, measures, scorer.steps.reach), answerer.choices, kinds, steps=scorer.steps
+    )
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
     judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit, sure)
