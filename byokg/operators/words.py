@@ -153,7 +153,7 @@ class Patterns:
             rf"(?P<phrase>[a-z][a-z\s]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
         )
         self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
-        self.verifying = _made(r"\W*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")
+        self.verifying = _made(rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")
         self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
         self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
         self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
