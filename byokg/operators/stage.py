@@ -21,7 +21,7 @@ from byokg.operators.execute import Candidates, Operators, Outcome, countable
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import Demand, read
 from byokg.questions import read_question
-from byokg.text import FUNCTION_WORDS, WORD, split_words
+from byokg.text import FUNCTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import (
     Artifacts,
     ComputedEvidence,
@@ -140,6 +140,11 @@ class OperatorRetriever:
                     return found, 0.0
         if demand.union:
             return self._united(demand, linked, paths)
+        if demand.order is not None and len(linked) == 1:
+            ends = self._kind_named(mentions[0], linked[0])
+            found = self._operators.apply(demand, Candidates(0.0, ends), linked, ()) if ends else None
+            if found is not None:
+                return found, 0.0
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
         choices = self._choices(request.context, left_out)
         if demand.count:
@@ -201,6 +206,13 @@ class OperatorRetriever:
         words = (word for word in split_words(question) if word not in FUNCTION_WORDS)
         type = next((found for word in words if (found := self._kinds.named(word))), "")
         return self._of_type(type) if type else ()
+
+    def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:
+        """Return all nodes of the type that a mention names, where it was taken for a part of some node's name."""
+        text = normalize_name(mention.text)
+        if " " in text or any(normalize_name(node.name) == text for node in self._store.nodes(nodes)):
+            return ()
+        return self._named(text)
 
     def _read_type(self, type: str) -> tuple[EntityId, ...]:
         """Return the nodes of one type; none where they, or on a server all nodes, are too many."""
