@@ -11,8 +11,9 @@ Virtuoso reads files out of its own folder, DIR.
 What must hold: a file that the suite calls right is loaded, and a wrong one refused, with an error of ours; a query
 that only reads passes, and what comes through guard and store is what the server itself answers to the text as written;
 a query that writes is refused, and the server holds afterwards what it held before. Whether a query reads or writes,
-the server says where it can (EXPLAIN), else the suite. What the server itself refuses counts for nothing. Exit code 1
-when something does not hold.
+the server says where it can (EXPLAIN), else the suite. What the server itself refuses counts for nothing; a read of
+the TCK that it plans and then ends with an error has to end with an error of ours. Exit code 1 when something does not
+hold.
 
 None of the suites' text is here: DIR holds `opencypher` and `w3c` (default: BYOKG_SUITES, or `../shared/data/suites`,
 where they may be packed as `suites.tar.xz`).

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
     from tests.graph.bolt_server import BoltDatabases
+    from tests.graph.genuine_servers import Genuine
 
 SLOW_FILES = 10
 
@@ -23,8 +24,9 @@ FUZZ_FACTOR = 10
 """How many times as many cases `make fuzz` draws as `make test`."""
 
 # A busy machine must not fail a test, so nothing is timed; everybody who runs the suite draws the same cases.
-settings.register_profile("byokg", deadline=None, derandomize=True)
-settings.register_profile("fuzz", deadline=None, max_examples=100 * FUZZ_FACTOR, print_blob=True)
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+settings.register_profile("byokg", UNTIMED, derandomize=True)
+settings.register_profile("fuzz", UNTIMED, max_examples=100 * FUZZ_FACTOR, print_blob=True)
 settings.load_profile("byokg")
 
 
@@ -69,6 +71,15 @@ def bolt_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoltDatab
     from tests.graph import bolt_server
 
     with bolt_server.running(tmp_path_factory.mktemp("bolt")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Genuine]:
+    """A genuine Neo4j, whose one database each test empties before it; skips where it cannot run."""
+    from tests.graph.genuine_servers import started
+
+    with started("neo4j", tmp_path_factory.mktemp("neo4j")) as server:
         yield server
 
 

@@ -101,7 +101,7 @@ def ask(
     with set_up(settings, dataset, tell) as bench:
         topics = tuple(EntityId(id) for id in entity or ())
         try:
-            bench.store.numbers(topics)
+            bench.store.nodes(topics)
         except EntityNotFound as error:
             raise ConfigError(_no_such_entity(error, bench.entities)) from error
         answer = bench.pipeline.run(Question("ask", question, topics, hops))

@@ -129,11 +129,13 @@ def _jsonable(value: object) -> object:
             of = type(field)
             if of in _PLAIN:
                 continue
-            if of is Triple:
+            if of is float:
+                record[name] = round(cast("float", field), _DIGITS)
+            elif of is Triple:
                 record[name] = _jsonable(field)  # at once: the encoder would come back for it
             elif of is MappingProxyType or isinstance(field, Mapping):
                 record[name] = dict(cast("Mapping[str, object]", field))
-            elif isinstance(field, float | np.floating):
+            elif isinstance(field, np.floating):
                 record[name] = _rounded(field)
         if isinstance(value, Evidence):
             if isinstance(value, PathEvidence):

@@ -20,7 +20,7 @@ from byokg.graph.pathql.moves import Moves, steps_along
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, GraphStore, NodeArray
+from byokg.graph.store import Direction, GraphStore, NamedStore, NodeArray, lasting_order, numbered_relations
 from byokg.types import INVERSE, EntityId, Metapath, Path
 
 Int64 = npt.NDArray[np.int64]
@@ -73,16 +73,18 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
         growth: what was reached so far.
         chosen: positions in `growth` of the metapaths to lengthen, C of them.
         avoid: node numbers that walks do not come back to (the topic entities).
-        sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread.
+        sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread over their
+            numbers, on a server over their ids.
 
     Returns:
-        The lengthened metapaths, in the order of `chosen`, then by step. Metapaths that reach nothing are left out.
+        The lengthened metapaths, in the order of `chosen`, then by step, on a server by its label. Metapaths that reach
+        nothing are left out.
     """
     frontiers = []
     for path in chosen:
         reached = growth.reached(int(path))
         if len(reached) > sample:
-            reached = reached[np.linspace(0, len(reached) - 1, sample).astype(np.int64)]
+            reached = reached[lasting_order(store, reached)[np.linspace(0, len(reached) - 1, sample).astype(np.int64)]]
         frontiers.append(reached)
     sizes = [len(frontier) for frontier in frontiers]
     none = np.empty(0, np.int64)
@@ -104,11 +106,23 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     other, step, owner = other[edge], step[edge], np.repeat(np.repeat(np.arange(len(sizes)), sizes), counts)
     if len(other) == 0:
         return nothing
-    owners, taken, ends = sort_distinct(owner, step, other)
-    first = np.flatnonzero(changes(owners, taken))
+    known = _in_order(store, step)
+    place_of = np.zeros(int(known.max()) + 1, np.int64)
+    place_of[known] = np.arange(len(known))
+    owners, taken, ends = sort_distinct(owner, place_of[step], other)
+    first, taken = np.flatnonzero(changes(owners, taken)), known[taken]
     parents = np.asarray(chosen, np.int64)[owners[first]]
     steps: Int64 = np.concatenate((growth.steps[parents], taken[first, None]), axis=1, dtype=np.int64)
     return Growth(steps, np.append(first, len(ends)), ends, parents)
+
+
+def _in_order(store: GraphStore, steps: Int64) -> Int64:
+    """Return the distinct steps in an order that no earlier request changes: by number in files, else by label."""
+    distinct = np.unique(steps)
+    if not isinstance(store, NamedStore):
+        return distinct
+    named = store.met_relations
+    return np.array(sorted(distinct.tolist(), key=lambda step: (named[step >> 1], step & 1)), np.int64)
 
 
 def labels(store: GraphStore, steps: Sequence[int] | Int64) -> Metapath:
@@ -147,7 +161,7 @@ class Walks:
     store: GraphStore
     metapath: Metapath
     ends: Int64
-    """(M,) distinct nodes where walks end, those of most walks first, then by node number."""
+    """(M,) distinct nodes where walks end, those of most walks first, then by node number, on a server by id."""
     counts: Float64
     """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
     truncated: bool
@@ -269,7 +283,7 @@ def follow_all(
     names = Names(store, {})
     step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
-    moves = steps_along(store, single_steps(len(store.relations), list(numbers)), None, lambda steps: steps)
+    moves = steps_along(store, single_steps(len(numbered_relations(store)), list(numbers)), None, lambda steps: steps)
     sources_of = np.unique(store.numbers(sources)).astype(np.int64)
     avoided = np.unique(np.asarray(store.numbers(avoid), np.int64))
     levels = [_beginning(sources_of)]
@@ -286,7 +300,8 @@ def follow_all(
         level, place = levels[len(path)], place_of[path]
         own = slice(*level.bounds[place : place + 2].tolist())
         ends, counts = level.nodes[own], level.counts[own]
-        order = np.lexsort((ends, -counts))
+        order = lasting_order(store, ends)
+        order = order[np.argsort(-counts[order], kind="stable")]
         held = tuple(levels[: len(path) + 1])
         found.append(Walks(store, path, ends[order], counts[order], bool(level.cut[place]), moves, held, place))
     return found

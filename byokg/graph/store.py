@@ -257,6 +257,13 @@ class NamedStore(Protocol):
     def names_key(self) -> str:
         """Tell apart graphs whose nodes have other ids or names."""
 
+    @property
+    def met_relations(self) -> Sequence[str]:
+        """Return the labels of the relations that have numbers so far, without a look at the whole graph for others.
+
+        The first of `relations`: numbers are given out as relations are met.
+        """
+
     def named(self, texts: Sequence[str]) -> list[list[int]]:
         """Return, for each text, the numbers of the nodes that are called just so."""
 
@@ -268,6 +275,21 @@ class NamedStore(Protocol):
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
         """Yield ids with their names and further names, in pages."""
+
+
+def numbered_relations(store: GraphStore) -> Sequence[str]:
+    """Return the labels of the relations that have numbers: of a graph in files, all."""
+    return store.met_relations if isinstance(store, NamedStore) else store.relations
+
+
+def lasting_order(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.int64]:
+    """Return the places of some nodes, ascending, in an order that no earlier request changes.
+
+    In files that is the order of their numbers, in which they have to be; on a server, that of their ids.
+    """
+    if not isinstance(store, NamedStore) or len(nodes) < 2:
+        return np.arange(len(nodes))
+    return np.argsort(np.array(store.ids(nodes), object), kind="stable")
 
 
 @runtime_checkable

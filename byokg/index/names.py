@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -211,6 +211,9 @@ _ENTRIES_AT_ONCE = 1 << 16
 _FIRST = 12
 """Names compared before it is known what a score must reach."""
 
+_TEXTS_KEPT = 1 << 8
+"""Texts of which it is remembered what was found: those of one question are looked up again and again."""
+
 _WELL = 0.8
 """Score below which a name hardly resembles a text; more names are compared then, should such scores be wanted."""
 
@@ -229,6 +232,8 @@ class NameIndex:
         self._table = table
         numbers = table.vocabulary.find(sorted(ARTICLES)).tolist()
         self._articles = tuple(number for number in numbers if number >= 0)
+        self._rows = lru_cache(_TEXTS_KEPT)(self._equal)
+        self._like = lru_cache(_TEXTS_KEPT)(self._resembling)
 
     @property
     def table(self) -> NameTable:
@@ -380,7 +385,7 @@ class NameIndex:
         at_least(1, "finds nothing", k=k)
         if not 0 <= cutoff <= 1:
             raise ConfigError(f"cutoff={cutoff} is no share; use a number from 0 to 1")
-        return [self._like(text, k, cutoff) for text in texts]
+        return [list(self._like(text, k, cutoff)) for text in texts]
 
     def closest(self, texts: Sequence[str], word: str, cutoff: float = 0.86) -> list[NameMatch | None]:
         """Return for each text the name that has most letters in common with it, in the same order.
@@ -414,7 +419,7 @@ class NameIndex:
 
     # Inside
 
-    def _rows(self, text: str) -> Int64:
+    def _equal(self, text: str) -> Int64:
         """Return the rows equal to a text after folding."""
         words = fold_words(text)
         numbers = [self._table.vocabulary.number(word) for word in words[leads_with_article(words) :]]
@@ -438,7 +443,7 @@ class NameIndex:
         found, _ = self._table.bearers(rows)
         return np.unique(found) if len(rows) > 1 else found
 
-    def _like(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
+    def _resembling(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
         form = compared(text[: 4 * LONGEST])
         if not form or len(form) > LONGEST:
             return []

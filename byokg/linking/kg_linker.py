@@ -45,6 +45,7 @@ from byokg.types import (
     Language,
     Mention,
     Metapath,
+    Node,
     ProposedPath,
     Question,
 )
@@ -150,7 +151,7 @@ class OfflineLinker:
         self._asked = asked
         self._edges = store.store if isinstance(store, PropertyView) else store
         turned = inverse_relations(self._edges)
-        symmetric = [number for number, label in enumerate(store.relations) if label in turned.get(label, ())]
+        symmetric = [store.relations.index(label) for label in sorted(turned) if label in turned[label]]
         self._doubled = 2 * np.array(symmetric, np.int64) + 1
         """Steps against relations that mean the same both ways, which lead where the steps along them do."""
 
@@ -225,8 +226,7 @@ class OfflineLinker:
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
         """Return each mention with the name of what it means, and the nodes to start from."""
         if question.topic_ids:
-            nodes = self._store.nodes(self._known(question))
-            mentions = [locate(node.name, question.text, (node.id,)) for node in nodes]
+            mentions = [locate(node.name, question.text, (node.id,)) for node in self._given(question)]
         else:
             mentions = self._spotter.spot(question.text)
         linked = self._entities.link_all(mentions, question.text)
@@ -240,14 +240,19 @@ class OfflineLinker:
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
         return named, list(topics.values())
 
-    def _known(self, question: Question) -> list[EntityId]:
+    def _given(self, question: Question) -> list[Node]:
         """Return the given topic entities that the graph has; a question needs one of them at least."""
-        known: list[EntityId] = []
+        topics = list(dict.fromkeys(question.topic_ids))
+        try:
+            return self._store.nodes(topics)
+        except EntityNotFound:
+            if len(topics) == 1:
+                raise
+        known: list[Node] = []
         missing: EntityNotFound | None = None
-        for topic in dict.fromkeys(question.topic_ids):
+        for topic in topics:
             try:
-                self._store.numbers([topic])
-                known.append(topic)
+                known += self._store.nodes([topic])
             except EntityNotFound as error:
                 missing = missing or error
         if missing is not None and not known:
@@ -297,7 +302,8 @@ class OfflineLinker:
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
                 promise = np.where(nameless, np.inf, scorer.promise([aligned])[0])
-                promise[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
+                if self._store is not self._edges:
+                    promise[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
                 order = np.argsort(-promise, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels

@@ -218,7 +218,7 @@ class QuestionScorer:
         words = reading.words
         self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
         self._focus_rows = [self._row[position] for position in reading.focus]
-        self._know(scorer.steps)
+        self._know(scorer.steps.latest())
 
     def meet(self, growth: Growth) -> None:
         """Learn what lies at the ends of metapaths before they are scored, where steps are learnt by need."""

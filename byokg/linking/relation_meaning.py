@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -24,20 +24,11 @@ from byokg.errors import ConfigError
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import FIRST_VALUE, PropertyView
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.questions import Tie
-from byokg.text import (
-    FUNCTION_WORDS,
-    Lexicon,
-    is_identifier,
-    normalize_label,
-    related,
-    singular,
-    split_label,
-    split_words,
-)
-from byokg.types import INVERSE, Node
+from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, singular, split_label, split_words
+from byokg.types import INVERSE
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -49,7 +40,6 @@ _SEPARATORS = re.compile(r"[./#:]+")
 
 _SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
 
-_SHORTEST = 4
 _NOT_ACTING = frozenset(
     "order number member chapter center centre river water letter paper chapter offer color".split()
 )
@@ -58,8 +48,6 @@ _NOT_ACTING = frozenset(
 _CACHE_BYTES = 64 << 20
 _VECTORS = 1 << 12
 """Words whose vectors are remembered: a transformer takes 10 ms for each, and every word is compared twice."""
-_NODES = 200_000
-"""Nodes remembered where steps are learnt by need."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +91,8 @@ class Steps:
         store: the graph.
         embedder: gives the vectors of words, names and relations.
         settings: weights and thresholds.
-        by_need: sample nothing; `met` tells of steps that were walked. For servers, where a sample of every relation
-            takes minutes.
+        by_need: sample nothing; `met` tells of steps that were walked, `latest` of further relations. For servers,
+            where a sample of every relation takes minutes, and a list of all of them seconds.
     """
 
     def __init__(
@@ -113,45 +101,30 @@ class Steps:
         self.settings = settings or StepSettings()
         self.by_need = by_need
         self._store = store
-        self._remembered: dict[int, Node] = {}
-        self.count = 2 * len(store.relations)
-        self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(store.relations))
-        """Steps along edges; the others lead to the values of properties."""
         self._embedder = embedder
-        meanings = store.meanings if isinstance(store, PropertyView) else {}
-        named = [meanings.get(number, label) for number, label in enumerate(store.relations)]
-        self.labels = named
-        """(R,) what each relation is called."""
-        labels = [label_words(label) for label in named]
-        self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)
-        edges = store.store if isinstance(store, PropertyView) else store
-        turned = {} if by_need else inverse_relations(edges)
-        self._same = np.array([label in turned.get(label, ()) for label in store.relations], np.bool_)
-        self._named_of = np.array([own[-1] == "of" for _, own in labels], np.bool_)
-        self._own = [_content(own) for _, own in labels]
-        self._namespace = [_content(namespace) for namespace, _ in labels]
-        self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
-        self._word_vectors = exact(embedder.encode(self._lexicon.words))
-        self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
-        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
-        """(R, D) one vector for each relation with its namespace."""
-        self._words = max(64, _CACHE_BYTES // (16 * max(1, self.count)))
         self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
-        self._explained = lru_cache(self._words)(self._explain)
+        self._read_relations()
+        self._latest = [self]
         nothing = np.empty(0, np.int64)
         self._ends = (nothing, nothing, nothing) if by_need else self._sampled_ends()
         self._read_ends()
+
+    def latest(self) -> Steps:
+        """Return steps with all relations that have numbers by now, and nothing of what lies at their ends.
+
+        Where steps are learnt by need, relations get numbers as they are met.
+        """
+        if self.by_need and self._latest[0].count < 2 * len(numbered_relations(self._store)):
+            grown = copy(self._latest[0])
+            grown._read_ends()
+            self._latest[0] = grown
+        return self._latest[0]
 
     def met(self, growth: Growth) -> Steps:
         """Return these steps with what lies at the ends of those that metapaths end with, where it was not known.
 
         A few ends of each are looked at: evenly spread over their ids, so that it depends on nothing but the graph.
         """
-        if growth.steps.max(initial=-1) >= self.count:  # a relation that the server had not told of
-            grown = Steps(self._store, self._embedder, self.settings, by_need=True)
-            grown._remembered, grown._ends = self._remembered, self._ends
-            grown._read_ends()
-            return grown.met(growth)
         steps, nodes, places = self._ends
         owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
         fresh = ~np.isin(owner, steps)
@@ -203,7 +176,7 @@ class Steps:
         if not tie.use:
             return np.zeros(self.count, np.bool_)
         along = np.full(len(self._own), tie.outward)
-        kin = np.array([any(related(word, own) for own in words) for words in self._own], np.bool_)
+        kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
         if tie.use == "noun":
             turned = self._named_of | (kin & ~self._acts & _acting(word))
         elif tie.use == "active":
@@ -255,7 +228,35 @@ class Steps:
         stretched: Float = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
         return stretched
 
-    # What lies at the ends
+    # What is compared
+
+    def _read_relations(self) -> None:
+        """Learn the words of all relations that have numbers by now."""
+        store, embedder = self._store, self._embedder
+        relations = tuple(numbered_relations(store) if self.by_need else store.relations)
+        self.count = 2 * len(relations)
+        self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(relations))
+        """Steps along edges; the others lead to the values of properties."""
+        self.number: Mapping[str, int] = {label: number for number, label in enumerate(relations)}
+        """The number of each relation, by its label."""
+        meanings = store.meanings if isinstance(store, PropertyView) else {}
+        named = [meanings.get(number, label) for number, label in enumerate(relations)]
+        self.labels = named
+        """(R,) what each relation is called."""
+        labels = [label_words(label) for label in named]
+        self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)
+        self._named_of = np.array([own[-1] == "of" for _, own in labels], np.bool_)
+        turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
+        self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
+        self._own = [_content(own) for _, own in labels]
+        self._namespace = [_content(namespace) for namespace, _ in labels]
+        self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
+        self._word_vectors = exact(embedder.encode(self._lexicon.words))
+        self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in named]))
+        """(R, D) one vector for each relation with its namespace."""
+        self._words = max(64, _CACHE_BYTES // (16 * max(1, self.count)))
+        self._explained = lru_cache(self._words)(self._explain)
 
     def _sampled_ends(self) -> tuple[Int64, Int64, Int64]:
         """Sample edges: pairs of a step and the place of an end among nodes, as steps, nodes, places."""
@@ -265,23 +266,16 @@ class Steps:
         pairs = np.unique(step * max(1, len(ends)) + place)  # a step and an end, each pair once
         return pairs // max(1, len(ends)), ends.astype(np.int64), pairs % max(1, len(ends))
 
-    def _nodes_of(self, numbers: Int64) -> list[Node]:
-        """Return nodes; where steps are learnt by need, those that were met before are remembered."""
-        if not self.by_need:
-            return self._store.nodes(self._store.ids(numbers))
-        if len(self._remembered) > _NODES:
-            self._remembered.clear()
-        known = {number: self._remembered[number] for number in numbers.tolist() if number in self._remembered}
-        fresh = [number for number in numbers.tolist() if number not in known]
-        known |= zip(fresh, self._store.nodes(self._store.ids(np.array(fresh, np.int64))), strict=True)
-        self._remembered.update(known)
-        return [known[number] for number in numbers.tolist()]
-
     def _read_ends(self) -> None:
         """Learn of each step: a name vector, kinds, and the shares of identifiers and years."""
         step, ends, place = self._ends
+        nodes = self._store.nodes(self._store.ids(ends))
+        types = [node.type for node in nodes]
+        nothing = np.empty(0, np.int64)
+        outgoing = (nothing, nothing) if any(types) and self.by_need else self._outgoing(ends)
+        if self.by_need and self.count < 2 * len(numbered_relations(self._store)):
+            self._read_relations()  # of which some were met since, the last of them just now
         self._compared = lru_cache(self._words)(self._compute)
-        nodes = self._nodes_of(ends)
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
         years = np.array([_YEAR.fullmatch(node.name) is not None for node in nodes], np.bool_)
         size = np.maximum(1, np.bincount(step, minlength=self.count))
@@ -293,8 +287,6 @@ class Steps:
         vectors[identifiers] = 0
         self.name_vectors = exact(unit_rows(sum_rows(vectors[place], step, self.count)))
         """(S, D) one vector for the names at the end of each step."""
-        types = [node.type for node in nodes]
-        outgoing = self._outgoing(ends)
         again = self._again(outgoing, step, place, size)
         self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
         if any(types):
@@ -321,12 +313,17 @@ class Steps:
         else:
             batch = self._store.edges(nodes, Direction.OUT)
             owner, relation = batch.origin, batch.relation
-        many = max(1, self.count)
+        many = int(relation.max(initial=0)) + 1
         pairs = np.unique(owner.astype(np.int64) * many + relation)
         return pairs // many, pairs % many
 
     def _incoming(self, nodes: Int64) -> tuple[Int64, Int64]:
-        """Return pairs of a place in `nodes` and a relation into that node, each pair once, ascending."""
+        """Return pairs of a place in `nodes` and a relation into that node, each pair once, ascending.
+
+        None on a server, where that would be one more request for each question.
+        """
+        if self.by_need:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
         real = np.flatnonzero(nodes < FIRST_VALUE)
         counts = self._store.relation_counts(nodes[real])
         many = max(1, self.count)
@@ -444,7 +441,7 @@ def relation_text(label: str) -> str:
 
 def _acting(word: str) -> bool:
     """Tell whether a word names the one who acts: `manager`, `author`."""
-    return len(word) > _SHORTEST and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
+    return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
 
 def _content(words: Sequence[str]) -> list[str]:
@@ -529,18 +526,37 @@ class RelationMatcher:
         for name, value in (("fuzzy_cutoff", fuzzy_cutoff), ("dense_cutoff", dense_cutoff)):
             if not 0 <= value <= 1:
                 raise ConfigError(f"{name}={value} is no similarity; use a number from 0 to 1")
-        self._relations = tuple(dict.fromkeys(relations))
-        self._known = frozenset(self._relations)
-        self._texts = [normalize_label(relation) for relation in self._relations]
-        self._folded: dict[str, str] = {}
-        for text, relation in zip(self._texts, self._relations, strict=True):
-            self._folded.setdefault(text, relation)
+        self._given = relations
         self._fuzzy_cutoff = fuzzy_cutoff
         self._dense_cutoff = dense_cutoff
         self._embedder = embedder
-        self._vectors = exact(embedder.encode(self._texts)) if embedder is not None and self._relations else None
         self.match = lru_cache(_REMEMBERED)(self._match)
         """Return what a written label means, None when nothing is like it; see the class."""
+
+    # Of what is compared, nothing is read before something was written that has to be tied to it.
+
+    @cached_property
+    def _relations(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self._given))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(self._relations)
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [normalize_label(relation) for relation in self._relations]
+
+    @cached_property
+    def _folded(self) -> dict[str, str]:
+        folded: dict[str, str] = {}
+        for text, relation in zip(self._texts, self._relations, strict=True):
+            folded.setdefault(text, relation)
+        return folded
+
+    @cached_property
+    def _vectors(self) -> Float64 | None:
+        return exact(self._embedder.encode(self._texts)) if self._embedder is not None and self._relations else None
 
     def nearest(self, written: str, count: int = 3) -> list[str]:
         """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""

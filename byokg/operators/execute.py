@@ -515,14 +515,16 @@ class Operators:
         """Return how many edges each node has of the kind that the nouns mean, and that kind."""
         numbers = np.asarray(self._store.numbers(nodes), np.int64)
         counts = self._store.relation_counts(numbers)
+        relations = self._store.relations
+        many = 2 * len(relations)
         reach = np.max([self._reach(noun) for noun in nouns], axis=0)
         steps = counts.relation.astype(np.int64) * 2 + counts.inverse
         known = np.unique(steps) if len(nodes) > 1 else steps
         known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
         if not len(known):
-            known = np.arange(2 * len(self._store.relations))
+            known = np.arange(many)
         best = int(known[np.argmax(reach[known])])
-        everything = int(np.argmax(reach[: 2 * len(self._store.relations)]))
+        everything = int(np.argmax(reach[:many]))
         if reach[best] < _ENOUGH or reach[best] < 0.7 * reach[everything]:
             if reach[everything] < _ENOUGH:
                 return None
@@ -530,7 +532,7 @@ class Operators:
         of = np.zeros(len(numbers), np.int64)
         rows = steps == best
         of[counts.origin[rows]] = counts.count[rows]
-        label = f"{INVERSE if best & 1 else ''}{self._store.relations[best >> 1]}"
+        label = f"{INVERSE if best & 1 else ''}{relations[best >> 1]}"
         return label, dict(zip(nodes, of.tolist(), strict=True))
 
     def _tables(self, state: _State) -> list[WalkTable]:

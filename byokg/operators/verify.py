@@ -45,7 +45,6 @@ def verified(
         sides: the nodes that each of the two may mean.
         times: when it is to have been so.
     """
-    said = _said(steps, reading, second)
     several: frozenset[int] | None = None
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
         numbers = np.asarray(store.numbers([one, other]), np.int64)
@@ -53,18 +52,19 @@ def verified(
         batch = store.edges(numbers, Direction.BOTH)
         step = batch.relation.astype(np.int64) * 2 + batch.inverse
         joins = batch.other == numbers[1 - batch.origin]
-        fits = said[batch.origin, step]
+        steps = steps.latest()  # of relations that were met just now, too
+        fits = _said(steps, reading, second)[batch.origin, step]
         if times:
             held = [period(properties) for properties in store.edge_properties(batch.edge)]
             joins &= np.array([each is not None and all(passes(each, test) for test in times) for each in held], bool)
         place = int(np.argmax(np.where(joins, fits, -1.0))) if len(step) else -1
         if place >= 0 and joins[place] and fits[place] >= _MEANT:
-            label = store.relations[int(batch.relation[place])]
+            label = steps.labels[int(batch.relation[place])]
             return Outcome("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
         several = branching(store) if several is None else several
         for place in np.argsort(-fits, kind="stable")[:1].tolist():
             if fits[place] >= _SAID and int(step[place]) not in several and not times:
-                label = store.relations[int(batch.relation[place])]
+                label = steps.labels[int(batch.relation[place])]
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
                 return Outcome("verification", text, values=("no",))

@@ -100,7 +100,6 @@ class Confidence:
 
     Args:
         steps: what the steps of the graph mean.
-        relations: the labels of the graph's relations, by number.
         importance: how much a word tells, about 1 on average.
         choices: what may be the answer, best first, of all that was found.
         kinds: tells what kind of answer a question names.
@@ -115,7 +114,6 @@ class Confidence:
     def __init__(
         self,
         steps: Steps,
-        relations: Sequence[str],
         importance: Callable[[str], float],
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
@@ -123,8 +121,6 @@ class Confidence:
         weights: str | Path | None = None,
     ) -> None:
         self._steps = steps
-        # A server may have told of more relations since the steps were compared with words.
-        self._number = dict(zip(relations, range(steps.count // 2), strict=False))
         self._importance = importance
         self._choices = choices
         self._kinds = kinds
@@ -179,17 +175,18 @@ class Confidence:
 
     def _numbers(self, path: PathEvidence) -> list[int]:
         """Return the steps of a path."""
-        steps = []
+        known, steps = self._steps.latest().number, []
         for label in path.relations:
             plain = label.removeprefix(INVERSE)
-            turned = plain != label and (plain in self._number or label not in self._number)
-            number = self._number.get(plain if turned else label)
+            turned = plain != label and (plain in known or label not in known)
+            number = known.get(plain if turned else label)
             if number is not None:
                 steps.append(2 * number + turned)
         return steps
 
     def _words(self, reading: Reading, walks: Sequence[Sequence[int]]) -> dict[str, float]:
         """Say what the steps explain of the question, and the question of the steps."""
+        of = self._steps.latest()
         words = [
             (place, word)
             for place, (word, hidden) in enumerate(zip(reading.words, reading.masked, strict=True))
@@ -201,10 +198,10 @@ class Confidence:
         by_step = dict.fromkeys(steps, 0.0)
         for place, word in words:
             weight = self._importance(word)
-            means = np.maximum(self._steps.relation(word), self._steps.kind(word))
+            means = np.maximum(of.relation(word), of.kind(word))
             own = {step: float(means[step]) for step in steps}
             for step in lasts if place in reading.focus else ():
-                own[step] = max(own[step], float(self._steps.reach(word)[step]))
+                own[step] = max(own[step], float(of.reach(word)[step]))
             best = max(own.values(), default=0.0)
             by_step = {step: max(known, own[step]) for step, known in by_step.items()}
             total += weight
@@ -212,12 +209,12 @@ class Confidence:
             worst = max(worst, weight * (1 - best))
         focus = [reading.words[place] for place in reading.focus]
         named = reading.asks in ("who", "whom", "when", "where")
-        asked = self._steps.kinship("who" if reading.asks == "whom" else reading.asks) if named else None
+        asked = of.kinship("who" if reading.asks == "whom" else reading.asks) if named else None
         return {
             "covered": told / total if total else 0.0,
             "unexplained": worst / total if total else 0.0,
             "weakest": min(by_step.values(), default=0.0),
-            "reach": max((float(self._steps.reach(word)[step]) for word in focus for step in lasts), default=0.0),
+            "reach": max((float(of.reach(word)[step]) for word in focus for step in lasts), default=0.0),
             "asked": max((float(asked[step]) for step in lasts), default=0.0) if asked is not None else 0.0,
         }
 

@@ -83,7 +83,7 @@ def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> li
     first: dict[tuple[str, ...], tuple[RowsEvidence, tuple[str, ...]]] = {}
     for item in evidence:
         if isinstance(item, RowsEvidence):
-            written = tuple(dict.fromkeys(row_text(row, names) for row in item.rows))
+            written = tuple(dict.fromkeys(row_text(row, names, item.joined) for row in item.rows))
             key = (rows_head(item), *written)
             tables[key][item.id] = None
             first.setdefault(key, (item, written))

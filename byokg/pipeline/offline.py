@@ -7,6 +7,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+import numpy.typing as npt
+
 from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, NamedStore
@@ -89,12 +92,14 @@ def offline_pipeline(
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
     kinds = Kinds(graph, by_need)
     answerer = ExtractiveAnswerer(store, kinds=kinds)
-    operators = OperatorRetriever(
-        graph, Operators(graph, measures, scorer.steps.reach), answerer.choices, kinds, steps=scorer.steps
-    )
+
+    def reach(noun: str) -> npt.NDArray[np.float32]:
+        return scorer.steps.latest().reach(noun)
+
+    operators = OperatorRetriever(graph, Operators(graph, measures, reach), answerer.choices, kinds, steps=scorer.steps)
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
-    judge = Confidence(scorer.steps, store.relations, scorer.importance, answerer.choices, kinds, unit, sure)
+    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, unit, sure)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 
@@ -123,16 +128,24 @@ def reading_parts(
     Raises:
         ConfigError: ranker or weights cannot be read, or belong to another embedder.
     """
+    by_need = isinstance(store, NamedStore) if by_need is None else by_need
     fitted = None if weights is None else read_weights(weights, embedder.name)
     ranker = fitted.ranker if ranker is None and fitted is not None else ranker
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = _shipped()
-    steps = Steps(store, embedder, by_need=isinstance(store, NamedStore) if by_need is None else by_need)
+    if ranker is not None:
+        _all_numbered(store)  # it was trained on steps by their numbers
+    steps = Steps(store, embedder, by_need=by_need)
     importance = lru_cache(1 << 14)(static.importance)
+
+    def explained(word: str) -> float:
+        _all_numbered(store)
+        return float(steps.latest().relation(word).max(initial=0.0))
+
     spotter = MentionSpotter(
         entities,
         importance,
-        explained=lru_cache(1 << 14)(lambda word: float(steps.relation(word).max(initial=0.0))),
+        explained=lru_cache(1 << 14)(explained),
         familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
     )
     learnt = None
@@ -141,6 +154,11 @@ def reading_parts(
 
         learnt = PathRanker.load(ranker, store, steps, embedder)
     return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
+
+
+def _all_numbered(store: GraphStore) -> None:
+    """Have a server list its relations, of which it gives numbers to those that it meets."""
+    len(store.relations)
 
 
 _GENEROUS = SpottingSettings(another=0.15, most=6)

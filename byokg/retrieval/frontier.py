@@ -276,7 +276,7 @@ def expand_relations(
     ranked = _ranked(chosen)
     kept = select(batch, _shared(store, batch, ranked, max_triples, known))
     others = store.ids(kept.other)
-    mediators = _mediators(store, [id for id in dict.fromkeys(others) if id not in frontier.ids])
+    mediators = mediators_among(store, [id for id in dict.fromkeys(others) if id not in frontier.ids])
     walks: list[_Walk] = []
     seen: set[int] = set()
     left, cut = max_triples, 0
@@ -381,7 +381,7 @@ def _shared(
     return order[np.argsort(turn, kind="stable")[:limit]]
 
 
-def _mediators(store: GraphStore, ids: Sequence[EntityId]) -> dict[EntityId, list[tuple[Triple, EntityId]]]:
+def mediators_among(store: GraphStore, ids: Sequence[EntityId]) -> dict[EntityId, list[tuple[Triple, EntityId]]]:
     """Return the nodes without a name that join others which have one: their edges to these, each with its far end."""
     nameless = [node.id for node in store.nodes(ids) if is_identifier(node.name)]
     if not nameless:

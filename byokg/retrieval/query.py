@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
-from byokg.errors import ConfigError, QueryFailed
+from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
+from byokg.graph.property_view import node_names
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
 from byokg.linking.entities import EntityLinker
@@ -23,7 +26,21 @@ from byokg.retrieval.dead_ends import (
     strings_left_out,
     value_formats,
 )
-from byokg.types import Context, Evidence, Feedback, Language, Mention, Request, RowsEvidence
+from byokg.retrieval.frontier import mediators_among
+from byokg.retrieval.verbalize import clean
+from byokg.text import is_identifier
+from byokg.types import (
+    Cell,
+    Context,
+    EntityId,
+    Evidence,
+    Feedback,
+    Language,
+    Mention,
+    NodeCell,
+    Request,
+    RowsEvidence,
+)
 
 RETRIEVER = "query"
 REPAIR_STAGE = "query_repair"
@@ -36,6 +53,9 @@ _EMPTY_COUNT = "it counted nothing, since it asks for what this graph does not h
 
 _VALUES = 5
 """Texts of a query that found nothing which are looked up among the names."""
+
+_NAMELESS, _LEGS = 40, 6
+"""Nodes without a name in the rows of a query of which it is said what they join, and how much of that."""
 
 _Outcome: TypeAlias = RowsEvidence | Feedback
 
@@ -168,7 +188,10 @@ class QueryRetriever:
                 # A count over what the graph does not have is no fact about the graph.
                 problems = [_EMPTY_COUNT, *problems]
             elif _holds_values(rows):
-                found.append(RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated))
+                joined = self._joined(rows)
+                found.append(
+                    RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated, joined)
+                )
             else:
                 bare = strings_left_out(language, checked)
                 linked = [one.id for one in request.linked.entities]
@@ -187,6 +210,25 @@ class QueryRetriever:
             found.append(Feedback(RETRIEVER, 0.0, subject=text, problem="; ".join(problems)))
         earlier[text] = found[0]
         return found
+
+    def _joined(self, rows: Rows) -> dict[EntityId, str]:
+        """Say of the first nodes without a name in rows what they join; nothing where ids in them are not the graph's.
+
+        A model mostly asks for a mediator where it meant the node behind it.
+        """
+        ids = list(dict.fromkeys(islice((id for row in rows.rows for id in _nameless(row)), _NAMELESS)))
+        try:
+            mediators = mediators_among(self._store, ids) if ids else {}
+        except EntityNotFound:
+            return {}
+        names = node_names(self._store, list(dict.fromkeys(other for legs in mediators.values() for _, other in legs)))
+        joined = {}
+        for id, legs in mediators.items():
+            by_node = {other: triple.relation.rpartition(".")[2] for triple, other in reversed(legs)}
+            said = [f"{clean(relation)}: {clean(names[other])}" for other, relation in reversed(by_node.items())]
+            more = [f"… (+{len(said) - _LEGS} more)"] if len(said) > _LEGS else []
+            joined[id] = ", ".join([*said[:_LEGS], *more])
+        return joined
 
     def _emptied(self, engine: QueryableGraph, text: str) -> str:
         """Say which clause of a query leaves nothing; empty where that cannot be said."""
@@ -260,3 +302,18 @@ def _holds_anything(rows: Rows) -> bool:
 def _holds_values(rows: Rows) -> bool:
     """Tell whether anything but null was returned."""
     return any(cell is not None for row in rows.rows for cell in row)
+
+
+def _nameless(cells: Cell | Sequence[Cell]) -> Iterator[EntityId]:
+    """Yield the nodes without a name that stand in cells, those of lists and maps too."""
+    if isinstance(cells, NodeCell):
+        if is_identifier(cells.name):
+            yield cells.id
+    elif isinstance(cells, str):
+        if is_identifier(cells):
+            yield EntityId(cells)
+    elif isinstance(cells, Mapping):
+        yield from _nameless(list(cells.values()))
+    elif isinstance(cells, Sequence):
+        for cell in cells:
+            yield from _nameless(cell)

@@ -10,7 +10,7 @@ The graph reranker takes the triples around the linked entities: a light reranke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path as FilePath
@@ -46,7 +46,9 @@ _EDGES_AT_ONCE = 1 << 18
 _EVERY = 64
 """One in so many edges is looked at first, to see what the best will score at least."""
 SCAN_UP_TO = 1 << 18
-"""Names up to which all triples are read: choosing among nodes would take longer."""
+"""Names up to which a question is compared with all nodes: an index of names would not be quicker."""
+_LOOK_FROM = 4
+"""All triples are read where more than one in so many would have to be looked at by their nodes."""
 
 _UNREACHED = -(1 << 40)
 """Below every score."""
@@ -70,7 +72,7 @@ class TripleSearch:
         store: the graph; its nodes have the numbers 0 to N - 1.
         embedder: the one whose vectors `nodes` compares.
         nodes: how similar nodes are.
-        scan_up_to: names up to which all triples are read for every question.
+        scan_up_to: names up to which every question is compared with all nodes.
     """
 
     def __init__(self, store: GraphStore, embedder: Embedder, nodes: Similarity, scan_up_to: int = SCAN_UP_TO) -> None:
@@ -78,7 +80,6 @@ class TripleSearch:
         self._nodes = nodes
         self._scan_up_to = scan_up_to
         self._all = _all_edges(store, nodes.owners)
-        self._may_choose = isinstance(store, ColumnarGraph)  # elsewhere each look at some nodes is a journey
         self._relations = exact(embedder.encode([relation_text(label) for label in store.relations]))
 
     def relations(self, question: Vectors) -> Millionths:
@@ -94,8 +95,11 @@ class TripleSearch:
         """
         relations = self.relations(question)
         found = _Found(k, _UNREACHED)
-        if len(self._nodes) <= self._scan_up_to or not self._may_choose:
-            self._scan(found, question, relations)
+        if not isinstance(self._store, ColumnarGraph):  # each look at some nodes is a journey
+            self._scan(found, question, relations, self._nodes.roughly(question))
+            return found.ordered()
+        if len(self._nodes) <= self._scan_up_to:
+            self._look_or_scan(found, question, relations, self._store.degree)
             return found.ordered()
         top = int(relations.max(initial=-UNIT))
         names = min(_FIRST, 1 + len(self._nodes) // _FIRST_SHARE)
@@ -109,8 +113,23 @@ class TripleSearch:
             share = self._nodes.share_above(question, (found.least - top) // 2)
             names = max(4 * names, int(_SPARE * share * len(self._nodes)))
         found = _Found(k, found.least)
-        self._scan(found, question, relations)
+        self._scan(found, question, relations, self._nodes.roughly(question))
         return found.ordered()
+
+    def _look_or_scan(
+        self, found: _Found, question: Vectors, relations: Millionths, degree: Callable[[Int64], Int64]
+    ) -> None:
+        """Compare all nodes, and go through the edges of those of which each of the best triples holds one."""
+        similar, top = self._nodes.roughly(question), int(relations.max(initial=-UNIT))
+        if len(similar) > _NODES_FIRST:
+            first = np.argpartition(similar, -_NODES_FIRST)[-_NODES_FIRST:]
+            self._look(found, question, relations, np.sort(first), int(similar[first].min()) + SLACK)
+            outside = (found.least - top) // 2
+            near = np.flatnonzero(similar >= outside - SLACK)
+            if int(degree(near).sum()) * _LOOK_FROM < len(self._all.tail):
+                self._look(found, question, relations, near, outside)
+                return
+        self._scan(found, question, relations, similar)
 
     def _look(self, found: _Found, question: Vectors, relations: Millionths, owners: Int64, outside: int) -> None:
         """Go through the edges of some nodes, those of the most similar first; others score `outside` at most."""
@@ -137,10 +156,9 @@ class TripleSearch:
             scores[unknown] = near[unknown] + self._nodes.of(question, other[unknown])
             found.add(batch.edge[rows], batch.head[rows], batch.relation[rows], batch.tail[rows], scores)
 
-    def _scan(self, found: _Found, question: Vectors, relations: Millionths) -> None:
-        """Go through all edges."""
+    def _scan(self, found: _Found, question: Vectors, relations: Millionths, similar: Millionths) -> None:
+        """Go through all edges, of which the nodes are roughly so similar: (N,)."""
         edges = self._all
-        similar = self._nodes.roughly(question)
         cuts = np.searchsorted(edges.bounds, np.arange(0, len(edges.tail), _EDGES_AT_ONCE)[1:])
         for first, last in pairwise([0, *distinct(cuts).tolist(), self._nodes.owners]):
             bounds = edges.bounds[first : last + 1]

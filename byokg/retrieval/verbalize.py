@@ -48,6 +48,9 @@ from byokg.types import (
 UNNAMED = "(unnamed)"
 """A mediator where nothing is known of what it joins."""
 
+NOTHING: Mapping[EntityId, str] = {}
+"""Where nothing is known of what nodes without a name join."""
+
 _MARKS = re.compile(r" [|/] |[→←…]|; |^\[e\d")
 
 
@@ -119,7 +122,7 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
     if isinstance(item, NodeEvidence):
         return node_text(item.node)
     if isinstance(item, RowsEvidence):
-        rows = [row_text(row, names) for row in item.rows[:shown]]
+        rows = [row_text(row, names, item.joined) for row in item.rows[:shown]]
         return "\n".join([query_text(item), *rows, *more_rows(len(item.rows) - len(rows), item.truncated)])
     if isinstance(item, ComputedEvidence):
         return f"{item.operation}: {on_one_line(item.text)}"
@@ -179,9 +182,9 @@ def rows_head(item: RowsEvidence) -> str:
     return f"A query returned {count}: {' | '.join(map(clean, item.columns))}"
 
 
-def row_text(row: Sequence[Cell], names: Mapping[EntityId, str]) -> str:
-    """Write one row of a query's answer; see `query_text` for what stands above it."""
-    return "  " + " | ".join(cell_text(cell, names) for cell in row)
+def row_text(row: Sequence[Cell], names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:
+    """Write one row of a query's answer; see `query_text` for what stands above it, and `cell_text`."""
+    return "  " + " | ".join(cell_text(cell, names, joined) for cell in row)
 
 
 def more_rows(more: int, truncated: bool) -> list[str]:
@@ -191,13 +194,17 @@ def more_rows(more: int, truncated: bool) -> list[str]:
     return [f"  … (+{more} more rows)"] if more else []
 
 
-def cell_text(cell: Cell, names: Mapping[EntityId, str]) -> str:
-    """Write one value of a row: nodes by their names, nothing as `–`."""
+def cell_text(cell: Cell, names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:
+    """Write one value of a row: nodes by their names, or in brackets by what they join, and nothing as `–`."""
     if cell is None:
         return "–"
+    if isinstance(cell, str) and cell in joined:
+        return f"[{joined[EntityId(cell)]}]"
     if isinstance(cell, str | bool | int | float):
         return value_text(cell)
     if isinstance(cell, NodeCell):
+        if cell.id in joined:
+            return f"[{joined[cell.id]}]"
         return node_text(Node(cell.id, cell.name, cell.type, cell.properties))
     if isinstance(cell, EdgeCell):
         hop = Hop(cell.relation, note=note(cell.properties))
@@ -210,8 +217,8 @@ def cell_text(cell: Cell, names: Mapping[EntityId, str]) -> str:
         ]
         return walk_text([shown[0] or UNNAMED, *shown[1:-1], *([shown[-1] or UNNAMED] if hops else [])], hops)
     if isinstance(cell, Mapping):
-        return "{" + ", ".join(f"{clean(key)}: {cell_text(value, names)}" for key, value in cell.items()) + "}"
-    return "[" + ", ".join(cell_text(value, names) for value in cell) + "]"
+        return "{" + ", ".join(f"{clean(key)}: {cell_text(value, names, joined)}" for key, value in cell.items()) + "}"
+    return "[" + ", ".join(cell_text(value, names, joined) for value in cell) + "]"
 
 
 def feedback_text(item: Feedback) -> str:

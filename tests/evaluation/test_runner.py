@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, RunError, RunIncomplete
@@ -268,7 +268,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(cuts=st.tuples(*[st.floats(0, 1)] * 3), shuffle=st.randoms(use_true_random=False))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 def test_records_torn_anywhere_are_completed(
     undisturbed: Path, tmp_path_factory: pytest.TempPathFactory, cuts: tuple[float, ...], shuffle: random.Random
 ) -> None:

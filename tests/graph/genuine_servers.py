@@ -6,11 +6,13 @@ of other servers run.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +21,7 @@ from typing import TypeVar
 import httpx
 import pytest
 
+from byokg.errors import QueryTimeout, StoreUnavailable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf.files import graph_quads
 from byokg.types import Node, Triple
@@ -30,6 +33,8 @@ GRAPH = "http://example.org/graph"
 PATIENCE_S = 300.0
 """In which a server starts, however busy the machine is."""
 _OPTIONS = {"fuseki": ["update"]}
+_LOOK_S, _RESTS = 1.0, 0.2
+"""How long a server is looked at, and the share of a processor below which it rests."""
 
 Result = TypeVar("Result")
 
@@ -53,6 +58,55 @@ class Genuine:
         if said != "ready":
             self._process.wait(30)
             pytest.skip(f"{self.kind} does not start: {self._process.stderr.read().strip().splitlines()[-1:]}")
+
+    def processes(self) -> list[int]:
+        """Return the numbers of its processes."""
+        found = [] if self._process is None else [self._process.pid]
+        for number in found:  # which grows by the children
+            with suppress(OSError):
+                found += map(int, Path(f"/proc/{number}/task/{number}/children").read_text("utf-8").split())
+        return found
+
+    def processor_s(self) -> float:
+        """Return the seconds of processor that it has used."""
+        ticks = 0
+        for number in self.processes():
+            with suppress(OSError):
+                fields = Path(f"/proc/{number}/stat").read_text("utf-8").rpartition(")")[2].split()
+                ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
+    def memory_mb(self) -> float:
+        """Return the memory that it holds."""
+        pages = 0
+        for number in self.processes():
+            with suppress(OSError):
+                pages += int(Path(f"/proc/{number}/statm").read_text("utf-8").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+    def rests(self, within_s: float, memory_mb: float = math.inf) -> bool:
+        """Tell whether it comes to use next to nothing of a processor within some seconds, and not too much memory."""
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline and self.memory_mb() < memory_mb:
+            began, used = time.monotonic(), self.processor_s()
+            time.sleep(_LOOK_S)
+            if self.processor_s() - used < _RESTS * (time.monotonic() - began):
+                return True
+        return False
+
+    @contextmanager
+    def silent(self) -> Iterator[None]:
+        """Let it say nothing: its connections stay open, and new ones are taken by its machine."""
+        held = self.processes()
+        for number in held:
+            os.kill(number, signal.SIGSTOP)
+        try:
+            while not all(map(_stopped, held)):
+                time.sleep(0.01)
+            yield
+        finally:
+            for number in held:
+                os.kill(number, signal.SIGCONT)
 
     def stop(self) -> None:
         """End it; what it holds stays in its folder."""
@@ -89,6 +143,23 @@ def waits_for_a_restart(server: Genuine, ask: Callable[[], Result]) -> Result:
         return ask()
     finally:
         again.join()
+
+
+def _stopped(process: int) -> bool:
+    """Tell whether each thread of a process stands still."""
+    states = [
+        task.read_text("utf-8").rpartition(")")[2].split()[0] for task in Path(f"/proc/{process}/task").glob("*/stat")
+    ]
+    return set(states) == {"T"}
+
+
+def refused_while_silent(server: Genuine, ask: Callable[[], object]) -> float:
+    """Let a server say nothing while it is asked something; return after how long that ended, with an error of ours."""
+    with server.silent():
+        began = time.monotonic()
+        with pytest.raises((QueryTimeout, StoreUnavailable)):
+            ask()
+        return time.monotonic() - began
 
 
 class RdfServer:

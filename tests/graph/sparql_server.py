@@ -47,6 +47,8 @@ class Endpoint:
     password: str | None = None
     """Value of the Authorization header to insist on."""
     url: str = ""
+    called: str = ""
+    """What it calls itself; one that is known not to cut its answers is not asked for their number."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -55,6 +57,9 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # head and body in one segment, which is acknowledged at once
     endpoint: Endpoint
+
+    def version_string(self) -> str:
+        return self.endpoint.called or super().version_string()
 
     def do_GET(self) -> None:
         self.respond(parse_qs(urlsplit(self.path).query))

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.index import name_table, string_hashes
@@ -55,7 +55,7 @@ NAMES = st.lists(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100)
 @given(NAMES, st.randoms())
 def test_a_table_made_in_small_parts_is_that_of_plain_python(names: list[str | None], rng: random.Random) -> None:
     numbered = rng.random() < 0.5

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import ReplyStoreError
@@ -191,7 +191,7 @@ tool_calls = st.lists(
         st.integers(0, 9),
     ),
 )
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=50)
 def test_any_text_survives(store: RecordedReplies, messages: tuple[Message, ...], reply: Reply) -> None:
     asked = Call("p", "m", messages)
     assert read_call(call_record(asked)) == asked

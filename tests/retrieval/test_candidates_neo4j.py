@@ -1,8 +1,7 @@
-"""Candidate queries on a genuine Neo4j. **Its database is emptied**; see `tests/graph/servers/test_native_paths.py`."""
+"""Candidate queries on a genuine Neo4j."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -14,20 +13,18 @@ from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import TEMPLATES, Templates
 from byokg.types import NodeCell
 from tests.graph.bolt_server import load_graph
-from tests.graph.servers.test_native_paths import uri
+from tests.graph.genuine_servers import Genuine
 from tests.retrieval.test_candidates import ASKED, asked, records_of, whole
 
 neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo4j]'")
 
-__all__ = ["uri"]  # the fixture that starts the server
-
 
 @pytest.fixture(params=[0, 1, 2])
-def both(request: pytest.FixtureRequest, uri: str) -> Iterator[tuple[ColumnarGraph, Neo4jStore, int]]:
+def both(request: pytest.FixtureRequest, neo4j_server: Genuine) -> Iterator[tuple[ColumnarGraph, Neo4jStore, int]]:
     """The same graph here and there, and the seed it was made from."""
     nodes, edges = records_of(request.param)
-    auth = os.environ.get("NEO4J_USERNAME", "neo4j"), os.environ.get("NEO4J_PASSWORD", "")
-    with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
+    uri = neo4j_server.address
+    with neo4j.GraphDatabase.driver(uri) as driver:
         driver.execute_query("MATCH (n) DETACH DELETE n")
         load_graph(driver.execute_query, nodes, edges, True)
     with Neo4jStore(uri, id_property="id") as store:

@@ -19,6 +19,7 @@ from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.verbalize import row_text
 from byokg.types import (
     Artifacts,
     Cell,
@@ -34,7 +35,7 @@ from byokg.types import (
     RowsEvidence,
 )
 from tests.graph.published import dev_questions, movies, needed, northwind
-from tests.linking.graphs import countries
+from tests.linking.graphs import countries, marriages
 
 QUESTION = Question("q1", "What is the capital of Peru?")
 
@@ -93,6 +94,21 @@ class TestRows:
         cells = [cell for row in item.rows for cell in row if isinstance(cell, NodeCell)]
         assert [cell.id for cell in cells] == ["bo", "cl"]
         assert [node.name for node in arcade.nodes([cell.id for cell in cells])] == ["Bolivia", "Chile"]
+
+    def test_a_node_without_a_name_is_told_by_what_it_joins(self, tmp_path: Path) -> None:
+        pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
+        query = "SELECT ?marriage (STR(?marriage) AS ?text) ?year WHERE { ?marriage kg:people.marriage.from ?year }"
+        with build_oxigraph(marriages(), tmp_path / "store") as store:
+            item, *_ = retrieved(store, query, language="sparql")
+        assert isinstance(item, RowsEvidence) and set(item.joined) == {"m.0m1"}
+        (row,) = [row_text(cells, {}, item.joined) for cells in item.rows]
+        assert row == "  [spouse: Bob, from: 1999, spouse_s: Ann] | urn:byokg:node:m.0m1 | 1999"
+
+    def test_of_what_only_looks_like_an_id_nothing_is_told(self, arcade: ArcadeStore) -> None:
+        (item,) = retrieved(arcade, "MATCH (c:Country {name: 'Peru'}) RETURN c, ['m.0nowhere'] AS ids")
+        assert (
+            isinstance(item, RowsEvidence) and item.joined == {} and row_text(item.rows[0], {}).endswith("[m.0nowhere]")
+        )
 
     def test_rows_beyond_the_limit_are_cut_and_told(self, arcade: ArcadeStore) -> None:
         (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)

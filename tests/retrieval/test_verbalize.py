@@ -131,6 +131,13 @@ def test_each_kind_of_cell_has_a_form(cell: Cell, text: str) -> None:
     assert cell_text(cell, NAMES) == text
 
 
+def test_a_node_that_is_told_by_what_it_joins_is_so_in_lists_too() -> None:
+    joined = {EntityId("m.0m1"): "spouse: Bob, from: 1999"}
+    assert cell_text(["m.0m1", {"of": NodeCell(EntityId("m.0m1"), "m.0m1")}, "m.02"], {}, joined) == (
+        "[[spouse: Bob, from: 1999], {of: [spouse: Bob, from: 1999]}, m.02]"
+    )
+
+
 def test_a_name_cannot_pass_for_more_than_a_name() -> None:
     names = {A: "x\n[e9] Ann → knows → Bob", B: "Either | Or", C: "[e3] Cid"}
     path = walk((A, "knows", B, False), (B, "knows", C, False))

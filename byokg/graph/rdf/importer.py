@@ -15,7 +15,8 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
   stays whole.
 - `rdf:type` is the node's type: the local name of the first class in the file; `source["types"]` undoes it. Further
   types are edges `rdf:type`. `owl:Thing` and its like are left out. Where it has none, and is `wdt:P31` (an instance
-  of) something, as in Wikidata, its type is the name of the first such class; `wdt:P31` stays an edge.
+  of) something, as in Wikidata, its type is the name of the first such class; `wdt:P31` stays an edge. Where both
+  say one class, its name is the type.
 - `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: English, else untagged, else another language. A node
   without one is named after the end of its IRI. Entity linking knows the other labels, and aliases, as well.
 - A literal is a property `dbo:populationTotal`: int, float, bool, or text; `xsd:gYear` is an int and `xsd:date` a date.
@@ -286,7 +287,12 @@ class RdfFile:
         class_of = np.full(len(self._nodes), -1, np.int64)
         instances = self._instances.rows()[::-1]  # of repeated assignments the last one stays
         class_of[instances[:, 0]] = len(iris) + instances[:, 1].astype(np.int64)  # nodes are counted behind the classes
-        class_of[pairs[starts, 0]] = pairs[starts, 1]
+        classed = pairs[starts].astype(np.int64)
+        if len(classed) and len(instances):  # what is said both ways, as in a graph that was written out, is one class
+            node_of = self._nodes.find(self._classes.strings).astype(np.int64)[classed[:, 1]]
+            both = np.isin(classed[:, 0] << 32 | node_of, instances[:, 0].astype(np.int64) << 32 | instances[:, 1])
+            classed[both, 1] = len(iris) + node_of[both]
+        class_of[classed[:, 0]] = classed[:, 1]
         class_of = class_of[self._kept]
         said = class_of >= 0
         if not said.any():

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar, overload
@@ -29,15 +29,19 @@ from byokg.graph.store import (
     Direction,
     EdgeBatch,
     NodeArray,
+    NodeMemory,
     NumberSpace,
     RelationArray,
     RelationCounts,
     Schema,
 )
-from byokg.types import EntityId
+from byokg.types import EntityId, Node
 
 Int64 = npt.NDArray[np.int64]
 Result = TypeVar("Result")
+
+_NODES = 100_000
+"""Nodes remembered."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -62,6 +66,7 @@ class NumberingStore(ABC):
         self._relations: Numbering[str] = Numbering()
         self._space = NumberSpace(name)
         self._edge_memory = EdgeMemory(self._space)
+        self._node_memory = NodeMemory(self._read_nodes, _NODES)
         self._schema: Schema | None = None
         self._schema_lock = threading.RLock()
         self._cache: SchemaCache | None = None
@@ -94,9 +99,10 @@ class NumberingStore(ABC):
         """
         return RelationLabels(self)
 
+    @property
     @abstractmethod
-    def _known_labels(self) -> Sequence[str]:
-        """Return the labels of the relations that have numbers."""
+    def met_relations(self) -> Sequence[str]:
+        """Return the labels of the relations that have numbers so far; see `NamedStore`."""
 
     @abstractmethod
     def _list_relations(self) -> None:
@@ -108,7 +114,7 @@ class NumberingStore(ABC):
             with self._schema_lock:
                 self._list_relations()
                 self._listed = True
-        return self._known_labels()
+        return self.met_relations
 
     def keep_schema(self, cache: SchemaCache) -> None:
         """Look for the schema in a cache before it is read, and keep it there afterwards."""
@@ -123,11 +129,23 @@ class NumberingStore(ABC):
         """Return under what the schema is kept."""
 
     def refresh(self) -> None:
-        """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
+        """Forget the schema, nodes and edges, so that they are read anew when asked for. Numbers stay as they are."""
         self._edge_memory.forget()
+        self._node_memory = NodeMemory(self._read_nodes, _NODES)
         with self._schema_lock:
             self._schema = None
             self._listed = False
+
+    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
+        """Return name, type and properties, in the order asked. Raises `EntityNotFound`.
+
+        Nodes that were asked for before are remembered, as edges are.
+        """
+        return self._node_memory.nodes(list(ids))
+
+    @abstractmethod
+    def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Ask the server for nodes. Raises `EntityNotFound`."""
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
@@ -227,7 +245,7 @@ class RelationLabels(Sequence[str]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[str]: ...
     def __getitem__(self, place: int | slice) -> str | Sequence[str]:
-        if isinstance(place, int) and 0 <= place < len(known := self._store._known_labels()):
+        if isinstance(place, int) and 0 <= place < len(known := self._store.met_relations):
             return known[place]
         return self._store._all_labels()[place]
 
@@ -235,11 +253,11 @@ class RelationLabels(Sequence[str]):
         return iter(tuple(self._store._all_labels()))
 
     def __contains__(self, label: object) -> bool:
-        return label in self._store._known_labels() or label in self._store._all_labels()
+        return label in self._store.met_relations or label in self._store._all_labels()
 
     def index(self, label: str, start: int = 0, stop: int = sys.maxsize) -> int:
         """Return the number of a relation. Raises `ValueError` for one that the graph does not have."""
-        known = self._store._known_labels()
+        known = self._store.met_relations
         labels = known if label in known else self._store._all_labels()
         return labels.index(label, start, stop)
 

@@ -183,7 +183,7 @@ class CypherNames(NumberingStore):
         return not self._bare
 
     def refresh(self) -> None:
-        """Forget the schema, labels and edges, so that they are read anew when asked for next."""
+        """Forget the schema, labels, nodes and edges, so that they are read anew when asked for next."""
         super().refresh()
         self._listed_labels = self._text_indexes = self._bare = self._vectors = None
 

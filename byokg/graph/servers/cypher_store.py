@@ -70,7 +70,7 @@ class CypherStore(CypherNames):
     """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
 
     Numbers of nodes and edges are given out as they are met, and mean something within this object only. What was
-    met stays as it was: `refresh` forgets the schema and the edges of nodes, a new store forgets everything.
+    met stays as it was: `refresh` forgets the schema, nodes and their edges, a new store forgets everything.
     """
 
     def __init__(
@@ -109,7 +109,8 @@ class CypherStore(CypherNames):
 
     # What GraphStore asks
 
-    def _known_labels(self) -> Sequence[str]:
+    @property
+    def met_relations(self) -> Sequence[str]:
         return self._relations.keys()
 
     def _list_relations(self) -> None:
@@ -185,23 +186,21 @@ class CypherStore(CypherNames):
                 raise EntityNotFound(entity, self.name)
         return self._nodes.add(asked)
 
-    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
-        asked = list(ids)
-        self.numbers(asked)
+    def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Ask for names, types and properties. Raises `EntityNotFound`."""
+        self.numbers(ids)
         found: dict[EntityId, Node] = {}
-        wanted = list(dict.fromkeys(asked))
-        elements = [self._element(entity) for entity in wanted]
+        elements = [self._element(entity) for entity in ids]
         text = f"{self._server.anchor} RETURN n"
         rows = self._in_parts(elements, lambda part: self._ask(text, {"ids": part}))
         self._count_labels(stored for (stored,) in rows)
         for (stored,) in rows:
             node = self._node(stored)
             found[node.id] = node
-        for entity in wanted:
+        for entity in ids:
             if entity not in found:  # deleted since it was numbered
                 raise EntityNotFound(entity, self.name)
-        return [found[entity] for entity in asked]
+        return [found[entity] for entity in ids]
 
     def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
         """Ask for edges."""

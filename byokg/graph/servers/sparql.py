@@ -82,7 +82,9 @@ _LONGEST_PAUSE_S = 8.0
 _AT_ONCE = 4
 """Requests sent at the same time."""
 
-_RESULTS = "application/sparql-results+json"
+_RESULTS, _CSV = "application/sparql-results+json", "text/csv"
+_TYPED = frozenset(("?v", "?least", "?most"))
+"""Variables of whose terms the kind is read, which CSV does not tell."""
 _TRIPLE_TYPES = ("application/n-triples", "text/plain", "text/ntriples")
 _JSON_TYPES = (_RESULTS, "application/json")
 _LONG = 1800
@@ -312,7 +314,10 @@ class SparqlEndpoint(SparqlStore):
     ) -> tuple[Sequence[Binding], bool]:
         rows_wanted, offset = page or (self._page, None)
         patience_s = self._patience_s if timeout_s >= self._timeout_s else 0.0  # a user waits for the answer
-        answer = self._ask(sparql.select(variables, where, rows_wanted, offset), timeout_s, patience_s)
+        # What Virtuoso writes as JSON takes it as long again as finding it.
+        accept = _CSV if self._server == _VIRTUOSO and _TYPED.isdisjoint(variables.split()) else None
+        text = sparql.select(variables, where, rows_wanted, offset)
+        answer = self._ask(text, timeout_s, patience_s, accept=accept)
         rows = answer.table.bindings
         if answer.interrupted:
             raise QueryTimeout(timeout_s)
@@ -366,7 +371,9 @@ class SparqlEndpoint(SparqlStore):
 
     # One request
 
-    def _ask(self, text: str, timeout_s: float, patience_s: float, triples: int | None = None) -> _Answer:
+    def _ask(
+        self, text: str, timeout_s: float, patience_s: float, triples: int | None = None, accept: str | None = None
+    ) -> _Answer:
         """Send a query, again while the endpoint is busy, and read the answer: of a graph, so many triples."""
         until = time.monotonic() + timeout_s + patience_s
         attempts = Retrying(
@@ -376,7 +383,7 @@ class SparqlEndpoint(SparqlStore):
             reraise=True,
         )
         try:
-            return attempts(lambda: self._once(text, min(timeout_s, until - time.monotonic()), timeout_s, triples))
+            return attempts(lambda: self._once(text, until, timeout_s, triples, accept))
         except _Again as error:
             raise StoreUnavailable(self._name, str(error)) from error
 
@@ -386,14 +393,15 @@ class SparqlEndpoint(SparqlStore):
         waited_for = self._answered and isinstance(error, _Again) and error.away
         return state.attempt_number >= self._attempts and not waited_for
 
-    def _once(self, text: str, left_s: float, timeout_s: float, triples: int | None) -> _Answer:
+    def _once(self, text: str, deadline: float, timeout_s: float, triples: int | None, accept: str | None) -> _Answer:
         """Send a query once."""
+        left_s = min(timeout_s, deadline - time.monotonic())
         if left_s <= 0:
             raise QueryTimeout(timeout_s)
         try:
             until = time.monotonic() + left_s
             lines = None if triples is None else TripleLines(triples)
-            status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until, lines))
+            status, headers, body = within(left_s + 0.1, lambda: self._exchange(text, until, lines, accept))
         except (TimeoutError, httpx.TimeoutException) as error:
             raise QueryTimeout(timeout_s) from error
         except UnicodeEncodeError as error:
@@ -418,6 +426,12 @@ class SparqlEndpoint(SparqlStore):
                 raise _Again(f"its reply is no N-Triples, or breaks off ({error})") from error
             most = most or (_VIRTUOSO_ROWS if self._server == _VIRTUOSO else "")
             return _Answer(SparqlResult(TRIPLE, rows), partial or _reaches(most, rows), ended)
+        if kind == _CSV == accept:
+            try:
+                table = sparql.read_csv(body)
+            except ValueError as error:
+                raise _Again(f"its reply is no CSV, or breaks off ({error})") from error
+            return _Answer(table, partial or _reaches(most, table.bindings), ended)
         if kind not in _JSON_TYPES:
             reason = (
                 f"it answered {kind or 'without a content type'} instead of SPARQL results: {_excerpt(body)!r}; "
@@ -445,20 +459,23 @@ class SparqlEndpoint(SparqlStore):
             if self._own_page:
                 self._page = _WHOLE_ROWS
 
-    def _exchange(self, text: str, until: float, lines: TripleLines | None) -> tuple[int, httpx.Headers, bytes]:
+    def _exchange(
+        self, text: str, until: float, lines: TripleLines | None, accept: str | None
+    ) -> tuple[int, httpx.Headers, bytes]:
         graphs = () if self._server == _VIRTUOSO and _NAMES_GRAPHS.search(text) else self._graphs
         fields = [("query", text), *(("default-graph-uri", graph) for graph in graphs)]
-        limit_s = max(until - time.monotonic(), 0.01)
-        if self._server in _LIMITS:
-            fields.append(("timeout", str(max(1, math.ceil(limit_s * _LIMITS[self._server])))))
-        joint = "&" if urlsplit(self._url).query else "?"
-        address = f"{self._url}{joint}{urlencode(fields)}"
         left_s = max(until - time.monotonic(), 0.01)
-        accept = None if lines is None else {"Accept": ", ".join(_TRIPLE_TYPES)}
+        if self._server in _LIMITS:
+            fields.append(("timeout", str(max(1, math.ceil(left_s * _LIMITS[self._server])))))
+        address = f"{self._url}{'&' if urlsplit(self._url).query else '?'}{urlencode(fields)}"
+        wanted = accept if lines is None else ", ".join(_TRIPLE_TYPES)
+        headers = {} if wanted is None else {"Accept": wanted}
         if len(address) <= _LONG:
-            request = self._client.build_request("GET", address, timeout=left_s, headers=accept)
+            request = self._client.build_request("GET", address, timeout=left_s, headers=headers)
         else:
-            request = self._client.build_request("POST", self._url, data=_form(fields), timeout=left_s, headers=accept)
+            headers["Content-Type"] = "application/x-www-form-urlencoded"
+            form = urlencode(fields)
+            request = self._client.build_request("POST", self._url, content=form, timeout=left_s, headers=headers)
         response = self._client.send(request, stream=True)
         try:
             body = bytearray()
@@ -544,13 +561,6 @@ def _retry_after(headers: httpx.Headers) -> float | None:
     except ValueError:
         return None
     return max((moment - datetime.now(UTC if moment.tzinfo else None)).total_seconds(), 0.0)
-
-
-def _form(fields: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    form: dict[str, list[str]] = {}
-    for name, value in fields:
-        form.setdefault(name, []).append(value)
-    return form
 
 
 def _credentials() -> tuple[dict[str, str], httpx.BasicAuth | None]:

@@ -160,8 +160,9 @@ class SparqlNames(NumberingStore):
     def _joined_classes(self, predicates: Sequence[str]) -> Iterator[Binding]:
         for page in self._pages("?near ?k ?count ?ends", sparql.joined_classes(predicates)):
             for row in page:
+                class_ = {"type": "uri", "value": row["near"]["value"]}
                 for iri in joined_ends(row):
-                    yield {"n": {"type": "uri", "value": iri}, "k": row["k"], "v": row["near"]}
+                    yield {"n": {"type": "uri", "value": iri}, "k": row["k"], "v": class_}
 
     def _joined_literals(self, predicates: Sequence[str]) -> Iterator[Binding]:
         for page in self._pages("?tail ?k ?lang ?count ?ends", sparql.joined_tagged(predicates, self._languages)):

@@ -114,7 +114,8 @@ class SparqlStore(SparqlNames):
         """Return how IRIs and labels turn into each other."""
         return self._prefixes
 
-    def _known_labels(self) -> Sequence[str]:
+    @property
+    def met_relations(self) -> Sequence[str]:
         return self._labels
 
     def _list_relations(self) -> None:
@@ -144,7 +145,7 @@ class SparqlStore(SparqlNames):
         return self._schema
 
     def refresh(self) -> None:
-        """Forget the schema and edges, so that they are read anew when asked for next. Numbers stay as they are."""
+        """Forget the schema, nodes and edges, so that they are read anew when asked for. Numbers stay as they are."""
         super().refresh()
         self._vocabulary = None
         self._node_total = None
@@ -200,22 +201,21 @@ class SparqlStore(SparqlNames):
         """Return the id of each node number. Raises `EntityNotFound` for a number that was not given out."""
         return [node_id(self._nodes.key(number)) for number in self._check_nodes(nodes).tolist()]
 
-    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
-        asked = list(ids)
-        iris = [self._iri(entity) for entity in asked]
+    def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Ask for names, types and properties. Raises `EntityNotFound`."""
+        iris = [self._iri(entity) for entity in ids]
         words, wanted = self._words(), list(dict.fromkeys(iri for iri in iris if addressable(iri)))
         rows = self._gather("?n ?k ?v", lambda batch: sparql.described(batch, words, self._languages), wanted)
         described = self._describe(rows)
         unseen = [iri for iri in wanted if iri not in self._nodes and iri not in described]
         found = self._existing(unseen) if unseen else set()
-        for entity, iri in zip(asked, iris, strict=True):
+        for entity, iri in zip(ids, iris, strict=True):
             if iri not in self._nodes and iri not in described and iri not in found:
                 raise EntityNotFound(entity, self._name)
         self._nodes.add(iris)
         return [
             Node(entity, *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES)))
-            for entity, iri in zip(asked, iris, strict=True)
+            for entity, iri in zip(ids, iris, strict=True)
         ]
 
     def all_nodes(self) -> Iterator[list[Node]]:

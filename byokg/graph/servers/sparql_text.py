@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any, TypeAlias
 
 from byokg.errors import StoreUnavailable
@@ -476,6 +477,27 @@ def read_table(reply: object, store: str) -> SparqlResult:
         reason = f"its reply is JSON, but not in SPARQL's results format ({type(error).__name__}: {error})"
         raise StoreUnavailable(store, reason) from error
     return SparqlResult(variables, bindings)
+
+
+def read_csv(body: bytes) -> SparqlResult:
+    """Read a reply in SPARQL's CSV format, which tells no kinds of terms. Raises `ValueError` where it is none."""
+    import pyarrow.csv as arrow_csv
+
+    names = tuple(name.strip('"') for name in body.partition(b"\n")[0].decode().strip().split(","))
+    table = arrow_csv.read_csv(
+        BytesIO(body),
+        arrow_csv.ReadOptions(block_size=len(body) + 1, use_threads=False),
+        arrow_csv.ParseOptions(newlines_in_values=True),
+        arrow_csv.ConvertOptions(column_types=dict.fromkeys(names, "string")),
+    )
+    columns = [column.to_pylist() for column in table.columns]
+    return SparqlResult(
+        names,
+        [
+            {name: {"type": "", "value": value} for name, value in zip(names, row, strict=True) if value}
+            for row in zip(*columns, strict=True)
+        ],
+    )
 
 
 def parts_of(terms: Iterable[Term]) -> Iterator[Term]:

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg import files
@@ -122,7 +122,7 @@ NODES = st.fixed_dictionaries(
 LISTS = st.tuples(TEXTS, st.sampled_from(["r", "s"]), TEXTS).map(list)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150)
 @given(
     st.one_of(
         st.lists(EDGES, min_size=1),

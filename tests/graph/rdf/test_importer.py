@@ -130,6 +130,11 @@ def test_what_wikidata_says_a_node_is_an_instance_of_is_its_type(read: Read) -> 
     assert only(graph, f"{wikidata}entity/Q937").type == "human"
     assert graph.source["types"] == {"human": f"{wikidata}entity/Q5"}
     assert [relation for _, relation, _, _ in edges(graph)] == ["wdt:P31", "wdt:P31"]
+    again = read("".join(f"{quad.triple} .\n" for quad in graph_quads(graph)), "graph.nt")
+    assert [(node.id, node.name, node.type) for node in again.nodes(list(again.entities()))] == [
+        (node.id, node.name, node.type) for node in graph.nodes(list(again.entities()))
+    ]
+    assert edges(again) == edges(graph) and again.source["types"] == graph.source["types"]
 
 
 def test_two_classes_of_one_name_stay_two_types(read: Read) -> None:

@@ -24,7 +24,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, Mention, Node, Triple
 from tests.graph.bolt_server import load_graph
 from tests.graph.contract import GraphStoreContract, Make
-from tests.graph.genuine_servers import PATIENCE_S, Genuine, started, waits_for_a_restart
+from tests.graph.genuine_servers import PATIENCE_S, Genuine, refused_while_silent, waits_for_a_restart
 from tests.graph.guard.corpus_cypher import UNREADABLE, WRITES
 from tests.graph.query_contract import CypherContract, MakeQueryable
 from tests.graph.served_contract import Hold, Holding, Served, ServedContract
@@ -54,11 +54,10 @@ class Database:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
-    with started("neo4j", tmp_path_factory.mktemp("neo4j")) as genuine:
-        database = Database(genuine)
-        yield database
-        database.driver.close()
+def server(neo4j_server: Genuine) -> Iterator[Database]:
+    database = Database(neo4j_server)
+    yield database
+    database.driver.close()
 
 
 @pytest.fixture
@@ -282,6 +281,16 @@ def test_a_server_that_is_started_again_is_waited_for(database: Database) -> Non
     number = store.numbers([EntityId("a")])
     found = waits_for_a_restart(database.genuine, lambda: store.edges(number, Direction.OUT))
     assert [each.tail for each in triples(store, found)] == ["b"]
+
+
+def test_a_server_that_says_nothing_is_given_up_within_the_limit(database: Database) -> None:
+    database.query("CREATE (:A {id: 'a'})-[:TO]->(:A {id: 'b'})")
+    store = database.open(id_property="id", timeout_s=2.0)
+    text, limits = "MATCH (n:A)-[:TO]->(m) RETURN m.id", QueryLimits(timeout_s=2)
+    number = store.numbers([EntityId("a")])
+    for ask in (lambda: store.run(text, limits=limits), lambda: store.edges(number), lambda: store.schema()):
+        assert refused_while_silent(database.genuine, ask) < PATIENCE_S / 5
+    assert store.run(text, limits=QueryLimits(timeout_s=PATIENCE_S)).rows == (("b",),)
 
 
 def test_a_query_that_runs_away_is_seen_to_end_on_the_server(database: Database) -> None:

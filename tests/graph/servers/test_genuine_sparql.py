@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byokg.errors import QueryInvalid
+from byokg.errors import QueryInvalid, QueryTimeout
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph
 from byokg.graph.name_indexes import keep_names, kept_names
@@ -22,7 +22,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import EntityId, Mention, Question
 from tests.graph.contract import GraphStoreContract, Make, edge, node
-from tests.graph.genuine_servers import PATIENCE_S, RdfServer, started, waits_for_a_restart
+from tests.graph.genuine_servers import PATIENCE_S, RdfServer, refused_while_silent, started, waits_for_a_restart
 from tests.graph.served_contract import Hold, Holding, Served, ServedContract
 
 pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[sparql]'")
@@ -150,7 +150,7 @@ def test_a_question_that_names_its_entity_waits_for_no_schema(
             answer = offline_pipeline(store).run(question)
             assert [item.name for item in answer.items] == ["Canada"]
             assert not store.holds_schema()
-            assert list(store.relations) == ["fb:common.topic.notable_types", "fb:people.person.nationality"]
+            assert sorted(store.relations) == ["fb:common.topic.notable_types", "fb:people.person.nationality"]
     with SparqlEndpoint(server.address) as store:
         store.keep_schema(SchemaCache(tmp_path))
         assert len(store.relations) == 2
@@ -200,9 +200,9 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
     asked: list[str] = []
     ask = SparqlEndpoint._ask
 
-    def recorded(self: SparqlEndpoint, text: str, *more: object) -> object:
+    def recorded(self: SparqlEndpoint, text: str, *more: object, **named: object) -> object:
         asked.append(text)
-        return ask(self, text, *more)  # type: ignore[arg-type]
+        return ask(self, text, *more, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(SparqlEndpoint, "_ask", recorded)
     for query in (
@@ -216,6 +216,32 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
         assert found == sorted(path.nodes for path in paths(graph, query)), query
         assert len([text for text in asked if ")+ ?m" in text]) == 1
         asked.clear()
+
+
+ENDLESS = "SELECT (COUNT(*) AS ?n) { ?a ?p ?b . ?c ?q ?d . ?e ?r ?f . ?g ?s ?h FILTER(STR(?b) < STR(?h)) }"
+
+
+def test_a_query_that_runs_away_ends_in_time_and_the_server_is_seen_to_stop(server: RdfServer) -> None:
+    nodes = [node(f"n{number}") for number in range(300)]
+    server.fill(nodes, [edge(one.id, "to", other.id) for one in nodes[:10] for other in nodes])
+    with SparqlEndpoint(server.address) as store:
+        with pytest.raises(QueryTimeout):
+            store.run(ENDLESS, limits=QueryLimits(timeout_s=2))
+        limits = QueryLimits(timeout_s=PATIENCE_S)
+        assert store.run("SELECT ?s { ?s kg:to ?o } LIMIT 1", limits=limits).rows
+    if server.kind == "oxigraph":
+        pytest.skip("Oxigraph's server is told no time limit by a request: start it with --timeout-s")
+    assert server.genuine.rests(PATIENCE_S)
+
+
+def test_a_server_that_says_nothing_is_given_up_within_the_limit(server: RdfServer) -> None:
+    server.fill([node("a"), node("b")], [edge("a", "to", "b")])
+    with SparqlEndpoint(server.address, timeout_s=2.0) as store:
+        text, limits = "SELECT ?o { ?s kg:to ?o }", QueryLimits(timeout_s=2)
+        number = store.numbers([EntityId("a")])
+        for ask in (lambda: store.run(text, limits=limits), lambda: store.edges(number), lambda: store.schema()):
+            assert refused_while_silent(server.genuine, ask) < PATIENCE_S / 5
+        assert len(store.run(text, limits=QueryLimits(timeout_s=PATIENCE_S)).rows) == 1
 
 
 def test_a_server_that_is_started_again_is_waited_for(server: RdfServer) -> None:

@@ -1,19 +1,10 @@
-"""Shortest paths that ArcadeDB and a genuine Neo4j find by themselves, beside what the walker finds on the same server.
-
-Neo4j is that of BYOKG_NEO4J_URI, or else is started with `shared/servers/start` beside the repository. **Its database
-is emptied.**
-"""
+"""Shortest paths that ArcadeDB and a genuine Neo4j find by themselves, beside what the walker finds there."""
 
 from __future__ import annotations
 
-import os
 import random
-import shutil
-import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,12 +16,11 @@ from byokg.graph.pathql.evaluate import paths
 from byokg.graph.servers.bolt import BoltServer, Neo4jStore, finds_shortest_paths
 from byokg.graph.store import GraphStore, ShortestPathStore
 from byokg.types import Node, Triple
-from tests.graph.bolt_server import PASSWORD, BoltDatabases, free_port, load_graph
+from tests.graph.bolt_server import PASSWORD, BoltDatabases, load_graph
 from tests.graph.contract import edge, node
 
 neo4j = pytest.importorskip("neo4j", reason="needs neo4j: pip install 'byokg[neo4j]'")
 
-START = Path(__file__).resolve().parents[4] / "shared" / "servers" / "start"
 NAMES = "abcdefgh"
 
 QUERIES = [
@@ -48,23 +38,6 @@ QUERIES = [
     "PATHS ANY SHORTEST START ?x = :{} END ?y = :{} VIA UNDIRECTED ?p",
     "PATHS ANY START ?x = :{} END ?y = :{} VIA :r|:s",
 ]
-
-
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if "BYOKG_NEO4J_URI" in os.environ:
-        yield os.environ["BYOKG_NEO4J_URI"]
-        return
-    if not START.exists() or shutil.which("java") is None:
-        pytest.skip("needs a Neo4j: set BYOKG_NEO4J_URI, or have shared/servers/start and Java")
-    command = [str(START), "neo4j", str(free_port()), str(tmp_path_factory.mktemp("neo4j"))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        said, _, address = process.stdout.readline().strip().partition(" ")
-        if said != "ready":
-            pytest.skip("Neo4j did not start")
-        yield address
-        process.send_signal(signal.SIGTERM)
 
 
 @dataclass
@@ -85,9 +58,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
             lambda: Neo4jStore(bolt.uri, database, "root", PASSWORD, "id"),
         )
         return
-    uri = request.getfixturevalue("uri")
-    auth = os.environ.get("NEO4J_USERNAME", "neo4j"), os.environ.get("NEO4J_PASSWORD", "")
-    with neo4j.GraphDatabase.driver(uri, auth=auth) as driver:
+    uri = request.getfixturevalue("neo4j_server").address
+    with neo4j.GraphDatabase.driver(uri) as driver:
 
         def fill(nodes: list[Node], edges: list[Triple]) -> None:
             driver.execute_query("MATCH (n) DETACH DELETE n")

@@ -515,6 +515,21 @@ def test_graphs_as_answers_come_as_rows_of_triples_up_to_the_limit(serve: Serve,
         store.run("DESCRIBE <http://e/a>")
 
 
+def test_csv_is_read_whatever_stands_in_it() -> None:
+    ends = " ".join(f"http://e/{number}" for number in range(100_000))
+    body = f'"near","count","ends"\n"http://e/a,b",100000,"{ends}"\n"x ""y""\nz",1,\n'.encode()
+    table = sparql_text.read_csv(body)
+    assert table.variables == ("near", "count", "ends")
+    assert [{name: term["value"] for name, term in row.items()} for row in table.bindings] == [
+        {"near": "http://e/a,b", "count": "100000", "ends": ends},
+        {"near": 'x "y"\nz', "count": "1"},
+    ]
+    assert sparql_text.read_csv(b'"n"\n').bindings == []
+    for broken in (b'"n","m"\n"a"\n', b'"n"\n"\xff"\n', b""):
+        with pytest.raises(ValueError, match=r"CSV|UTF8|column"):
+            sparql_text.read_csv(broken)
+
+
 def test_keys_are_divided_by_the_rows_that_they_have() -> None:
     rows = {"a": 3, "b": 3, "c": 9, "d": 1}
     assert _divided("abcd", rows, 8) == [["a", "b"], ["c"], ["d"]]
