@@ -241,7 +241,7 @@ class Steps:
         """The number of each relation, by its label."""
         meanings = store.meanings if isinstance(store, PropertyView) else {}
         named = [meanings.get(number, label) for number, label in enumerate(relations)]
-        self.labels = named
+        self.labels: Sequence[str] = named
         """(R,) what each relation is called."""
         labels = [label_words(label) for label in named]
         self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -16,7 +17,6 @@ import pyarrow.compute as pc
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
-from byokg.linking.relation_meaning import Steps
 from byokg.operators.execute import Candidates, Operators, Outcome, countable
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import Demand, read
@@ -33,6 +33,9 @@ from byokg.types import (
     Question,
     Request,
 )
+
+if TYPE_CHECKING:
+    from byokg.operators.verify import Meanings
 
 RETRIEVER = "operators"
 
@@ -76,7 +79,7 @@ class OperatorRetriever:
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
         margin: float = 25.0,
-        steps: Steps | None = None,
+        steps: Meanings | None = None,
     ) -> None:
         self._store = store
         self._steps = steps

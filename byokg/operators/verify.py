@@ -7,19 +7,20 @@ leads elsewhere and never leads to several (a country has one capital), and none
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.store import Direction, GraphStore
-from byokg.linking.relation_meaning import Steps, label_words
 from byokg.operators.execute import Outcome
 from byokg.operators.reading import TimeTest
 from byokg.operators.times import passes, period
 from byokg.operators.walks import branching
 from byokg.questions import Reading, Tie
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, split_label, split_words
 from byokg.types import EntityId
 
 _MEANT = 0.5
@@ -29,11 +30,29 @@ _SAID = 0.8
 """and from which it means one that leads elsewhere."""
 
 Float = npt.NDArray[np.float32]
+_SEPARATORS = re.compile(r"[./#:]+")
+
 Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
 
 
+class Meanings(Protocol):
+    """What the steps of a graph mean, as `linking.relation_meaning.Steps` tells."""
+
+    count: int
+    labels: Sequence[str]
+
+    def relation(self, word: str) -> Float:
+        """Return how much a word resembles the relation of each step."""
+
+    def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
+        """Tell which steps go against how a word ties the phrases of a question."""
+
+    def latest(self) -> Meanings:
+        """Return the same with all relations that have numbers by now."""
+
+
 def verified(
-    store: GraphStore, steps: Steps, reading: Reading, second: int, sides: Sides, times: Sequence[TimeTest]
+    store: GraphStore, steps: Meanings, reading: Reading, second: int, sides: Sides, times: Sequence[TimeTest]
 ) -> Outcome:
     """Return yes, no, or an outcome without an answer.
 
@@ -77,11 +96,11 @@ def _turned(values: Float) -> Float:
     return turned
 
 
-def _said(steps: Steps, reading: Reading, second: int) -> Float:
+def _said(steps: Meanings, reading: Reading, second: int) -> Float:
     """Return how well each step out of the first thing, and out of the second, means what the question says."""
     found = np.zeros((2, steps.count), np.float32)
     told = False
-    of = np.array([label_words(label)[1][-1] == "of" for label in steps.labels], np.bool_)
+    of = np.array([_words(label)[-1:] == ["of"] for label in steps.labels], np.bool_)
     back = np.stack((of, ~of), axis=1).ravel()
     """Steps away from what a noun names: against `capital`, and along `capital_of`."""
     for place, word in enumerate(reading.words):
@@ -99,6 +118,11 @@ def _said(steps: Steps, reading: Reading, second: int) -> Float:
         found[1] = np.maximum(found[1], _turned(ways))
     if not told:  # is Lyon in France
         small = {word for word, hidden in zip(reading.words, reading.masked, strict=True) if not hidden}
-        named = np.repeat([not small.isdisjoint(label_words(label)[1]) for label in steps.labels], 2)
+        named = np.repeat([not small.isdisjoint(_words(label)) for label in steps.labels], 2)
         found[0, ::2] = named[::2]
     return found
+
+
+def _words(label: str) -> list[str]:
+    """Return the words of a relation's own name."""
+    return split_words(split_label(_SEPARATORS.split(label)[-1]))
