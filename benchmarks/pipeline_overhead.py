@@ -3,14 +3,14 @@ on one core; and whether the context keeps to its budget at the graph's largest 
 
 python benchmarks/pipeline_overhead.py [--data DIR] [--graph DIR] [--questions 200] [--profile FILE] [--json FILE]
 
-WebQSP dev questions on `freebase_core/graph_full` (497,495 triples), with the retrievers path, query (openCypher in
-ArcadeDB), agentic, text, rerank (both slots the shipped embedder) and bfsql, two rounds. A model that knows the gold
-topics, paths and answers writes what a good one would; its replies are recorded in a first pass. The second pass, which
-is timed, replays them from the file, so it has all that a replayed run has: prompts written, keys computed, replies
-read and parsed, and the lines of the run folder written. It runs once without the engine and once with it. `cpu` is
-what this process computed; `median` and `p95` are of the clock, with the engine's work and that of others on the
-machine. Then the hub: every edge of the node with
-the most edges as evidence, written within several budgets.
+A seeded sample of WebQSP's dev questions on `freebase_core/graph_full` (497,495 triples), with the retrievers path,
+query (openCypher in ArcadeDB), agentic, text, rerank (both slots the shipped embedder) and bfsql, two rounds. A model
+that knows the gold topics, paths and answers writes what a good one would; its replies are recorded in a first pass.
+The second pass, which is timed, replays them from the file, so it has all that a replayed run has: prompts written,
+keys computed, replies read and parsed, and the lines of the run folder written. It runs once without the engine and
+once with it. `cpu` is what this process computed; `median` and `p95` are of the clock, with the engine's work and that
+of others on the machine. Then the hub: every edge of the node with the most edges as evidence, written within several
+budgets.
 
 `--graph` names a graph that was built before (`byokg graph build … --cypher`). The figures stand beside no published
 ones: see the data's caveats.
@@ -25,13 +25,11 @@ os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # before the first impo
 import argparse  # noqa: E402
 import cProfile  # noqa: E402
 import json  # noqa: E402
-import lzma  # noqa: E402
 import re  # noqa: E402
 import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Mapping, Sequence  # noqa: E402
 from contextlib import ExitStack  # noqa: E402
-from dataclasses import dataclass  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
@@ -41,6 +39,7 @@ from langchain_core.language_models.chat_models import BaseChatModel  # noqa: E4
 from langchain_core.messages import AIMessage, BaseMessage  # noqa: E402
 from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 
+from benchmarks.lean import Gold, read_gold  # noqa: E402
 from benchmarks.rows import Row, show  # noqa: E402
 from byokg.evaluation.records import answered  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
@@ -66,17 +65,6 @@ CONTEXT_TOKENS = 6000
 HUB_BUDGETS = (100, 1000, 6000)
 WARM_UP = 5
 _LISTED = re.compile(r"^  (\S+)", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Gold:
-    """What is known of a question."""
-
-    id: str
-    text: str
-    topics: tuple[str, ...]
-    paths: tuple[tuple[str, ...], ...]
-    answers: tuple[str, ...]
 
 
 class KnowingModel(BaseChatModel):
@@ -136,20 +124,6 @@ def _cypher(gold: Gold) -> str:
     topic = gold.topics[0].replace("\\", "\\\\").replace("'", "\\'")
     relation = gold.paths[0][0].replace("`", "``") if gold.paths else "type.object.name"
     return f"MATCH (a {{name: '{topic}'}})-[:`{relation}`]->(b) RETURN b.name LIMIT 20"
-
-
-def read_gold(data: Path, count: int) -> list[Gold]:
-    """Return the first dev questions of WebQSP that have a topic, with their annotations."""
-    with lzma.open(data / "webqsp" / "webqsp_labels.jsonl.xz", "rt", encoding="utf-8") as file:
-        paths = {record["id"]: record["gold_relation_paths"] for record in map(json.loads, file)}
-    found: list[Gold] = []
-    with lzma.open(data / "webqsp" / "questions.jsonl.xz", "rt", encoding="utf-8") as file:
-        for record in map(json.loads, file):
-            if record["split"] == "dev" and record["topic_entities"] and len(found) < count:
-                known = tuple(tuple(path) for path in paths.get(record["id"], []) if path)
-                topics, answers = tuple(record["topic_entities"]), tuple(record["answers"])
-                found.append(Gold(record["id"], record["question"], topics, known, answers))
-    return found
 
 
 def pipeline(store: GraphStore, model: LanguageModel) -> Loop:
@@ -251,7 +225,7 @@ def main() -> None:
             place = folder / "full.graph"
             build_graph(options.data / "freebase_core" / "graph_full.tsv.xz", place)
             add_engine(place, "cypher")
-        gold = read_gold(options.data, options.questions)
+        gold = [one for one in read_gold(options.data, "webqsp", "dev", options.questions) if one.topics]
         graph = ColumnarGraph.open(place)
         rows = hub(graph)
         rows += measure("columnar", graph, gold, folder, options.profile)

@@ -29,6 +29,7 @@ from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.path_scorer import Weights
 from byokg.linking.relation_meaning import Steps
 from byokg.pipeline.graphraft import graphraft_offline_pipeline
 from byokg.pipeline.loop import Loop
@@ -73,7 +74,7 @@ def measure(
         began = time.perf_counter()
         fitted = fit_ranker(held, graph, steps, embedder, settings)
         bench.add(Row(f"{name}_training_seed{seed}", time.perf_counter() - began, "s"))
-        write_ranker(folder, fitted, embedder, settings, name)
+        write_ranker(folder, fitted, embedder, settings, name, Weights())
         bench.add(Row(f"{name}_held_out_f1_seed{seed}", fitted.after, "share"))
     tried: dict[str, Path | None] = {"untrained": None, **rankers} if bench.options.untrained else {**rankers}
     for (told, ranker), pipeline, (part, dataset) in itertools.product(
@@ -85,8 +86,8 @@ def measure(
 
 
 PIPELINES: dict[str, Callable[[ColumnarGraph, int, Path | None], Loop]] = {
-    "offline": lambda graph, hops, ranker: offline_pipeline(graph, max_hops=hops, ranker=ranker),
-    "graphraft_offline": lambda graph, hops, ranker: graphraft_offline_pipeline(graph, hops=hops, ranker=ranker),
+    "offline": lambda graph, hops, weights: offline_pipeline(graph, max_hops=hops, weights=weights),
+    "graphraft_offline": lambda graph, hops, weights: graphraft_offline_pipeline(graph, hops=hops, weights=weights),
 }
 
 

@@ -3,9 +3,10 @@
     python scripts/fit_confidence.py --data DIR [--questions N] [--signs FILE]
 
 DIR holds `metaqa`, `webqsp`, `cwq`, `freebase_core`, `pathquestion`, `cronquestions`, `medqa_ddb` and `northwind`
-(default: $BYOKG_DATA or ../shared/data; what is not there is left out); atlas and biomedical come with the package.
+(default: $BYOKG_DATA or ../shared/data; what is not there is left out); atlas and biomedical come with the package, and
+made-up domains with `benchmarks/domain_questions.py`, of which no question is in the table.
 Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`. The table is of
-test questions: for each set AUROC and expected calibration error (ten bins of equally many questions) with weights that
+test questions: for each set AUROC and expected calibration error (ten bins of equal width) with weights that
 were fitted without any question over the set's graph, and with those that were written. `--signs` keeps what was seen,
 so that a second fit takes seconds.
 """
@@ -26,6 +27,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.domain_questions import FITTED as DOMAINS
+from benchmarks.domain_questions import HELD_OUT, make
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
@@ -134,6 +137,12 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
             for split in ("dev", "test"):
                 examples = MetaQA(data / "metaqa", hops, split).examples()
                 yield examine(f"metaqa {hops}-hop", "metaqa", split, pipeline, with_gold(examples, count, "gold"))
+
+    for domain in (*DOMAINS, *HELD_OUT):
+        (place := folder / f"domain {domain.name}").mkdir()
+        made_up = make(domain, 200)
+        pipeline = offline_pipeline(_graph(made_up.write(place), place / "graph"))
+        yield examine(domain.name, domain.name, "dev", pipeline, with_gold(made_up.examples, 200, "gold"))
 
 
 def _graph(source: Path, out: Path) -> ColumnarGraph:

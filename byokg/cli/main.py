@@ -39,7 +39,7 @@ COMMANDS = {
         "Score entity linking on the annotated topic entities of a data set, all methods in one table.",
     ),
     "fit": ("train_commands:fit", "Fit the answering without a language model to a graph and its questions."),
-    "train": ("train_commands:app", "Learn from questions and answers: labels, rankers, language models."),
+    "train": ("train_commands:app", "Learn from questions and answers: labels, language models."),
     "merge": ("eval_commands:merge", "Put the shards of a run together and score the whole."),
     "compare": (
         "score_commands:compare",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -14,7 +14,7 @@ from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, print
 if TYPE_CHECKING:
     from byokg.cli.config import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, rankers, language models.")
+app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, language models.")
 
 
 @app.command("labels")
@@ -63,83 +63,6 @@ def labels_(
         print_line(stdout(), f"{labelled:,} of {questions:,} questions have a query that finds an answer: {out}")
 
 
-@app.command("ranker")
-def ranker_(
-    words: Words = None,
-    config_dir: ConfigDir = None,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the ranker goes; replaced if it is there.")] = Path(
-        "ranker"
-    ),
-    chains: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="JSON lines of further questions with their relation chains."),
-    ] = None,
-    inverses: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated."),
-    ] = None,
-    as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
-) -> None:
-    """Train the ranker of relation paths that answers questions without a language model.
-
-    byokg train ranker dataset=atlas dataset.split=dev --out ranker
-
-    byokg train ranker dataset=metaqa dataset.root=DIR dataset.hops=all dataset.split=dev --out ranker
-
-    Right is a path whose ends are the gold answers; minutes on one core. Settings: train.epochs, train.rank, train.seed
-    and more (see all with: byokg eval train=ranker --show). Use it with: byokg eval pipeline.ranker=DIR
-    """
-    from byokg.cli.evaluation import set_up
-    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
-    from byokg.errors import ConfigError
-    from byokg.graph.name_indexes import name_index
-    from byokg.linking.kg_linker import OfflineLinker
-    from byokg.open import close
-    from byokg.pipeline.loop import Loop
-    from byokg.training.ranker import (
-        FitSettings,
-        answer_cases,
-        chain_cases,
-        fit_ranker,
-        read_chains,
-        read_inverses,
-        write_ranker,
-    )
-
-    settings, fit = _read(words, "ranker", FitSettings)
-
-    def say(text: str) -> None:
-        if not quiet:
-            note(text)
-
-    dataset = settings.build("dataset")
-    candidates = picked(dataset, settings.run, say)
-    further = read_chains(chains) if chains is not None else ([], "")
-    same = read_inverses(inverses) if inverses is not None else {}
-    bench = set_up(settings, dataset, say)
-    try:
-        linker = bench.pipeline.stages[0].linker if isinstance(bench.pipeline, Loop) else None
-        if not isinstance(linker, OfflineLinker):
-            raise ConfigError("a ranker is trained for the pipeline that needs no language model; use pipeline=offline")
-        store, names = bench.store, name_index(bench.store)
-        examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
-        examples = keyed(examples, store, lambda: names, say)
-        cases = list(chain_cases(linker, linker.store, further[0], same, most=fit.most))
-        cases += answer_cases(linker, linker.store, examples, gold_nodes(linker.store, names), fit.most)
-        fitted = fit_ranker(cases, linker.store, linker.scorer.steps, bench.embedder, fit)
-        source = " ".join(filter(None, [f"{dataset.name} {dataset.checksum}", further[1]]))
-        write_ranker(out, fitted, bench.embedder, fit, source)
-    finally:
-        close(bench.store)
-    if as_json:
-        result = {"questions": fitted.trained, "held_out": fitted.held_out, "f1_before": fitted.before}
-        print_json({**result, "f1_after": fitted.after, "folder": str(out)})
-        return
-    held = f"; F1 of the best path of {fitted.held_out:,} others: {fitted.before:.3f} before, {fitted.after:.3f} after"
-    print_line(stdout(), f"trained on {fitted.trained:,} questions{held if fitted.held_out else ''}: {out}")
-
-
 def fit(
     words: Words = None,
     config_dir: ConfigDir = None,
@@ -149,6 +72,14 @@ def fit(
     held_out: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the questions that are held out, to tell what is gained.")
     ] = 0.2,
+    chains: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="JSON lines of further questions with their relation chains."),
+    ] = None,
+    inverses: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated."),
+    ] = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
 ) -> None:
@@ -163,8 +94,9 @@ def fit(
     beside them, answer better than what there was, and some are held out: their Hits@1 and Hit before and after are
     printed, with 95 % intervals. Last, scores are fitted to the questions that chose and those held out: their AUROC
     and calibration error before and after are of five parts, each scored by what was fitted without it. Settings:
-    sample (fewer questions), linking.entities (how those held out are asked), and those of the ranker (see byokg train
-    ranker). Use what it writes with pipeline.weights=DIR, in ask and eval
+    sample (fewer questions), linking.entities (how those held out are asked), and those of the ranker, train.epochs,
+    train.rank, train.seed and more (see all with: byokg eval train=fit --show). Use what it writes with
+    pipeline.weights=DIR, in ask and eval
     """
     from byokg.cli.evaluation import make_pipeline, set_up
     from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
@@ -174,7 +106,7 @@ def fit(
     from byokg.linking.kg_linker import OfflineLinker
     from byokg.pipeline.loop import Loop
     from byokg.training.fit import Share, fit, parted
-    from byokg.training.ranker import FitSettings
+    from byokg.training.ranker import Case, FitSettings, chain_cases, read_chains, read_inverses
 
     def say(text: str) -> None:
         if not quiet:
@@ -186,11 +118,20 @@ def fit(
             raise ConfigError("weights are fitted for the pipeline that needs no language model; use pipeline=offline")
         return linker
 
-    settings, ranker = _read(words, "ranker", FitSettings)
+    settings, ranker = _read(words, "fit", FitSettings)
     if settings.components["dataset"].get("split") == "test" and not _says_split(words):
-        settings, ranker = _read([*(words or []), "dataset.split=dev"], "ranker", FitSettings)
+        settings, ranker = _read([*(words or []), "dataset.split=dev"], "fit", FitSettings)
     dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, say)
+    further, told_of = read_chains(chains) if chains is not None else ([], "")
+    same = read_inverses(inverses) if inverses is not None else {}
+
+    if further:
+        say(f"the ranker learns from {len(further):,} annotated chains, too")
+
+    def chained(linker: OfflineLinker) -> Iterator[Case]:
+        return chain_cases(linker, linker.store, further, same, most=ranker.most)
+
     kept = candidates if _says_split(words) else [example for example in candidates if example.split != "test"]
     if len(kept) < len(candidates):
         say(f"{len(candidates) - len(kept):,} questions of the split 'test' are left out")
@@ -220,8 +161,9 @@ def fit(
             lambda example: example.asked(settings.run.linking.entities, settings.run.linking.hops),
             bench.embedder,
             out,
-            f"{dataset.name} {dataset.checksum}",
+            " ".join(filter(None, (dataset.name, dataset.checksum, told_of))),
             ranker,
+            chained,
             say,
         )
     if as_json:
@@ -297,5 +239,6 @@ def _read(words: Sequence[str] | None, command: str, kind: type[T]) -> tuple[Set
     settings = read_settings([f"train={command}", *(words or [])])
     made = settings.build("train")
     if not isinstance(made, kind):
-        raise ConfigError(f"train={settings.options['train']} is not for byokg train {command}; use train={command}")
+        place = "fit" if command == "fit" else f"train {command}"
+        raise ConfigError(f"train={settings.options['train']} is not for byokg {place}; use train={command}")
     return settings, made

@@ -152,7 +152,7 @@ class PathRanker:
 
     @classmethod
     def load(cls, folder: str | Path, store: GraphStore, steps: Steps, embedder: Embedder) -> PathRanker:
-        """Read a ranker that `byokg train ranker` wrote.
+        """Read a ranker that `byokg fit` wrote.
 
         Raises:
             ConfigError: the folder holds none, or one that was trained with another embedder.
@@ -166,8 +166,7 @@ class PathRanker:
             known, places = ({name: row for row, name in enumerate(settings[part])} for part in ("ngrams", "labels"))
         except Exception as error:  # safetensors raises one of its own
             raise ConfigError(
-                f"no ranker can be read in {str(folder)!r} ({error}); "
-                "make one with: byokg train ranker dataset=… --out DIR"
+                f"no ranker can be read in {str(folder)!r} ({error}); fit anew with: byokg fit dataset=… --out DIR"
             ) from error
         if schema != SCHEMA or trained_with != embedder.name:
             raise ConfigError(

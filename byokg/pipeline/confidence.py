@@ -1,9 +1,10 @@
 """How sure the first answer is: the probability that it is right, on any graph.
 
-`Confidence` looks at what does not depend on which graph or whose questions they are: by how much the answer's path
-beats the next one, what of the question it explains, how its mentions were linked, whether its kind is the one asked
-for, what was worked out or should have been. A logistic function of these, which `scripts/fit_confidence.py` fits on
-questions of several graphs, makes a probability of them.
+`Confidence` looks at what does not depend on which graph or whose questions they are: how much of what else fits says
+the same as the answer, by how much its path beats the others, what of the question it explains, how its mentions were
+linked, whether its kind is the one asked for, what should have been worked out. A logistic function of these makes a
+probability of them. `scripts/fit_confidence.py` fits it on questions of several graphs, where some signs count nothing,
+and `byokg fit` on those of one graph, where they may.
 """
 
 from __future__ import annotations
@@ -38,8 +39,14 @@ UNIT = 10.0
 _WIDEST = 6.0
 """Units beyond which a margin says no more."""
 
-_FLOOR = 1e-3
-"""Share that a candidate has at least, so that its odds are finite."""
+_FLOOR = 0.01
+"""Share that an answer has at least, so that its odds are finite."""
+
+_COMPARED, _ENDS = 40, 30
+"""Candidates that are compared, the best ones, and ends of each that are looked at."""
+
+_SAME = 0.5
+"""Share of two candidates' ends that are common where both say the same."""
 
 _CLOSE = 2.0
 """Units within which another answer competes with the first."""
@@ -52,7 +59,7 @@ class Signs:
     """What speaks for a first answer, and what against it; shares are in [0, 1]."""
 
     share: float = 0.0
-    """Its share among all candidates, as the logarithm of its odds."""
+    """The share, among all candidates, of those that answer the same, as the logarithm of its odds."""
     gap: float = 0.0
     """By how much its path beats the mean of the next nine."""
     rivals: float = 0.0
@@ -62,13 +69,11 @@ class Signs:
     covered: float = 0.0
     """Share of what the question says that its path explains."""
     unexplained: float = 0.0
-    """Largest share of a single word that it does not explain."""
+    """How much of what the question says it does not explain, in words of average importance."""
     weakest: float = 0.0
     """How well the question explains the path's least explained step."""
     reach: float = 0.0
     """How well the last step leads to what the question's noun names."""
-    asked: float = 0.0
-    """How well the last step's names go with who, when or where."""
     kind: float = 0.0
     """Whether the answers are of the kind asked for: 1, or -1; 0 where that cannot be told."""
     undone: float = 0.0
@@ -160,14 +165,12 @@ class Confidence:
         own = next((choice for choice in choices if choice[2] == tuple(cited)), choices[0])
         units = [choice[0] / self._unit for choice in choices]
         firsts = [choice[1][:1] for choice in choices]
-        score, best = own[0] / self._unit, max(units)
-        mass = [math.exp(unit - best) for unit in units]
-        rest = sum(one for one, first in zip(mass, firsts, strict=True) if first != own[1][:1])
+        score = own[0] / self._unit
         near = {first for unit, first in zip(units, firsts, strict=True) if unit > score - _CLOSE}
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
         gap = score - sum(following) / len(following) if following else _WIDEST
         return Signs(
-            share=math.log((sum(mass) - rest + _FLOOR) / (rest + _FLOOR)),
+            share=_agreement(own, choices[:_COMPARED], self._unit),
             gap=min(_WIDEST, gap),
             rivals=math.log(1 + len(near - {own[1][:1]})),
             score=own[0] / 100 * UNIT / self._unit,
@@ -194,7 +197,7 @@ class Confidence:
         ]
         steps = sorted({step for walk in walks for step in walk})
         lasts = sorted({walk[-1] for walk in walks if walk})
-        total = told = worst = 0.0
+        total = told = 0.0
         by_step = dict.fromkeys(steps, 0.0)
         for place, word in words:
             weight = self._importance(word)
@@ -206,16 +209,12 @@ class Confidence:
             by_step = {step: max(known, own[step]) for step, known in by_step.items()}
             total += weight
             told += weight * best
-            worst = max(worst, weight * (1 - best))
         focus = [reading.words[place] for place in reading.focus]
-        named = reading.asks in ("who", "whom", "when", "where")
-        asked = of.kinship("who" if reading.asks == "whom" else reading.asks) if named else None
         return {
             "covered": told / total if total else 0.0,
-            "unexplained": worst / total if total else 0.0,
+            "unexplained": total - told,
             "weakest": min(by_step.values(), default=0.0),
             "reach": max((float(of.reach(word)[step]) for word in focus for step in lasts), default=0.0),
-            "asked": max((float(asked[step]) for step in lasts), default=0.0) if asked is not None else 0.0,
         }
 
     def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
@@ -243,13 +242,26 @@ class Confidence:
         return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
 
 
+def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
+    """Return how much of the candidates' weight says the same as one of them, as the logarithm of its odds."""
+    best, ends = max(choice[0] for choice in choices), set(own[1][:_ENDS])
+    total = same = 0.0
+    for score, others, _ in choices:
+        mass, common = math.exp((score - best) / unit), ends.intersection(others[:_ENDS])
+        total += mass
+        if len(common) >= _SAME * max(1, len(ends.union(others[:_ENDS]))):
+            same += mass
+    share = same / total
+    return math.log((share + _FLOOR) / (1 - share + _FLOOR))
+
+
 _SAID = {
-    "share": "another path fits almost as well",
+    "share": "another answer fits almost as well",
     "rivals": "several other paths fit almost as well",
     "gap": "many paths fit about as well",
     "score": "no path fits the question well",
     "covered": "its path leaves much of the question unexplained",
-    "unexplained": "its path leaves an important word unexplained",
+    "unexplained": "its path leaves words of the question unexplained",
     "weakest": "the question does not speak of every step of its path",
     "doubt": "it is not sure what the question names",
     "unused": "something that the question names plays no part in it",

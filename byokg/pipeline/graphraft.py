@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
 from byokg.linking.entities import EntityLinker
@@ -255,7 +255,7 @@ def graphraft_pipeline(
     made: CandidateRanker = by_meaning if ranker is None else Shortlist(by_meaning, ranker, shown)
     linker: KGLinker
     if entity_prompt is None:
-        schema = SchemaRenderer(store.schema(), embedder)
+        schema = SchemaRenderer(schema_ahead(store), embedder)
         linker = LlmLinker(model, schema, ContextWriter(store), ["entities"], (), prompts, schema_tokens)
     else:
         linker = NamedEntities(model, entity_prompt, prompts)
@@ -270,7 +270,7 @@ def graphraft_offline_pipeline(
     store: GraphStore,
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
-    ranker: str | Path | None = None,
+    weights: str | Path | None = None,
     mentions: Mentions = "spotted",
     hops: int = 2,
     directed: bool = False,
@@ -286,7 +286,7 @@ def graphraft_offline_pipeline(
         store: the graph; its Cypher engine runs the queries where it has one, and it is walked where it has none.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
+        weights: folder that `byokg fit` wrote, to rank relation paths by; None takes what ships for the embedder.
         mentions: what is linked: what the question mentions (`spotted`), or the `question` as a whole, for which
             `linking=dense linking.top_k=2` finds the 2NN of the paper's Figure 5.
         hops: edges in a path at most, 1 to 3.
@@ -295,13 +295,13 @@ def graphraft_offline_pipeline(
         taken, reranker: see `RankedNodes`.
 
     Raises:
-        ConfigError: a setting is out of range, or the ranker cannot be read or was trained with another embedder.
+        ConfigError: a setting is out of range, or the weights cannot be read or belong to another embedder.
     """
     if mentions not in get_args(Mentions):
         raise ConfigError(f"mentions={mentions} is not known; use spotted or question")
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
-    spotter, scorer = reading_parts(store, embedder, entities, ranker)
+    spotter, scorer = reading_parts(store, embedder, entities, weights)
     by_meaning = MeaningRanker(store.relations, scorer)
     retriever = SubgraphRetriever(store, by_meaning, None, Templates.of(hops, directed), queries, nodes, anchors)
     linker = SpottedEntities(spotter if mentions == "spotted" else None)

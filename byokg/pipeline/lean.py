@@ -165,7 +165,7 @@ def lean_pipeline(
     rounds: int = 2,
     tasks: Sequence[Task] = TASKS,
     top_k: int = 10,
-    ranker: str | Path | None = None,
+    weights: str | Path | None = None,
     schema_tokens: int = 1500,
     context_tokens: int = 3000,
     tokens: str = ESTIMATE,
@@ -185,7 +185,7 @@ def lean_pipeline(
         rounds: calls of the model for one question at most.
         tasks: what the model may ask for.
         top_k: relation paths that are followed before the model is asked, for each topic entity.
-        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
+        weights: folder that `byokg fit` wrote, to rank relation paths by; None takes what ships for the embedder.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
         tokens: how they are counted, see `token_counter`.
@@ -204,7 +204,7 @@ def lean_pipeline(
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     return Lean(
         model,
-        OfflineLinker(store, entities, *reading_parts(store, embedder, entities, ranker), top_k=top_k),
+        OfflineLinker(store, entities, *reading_parts(store, embedder, entities, weights), top_k=top_k),
         LlmLinker(
             model,
             parts.schema,

@@ -46,7 +46,6 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
-    ranker: str | Path | None = None,
     retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
     by_need: bool | None = None,
     abstain: float = 0.0,
@@ -59,24 +58,23 @@ def offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
-        ranker: folder of a path ranker that `byokg train ranker` wrote; None ranks without training.
         retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
         by_need: learn what relations lead to from what each question walks over, and not from a sample of all of
             them, which takes long on a server and answers better, also with values of properties. None does so on
             servers.
         abstain: nothing is answered where the first answer is less likely to be right than this, in [0, 1].
-        weights: folder that `byokg fit` wrote, with weights of paths and perhaps a ranker, for which `ranker` stands if
-            it is given, too; None takes the weights that ship for the embedder. How sure answers are is fitted, too.
+        weights: folder that `byokg fit` wrote: weights of paths, how sure answers are, and perhaps a ranker; None takes
+            what ships for the embedder.
 
     Raises:
-        ConfigError: a setting is out of range, ranker or weights cannot be read or belong to another embedder, or a
-            retriever needs a language model.
+        ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
+            needs a language model.
     """
     embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
     by_need = isinstance(store, NamedStore) if by_need is None else by_need
     graph, store = store, store if by_need else viewed(store)
-    spotter, scorer = reading_parts(store, embedder, entities, ranker, by_need, weights)
+    spotter, scorer = reading_parts(store, embedder, entities, weights, by_need)
     measures = Measures(embedder)
     asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked)
@@ -119,21 +117,19 @@ def reading_parts(
     store: GraphStore,
     embedder: Embedder,
     entities: EntityLinker,
-    ranker: str | Path | None = None,
-    by_need: bool | None = None,
     weights: str | Path | None = None,
+    by_need: bool | None = None,
 ) -> tuple[MentionSpotter, PathScorer]:
     """Return what finds mentions in a question, and what scores relation paths against it.
 
     Raises:
-        ConfigError: ranker or weights cannot be read, or belong to another embedder.
+        ConfigError: the weights cannot be read, or belong to another embedder.
     """
     by_need = isinstance(store, NamedStore) if by_need is None else by_need
     fitted = None if weights is None else read_weights(weights, embedder.name)
-    ranker = fitted.ranker if ranker is None and fitted is not None else ranker
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = _shipped()
-    if ranker is not None:
+    if fitted is not None and fitted.ranker is not None:
         _all_numbered(store)  # it was trained on steps by their numbers
     steps = Steps(store, embedder, by_need=by_need)
     importance = lru_cache(1 << 14)(static.importance)
@@ -149,10 +145,10 @@ def reading_parts(
         familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
     )
     learnt = None
-    if ranker is not None:
+    if fitted is not None and fitted.ranker is not None:
         from byokg.linking.path_ranker import PathRanker
 
-        learnt = PathRanker.load(ranker, store, steps, embedder)
+        learnt = PathRanker.load(fitted.ranker, store, steps, embedder)
     return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
+from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes, schema_ahead
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
 from byokg.llm.layouts import reply_schema
@@ -115,7 +116,9 @@ class QueryRetriever:
         self._entities = entities
         self._prompts = prompts or PromptLibrary()
         self._schema = schema or (
-            SchemaRenderer(store.schema(), notes=query_notes(store), near=Nearness(store)) if repairs else None
+            SchemaRenderer(schema_ahead(store), notes=partial(query_notes, store), near=Nearness(store))
+            if repairs
+            else None
         )
         self._repairs = repairs
         self._limits = QueryLimits(timeout_s, max_rows)
@@ -212,20 +215,23 @@ class QueryRetriever:
         return found
 
     def _joined(self, rows: Rows) -> dict[EntityId, str]:
-        """Say of the first nodes without a name in rows what they join; nothing where ids in them are not the graph's.
-
-        A model mostly asks for a mediator where it meant the node behind it.
+        """Say of the first nodes without a name in rows what they join: a model often asks for a mediator, and means
+        the node behind it. Nothing is said where a text only looks like an id, or the store takes too long.
         """
         ids = list(dict.fromkeys(islice((id for row in rows.rows for id in _nameless(row)), _NAMELESS)))
-        try:
-            mediators = mediators_among(self._store, ids) if ids else {}
-        except EntityNotFound:
+        if not ids:
             return {}
-        names = node_names(self._store, list(dict.fromkeys(other for legs in mediators.values() for _, other in legs)))
+        try:
+            mediators = mediators_among(self._store, ids)
+            names = node_names(self._store, dict.fromkeys(other for legs in mediators.values() for _, other in legs))
+        except (EntityNotFound, QueryFailed):
+            return {}
         joined = {}
         for id, legs in mediators.items():
-            by_node = {other: triple.relation.rpartition(".")[2] for triple, other in reversed(legs)}
-            said = [f"{clean(relation)}: {clean(names[other])}" for other, relation in reversed(by_node.items())]
+            relations: dict[EntityId, str] = {}
+            for triple, other in legs:  # an edge and its inverse are one
+                relations.setdefault(other, triple.relation.rpartition(".")[2])
+            said = [f"{clean(relation)}: {clean(names[other])}" for other, relation in relations.items()]
             more = [f"… (+{len(said) - _LEGS} more)"] if len(said) > _LEGS else []
             joined[id] = ", ".join([*said[:_LEGS], *more])
         return joined

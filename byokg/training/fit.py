@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from byokg.pipeline.confidence import save_weights as save_confidence
 from byokg.pipeline.loop import Loop
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 from byokg.training.path_weights import choices, fit_weights
-from byokg.training.ranker import FitSettings, answer_cases, fit_ranker, write_ranker
+from byokg.training.ranker import Case, FitSettings, answer_cases, fit_ranker, write_ranker
 from byokg.types import Context, EntityId, Question
 
 Float64 = npt.NDArray[np.float64]
@@ -133,6 +133,7 @@ def fit(
     out: str | Path,
     source: str,
     settings: FitSettings | None = None,
+    chains: Callable[[OfflineLinker], Iterable[Case]] = lambda linker: (),
     note: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Fit weights and a ranker, choose, measure, and write the folder that `weights` of the pipeline takes.
@@ -147,6 +148,7 @@ def fit(
         out: the folder; it appears whole, in place of what is there, or not at all.
         source: says what it was fitted on.
         settings: of the ranker.
+        chains: gives what the ranker learns from besides, such as annotated relation chains.
         note: told what is going on.
 
     Raises:
@@ -174,12 +176,11 @@ def fit(
         tried["weights"] = make(places["weights"])
         note(f"training a ranker on {len(parts.learnt):,} questions")
         linker = linker_of(tried["weights"])
-        cases = answer_cases(linker, linker.store, parts.learnt, gold, settings.most)
+        cases = [*chains(linker), *answer_cases(linker, linker.store, parts.learnt, gold, settings.most)]
         own = replace(settings, held_out=0.0)
         fitted = fit_ranker(cases, linker.store, linker.scorer.steps, embedder, own, linker.scorer.weights)
         ranker = places["weights and ranker"]
-        write_ranker(ranker, fitted, embedder, own, source)
-        save_weights(ranker, weights, embedder.name, record)
+        write_ranker(ranker, fitted, embedder, own, source, weights)
         tried["weights and ranker"] = make(ranker)
         note(f"choosing by {len(parts.choosing):,} questions")
         choosing = {name: _answered(one, parts.choosing, asked) for name, one in tried.items()}

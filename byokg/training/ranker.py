@@ -39,6 +39,7 @@ from byokg.linking.path_ranker import (
     save_ranker,
 )
 from byokg.linking.path_scorer import Weights
+from byokg.linking.path_weights import save_weights
 from byokg.linking.relation_meaning import Steps, sum_rows
 from byokg.questions import Reading
 from byokg.text import locate
@@ -517,8 +518,10 @@ def exponential(x: Float64) -> Float64:
     return np.ldexp(value, power.astype(np.int32))
 
 
-def write_ranker(out: str | Path, fitted: Fitted, embedder: Embedder, settings: FitSettings, source: str) -> None:
-    """Write a ranker into a folder, in place of what is there; `source` says what it was trained on.
+def write_ranker(
+    out: str | Path, fitted: Fitted, embedder: Embedder, settings: FitSettings, source: str, weights: Weights
+) -> None:
+    """Write a folder of weights with a ranker, in place of what is there; `source` says what it was trained on.
 
     Raises:
         GraphError: the system does not let us write there.
@@ -532,3 +535,4 @@ def write_ranker(out: str | Path, fitted: Fitted, embedder: Embedder, settings: 
     }
     with new_folder(out, overwrite=True, refuse=None) as folder:
         save_ranker(folder, fitted.weights, fitted.known, fitted.places, record)
+        save_weights(folder, weights, embedder.name, {"source": source})

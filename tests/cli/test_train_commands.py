@@ -30,23 +30,6 @@ def questions(folder: Path, films: int = 12) -> Path:
     return folder
 
 
-def test_a_ranker_is_trained_and_answers_better(byokg: Run, tmp_path: Path) -> None:
-    data = questions(tmp_path / "data")
-    common = ["dataset=folder", f"dataset.root={data}"]
-    out = tmp_path / "ranker"
-    trained = byokg("train", "ranker", *common, "dataset.split=dev", "train.epochs=30", "--out", out, "--json")
-    assert trained.code == 0, trained.err
-    told = json.loads(trained.out)
-    assert told["questions"] + told["held_out"] == 16 and told["folder"] == str(out)
-    wrong, right = (
-        byokg("eval", *common, "dataset.split=test", f"out={tmp_path / name}", *more)
-        for name, more in (("plain", []), ("trained", [f"pipeline.ranker={out}"]))
-    )
-    assert right.code == wrong.code == 0, right.err
-    figures = [read_metrics(tmp_path / name).overall.estimates["hits@1"].value for name in ("plain", "trained")]
-    assert figures[0] < figures[1] == 1.0
-
-
 def test_what_is_fitted_to_questions_answers_better_and_is_taken_by_ask_and_eval(byokg: Run, tmp_path: Path) -> None:
     data, out = questions(tmp_path / "data", films=36), tmp_path / "weights"
     common = ["dataset=folder", f"dataset.root={data}"]
@@ -67,6 +50,20 @@ def test_what_is_fitted_to_questions_answers_better_and_is_taken_by_ask_and_eval
     assert byokg("graph", "build", data / "kb.txt", "--out", graph).code == 0
     asked = byokg("ask", "who zapped Film 30", f"graph.path={graph}", f"pipeline.weights={out}", "--json")
     assert asked.code == 0 and [item["name"] for item in json.loads(asked.out)["answers"]] == ["Writer 30"]
+
+
+def test_annotated_chains_teach_words_that_no_question_has(byokg: Run, tmp_path: Path) -> None:
+    data, out = questions(tmp_path / "data", films=36), tmp_path / "weights"
+    lines = [{"question": f"who glimped Film {n}", "topic_id": f"Film {n}", "chain": ["written_by"]} for n in range(20)]
+    (tmp_path / "chains.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "inverses.tsv").write_text("written_by\twrote\n")
+    annotated = ["--chains", tmp_path / "chains.jsonl", "--inverses", tmp_path / "inverses.tsv"]
+    common = ["dataset=folder", f"dataset.root={data}", "train.epochs=2"]
+    outcome = byokg("fit", *common, *annotated, "--out", out, "--json")
+    assert outcome.code == 0, outcome.err
+    assert "20 annotated chains" in outcome.err
+    missing = byokg("fit", *common, "--chains", tmp_path / "none.jsonl", "--out", out)
+    assert missing.code == 2 and "none.jsonl" in missing.err
 
 
 def test_weights_that_cannot_be_used_are_refused(byokg: Run, tmp_path: Path) -> None:
@@ -103,18 +100,18 @@ def test_labels_are_the_queries_that_return_the_answers_best(byokg: Run, tmp_pat
 
 def test_settings_of_another_training_are_refused(byokg: Run, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text('{"question": "a", "queries": [{"query": "b"}]}\n')
-    outcome = byokg("train", "sft", tmp_path / "labels.jsonl", "train=ranker")
+    outcome = byokg("train", "sft", tmp_path / "labels.jsonl", "train=fit")
     assert outcome.code == 2 and "use train=sft" in outcome.err
     unnamed = byokg("train", "sft", tmp_path / "labels.jsonl")
     assert unnamed.code == 2 and "train.model=" in unnamed.err
 
 
-def test_a_pipeline_with_a_language_model_has_no_ranker_to_train(byokg: Run, tmp_path: Path) -> None:
+def test_a_pipeline_with_a_language_model_has_nothing_to_fit(byokg: Run, tmp_path: Path) -> None:
     data = questions(tmp_path / "data")
     rules = tmp_path / "rules.yaml"
     rules.write_text("- {contains: x, reply: y}\n")
     model = ["pipeline=byokg", "llm=scripted", f"llm.rules={rules}"]
-    outcome = byokg("train", "ranker", "dataset=folder", f"dataset.root={data}", *model)
+    outcome = byokg("fit", "dataset=folder", f"dataset.root={data}", *model)
     assert outcome.code == 2
     assert "pipeline=offline" in outcome.err
 

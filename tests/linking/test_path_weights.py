@@ -25,6 +25,16 @@ def test_the_shipped_embedder_has_the_default_weights() -> None:
     assert weights_for(EMBEDDER) == Weights()
 
 
+class _MiniLm:
+    name = "minilm-6fceb34132ad"
+
+
+def test_an_embedder_that_weights_ship_for_gets_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    own = weights_for(_MiniLm())  # type: ignore[arg-type]
+    assert own == read_weights(SHIPPED / _MiniLm.name, _MiniLm.name).weights != Weights()
+    assert not caplog.records
+
+
 def test_all_weights_that_ship_are_of_the_features_of_today() -> None:
     for folder in SHIPPED.glob("*"):
         assert read_weights(folder, json.loads((folder / FILE).read_text("utf-8"))["embedder"]).ranker is None

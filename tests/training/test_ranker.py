@@ -19,6 +19,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.path_ranker import PathRanker, ngrams, product
+from byokg.linking.path_scorer import Weights
 from byokg.linking.relation_meaning import Steps
 from byokg.pipeline.offline import offline_pipeline
 from byokg.questions import read_question
@@ -67,7 +68,7 @@ def train(out: Path, titles: tuple[str, ...] = FILMS, **settings: float) -> Path
     linker = linker_of(graph)
     fit = FitSettings(**{"epochs": 30, "held_out": 0.0, **settings})  # type: ignore[arg-type]
     cases = answer_cases(linker, graph, examples(graph, titles), gold)
-    write_ranker(out, fit_ranker(cases, graph, linker.scorer.steps, EMBEDDER, fit), EMBEDDER, fit, "films")
+    write_ranker(out, fit_ranker(cases, graph, linker.scorer.steps, EMBEDDER, fit), EMBEDDER, fit, "films", Weights())
     return out
 
 
@@ -78,7 +79,7 @@ def ranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestTraining:
     def test_words_that_mean_nothing_are_learnt_and_hold_for_other_topics(self, ranker: Path) -> None:
-        trained = offline_pipeline(films(), ranker=ranker)
+        trained = offline_pipeline(films(), weights=ranker)
         answers = [
             [item.name for item in trained.run(Question("q", f"who {word} Titanic", (EntityId("Titanic"),))).items]
             for word in MADE_UP
@@ -131,9 +132,9 @@ class TestTraining:
         fit = FitSettings(epochs=2, held_out=0.0)
         fitted = fit_ranker(cases, linker.store, linker.scorer.steps, EMBEDDER, fit)
         assert fitted.trained == 4
-        write_ranker(tmp_path / "ranker", fitted, EMBEDDER, fit, "towns")
+        write_ranker(tmp_path / "ranker", fitted, EMBEDDER, fit, "towns", Weights())
         assert (
-            offline_pipeline(graph, ranker=tmp_path / "ranker")
+            offline_pipeline(graph, weights=tmp_path / "ranker")
             .run(Question("q", "what zaps a", (EntityId("a"),)))
             .items
         )
@@ -229,15 +230,16 @@ class TestRanker:
             def name(self) -> str:
                 return "other"
 
-        with pytest.raises(ConfigError, match=r"was trained with the embedder 'static-.*this run has 'other'"):
-            offline_pipeline(films(), embedder=Other(), ranker=ranker)
+        with pytest.raises(ConfigError, match=r"were fitted with the embedder 'static-.*this run has 'other'"):
+            offline_pipeline(films(), embedder=Other(), weights=ranker)
 
     def test_a_folder_without_one_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(ConfigError, match=r"no ranker can be read in .*byokg train ranker"):
-            offline_pipeline(films(), ranker=tmp_path)
+        graph = films()
+        with pytest.raises(ConfigError, match=r"no ranker can be read in .*byokg fit"):
+            PathRanker.load(tmp_path, graph, linker_of(graph).scorer.steps, EMBEDDER)
 
     def test_it_serves_a_graph_with_other_relations(self, ranker: Path) -> None:
-        answer = offline_pipeline(marriages(), ranker=ranker).run(Question("q", "parents of Ann", (EntityId("Ann"),)))
+        answer = offline_pipeline(marriages(), weights=ranker).run(Question("q", "parents of Ann", (EntityId("Ann"),)))
         assert [item.name for item in answer.items] == ["Eva"]
 
     def test_it_scores_what_was_learnt_by_need_as_what_was_sampled(self, ranker: Path) -> None:
