@@ -1,8 +1,9 @@
 """The runaway queries of `graph_runaway.py` against genuine servers, started here with `../shared/servers/start`.
 
-Each must end with an error of ours within its timeout and one second. Whether the server stops is looked at, not
-demanded: it rests when it comes to use next to no processor within so many seconds (`--rest`). A server that takes more
-memory than it is allowed, or does not answer the query after, is ended and started anew, which counts as not resting.
+Each must end within its timeout and one second, with an error of ours or an answer. Whether the server stops is looked
+at, not demanded: it rests when it comes to use next to no processor within so many seconds (`--rest`). A server that
+takes more memory than it is allowed, or does not answer the query after, is ended and started anew, which counts as not
+resting.
 Exit code 1 says that a query did not end in time.
 
 python benchmarks/graph_runaway_servers.py [--server KIND] [--timeout 2] [--rest 20] [--json FILE]
@@ -133,12 +134,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"{kind} is left out: {reason}", file=sys.stderr)
                 continue
         Console().print(table)
-        in_time = sum(one.seconds <= options.timeout + SLACK_S and one.error != "answered" for one in outcomes)
+        rests = sum(one.rests for one in outcomes)
+        in_time = sum(one.seconds <= options.timeout + SLACK_S for one in outcomes)
+        print(f"{kind}: {in_time} of {len(outcomes)} ended in time; after {rests} the server rests")
         kept &= in_time == len(outcomes)
         rows += [
-            Row(f"{kind}: ended in time, with an error", in_time, f"of {len(outcomes)}"),
+            Row(f"{kind}: ended in time", in_time, f"of {len(outcomes)}"),
             Row(f"{kind}: longest", max(one.seconds for one in outcomes), "s"),
-            Row(f"{kind}: server rests after", sum(one.rests for one in outcomes), f"of {len(outcomes)}"),
+            Row(f"{kind}: server rests after", rests, f"of {len(outcomes)}"),
             Row(f"{kind}: next query answered", sum(one.recovered for one in outcomes), f"of {len(outcomes)}"),
         ]
     write_rows(rows, options.json)

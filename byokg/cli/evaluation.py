@@ -37,7 +37,7 @@ from byokg.files import sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, SlowSchemaStore
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
@@ -178,7 +178,7 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     Args:
         settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
         dataset: whose graph to take.
-        note: told in one line which graph was built or taken from the cache, and how far reading a server is.
+        note: told in lines which graph was built or taken from the cache, and what of a server is being read.
         together: many questions will be asked, so that replies of a language model may come later.
 
     Raises:
@@ -285,6 +285,8 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if isinstance(path, str):
         server = settings.open_graph(path)
         note(f"graph: {server.name}")
+        if isinstance(server, SlowSchemaStore):
+            server.watch(note)
         return server
     if settings.options["graph"] in set(SCHEMES.values()):
         option = settings.options["graph"]

@@ -28,6 +28,7 @@ from byokg.cli.terminal import (
     in_these_words,
     note,
     print_json,
+    schema_shown,
     server_settings,
     stderr,
     stdout,
@@ -453,6 +454,8 @@ def info(
         if isinstance(store, ColumnarGraph):
             store.verify()
             indexes = Indexes(verify_name_index(store), verify_dense(store))
+        with schema_shown(store):
+            store.schema()
         if as_json:
             print_json(summary(store, indexes))
         else:
@@ -482,7 +485,9 @@ def schema(
     from byokg.open import opened
 
     with opened(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
-        shown = SchemaRenderer(store.schema(), StaticEmbedder()).render(question, budget_tokens)
+        with schema_shown(store):
+            renderer = SchemaRenderer(store.schema(), StaticEmbedder())
+        shown = renderer.render(question, budget_tokens)
         sampled = store.schema().sampled
     if as_json:
         print_json(

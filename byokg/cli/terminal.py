@@ -99,6 +99,19 @@ def stdout() -> Console:
     return Console(highlight=False)
 
 
+@contextmanager
+def schema_shown(store: GraphStore) -> Iterator[None]:
+    """Show meanwhile what is being read of a server's schema, on standard error where that is a terminal."""
+    from byokg.graph.store import SlowSchemaStore
+
+    if not isinstance(store, SlowSchemaStore):
+        yield
+        return
+    with stderr().status(f"asking {store.name}") as status:
+        store.watch(status.update)
+        yield
+
+
 def stderr() -> Console:
     """Return a console for what happens meanwhile."""
     from rich.console import Console

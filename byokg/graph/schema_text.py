@@ -181,7 +181,8 @@ class SchemaRenderer:
         schema: what to render, or what reads it when it is first needed.
         embedder: measures how near a question is to a relation; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
-        notes: lines that stand before every text, and count towards its budget.
+        notes: lines that stand before every text, and count towards its budget, or what writes them when the schema is
+            first needed.
         near: how near relations are to entities; None leaves entities out of account.
     """
 
@@ -190,10 +191,10 @@ class SchemaRenderer:
         schema: Schema | Callable[[], Schema],
         embedder: Embedder | None = None,
         count_tokens: Callable[[str], int] = estimate_tokens,
-        notes: str = "",
+        notes: str | Callable[[], str] = "",
         near: Nearness | None = None,
     ) -> None:
-        self._embedder, self._count, self._notes = embedder, count_tokens, notes
+        self._embedder, self._count, self._told = embedder, count_tokens, notes
         self._near = near
         self._rendered = lru_cache(_HELD)(self._render)
         self._read: Callable[[], Schema] | None = None
@@ -214,6 +215,7 @@ class SchemaRenderer:
     def _prepare(self, schema: Schema) -> None:
         embedder, count_tokens = self._embedder, self._count
         self._schema = schema
+        self._notes = self._told if isinstance(self._told, str) else self._told()
         # Most edges first: the order where a question says nothing.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._entries = [_Entry.of(relation, count_tokens) for relation in ordered]

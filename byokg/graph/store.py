@@ -293,6 +293,27 @@ def lasting_order(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.int64]:
 
 
 @runtime_checkable
+class SlowSchemaStore(Protocol):
+    """A store that looks at its whole graph for the schema, which can begin before anybody waits for it."""
+
+    def holds_schema(self) -> bool:
+        """Tell whether the schema was read, or is kept, so that asking for it takes no long look."""
+
+    def watch(self, told: Callable[[str], None]) -> None:
+        """Have it told in a line what is being read of the schema, whenever that is."""
+
+    def read_ahead(self) -> None:
+        """Begin to read the schema in the background; `schema` waits for it, and raises what goes wrong there."""
+
+
+def schema_ahead(store: GraphStore) -> Callable[[], Schema]:
+    """Return what gives the schema, which a server begins to read now: for whoever will need it."""
+    if isinstance(store, SlowSchemaStore):
+        store.read_ahead()
+    return store.schema
+
+
+@runtime_checkable
 class VectorStore(Protocol):
     """A store on a server that may hold vectors of its nodes' names in an index of its own.
 

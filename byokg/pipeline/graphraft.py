@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
 from byokg.linking.entities import EntityLinker
@@ -255,7 +255,7 @@ def graphraft_pipeline(
     made: CandidateRanker = by_meaning if ranker is None else Shortlist(by_meaning, ranker, shown)
     linker: KGLinker
     if entity_prompt is None:
-        schema = SchemaRenderer(store.schema(), embedder)
+        schema = SchemaRenderer(schema_ahead(store), embedder)
         linker = LlmLinker(model, schema, ContextWriter(store), ["entities"], (), prompts, schema_tokens)
     else:
         linker = NamedEntities(model, entity_prompt, prompts)

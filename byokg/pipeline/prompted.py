@@ -12,13 +12,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, query_engines, query_notes
+from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
@@ -407,7 +408,7 @@ def direct_query_pipeline(
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
     context = ContextWriter(store, context_tokens, embedder=embedder)
-    schema = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
+    schema = SchemaRenderer(schema_ahead(store), embedder, notes=partial(query_notes, store), near=Nearness(store))
     retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
     return DirectQuery(
         store,
@@ -548,7 +549,7 @@ def shared_parts(
         entities=entities,
         prompts=prompts,
         context=ContextWriter(store, context_tokens, count_tokens=count, embedder=embedder),
-        schema=SchemaRenderer(store.schema(), embedder, count, query_notes(store), Nearness(store)),
+        schema=SchemaRenderer(schema_ahead(store), embedder, count, partial(query_notes, store), Nearness(store)),
         relations=RelationMatcher(store.relations, embedder),
         count_tokens=count,
         model=model,

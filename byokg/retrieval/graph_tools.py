@@ -497,7 +497,7 @@ class GraphTools:
 
     @cached_property
     def _schema(self) -> SchemaRenderer:
-        return self._given_schema or SchemaRenderer(self._store.schema(), StaticEmbedder(), near=Nearness(self._store))
+        return self._given_schema or SchemaRenderer(self._store.schema, StaticEmbedder(), near=Nearness(self._store))
 
     def _ranked(self, question: str) -> Ranks:
         """Return for each relation of the store its place by relevance to a question."""

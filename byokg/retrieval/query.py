@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes
+from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes, schema_ahead
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
 from byokg.llm.layouts import reply_schema
@@ -115,7 +116,9 @@ class QueryRetriever:
         self._entities = entities
         self._prompts = prompts or PromptLibrary()
         self._schema = schema or (
-            SchemaRenderer(store.schema(), notes=query_notes(store), near=Nearness(store)) if repairs else None
+            SchemaRenderer(schema_ahead(store), notes=partial(query_notes, store), near=Nearness(store))
+            if repairs
+            else None
         )
         self._repairs = repairs
         self._limits = QueryLimits(timeout_s, max_rows)

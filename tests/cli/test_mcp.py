@@ -36,6 +36,7 @@ from byokg.cli.terminal import WRONG
 from byokg.errors import ConfigError, MissingExtra
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.stopping import check
 from byokg.graph.store import InducedEdges, NodeArray
 from byokg.retrieval.graph_tools import GraphTools
@@ -338,6 +339,15 @@ class Endless(ColumnarGraph):
                 time.sleep(0.001)
         finally:
             self.ended.set()
+
+
+def test_nobody_waits_for_the_schema_of_a_server_at_the_start() -> None:
+    # Nothing listens at this address, and the server of the tools says what it serves all the same.
+    with SparqlEndpoint("http://127.0.0.1:9/sparql", timeout_s=0.1) as store:
+        store.read_ahead()
+        server = GraphServer([Served("far", store, GraphTools(store))])
+        assert "the knowledge graph far" in (server.server.instructions or "")
+        server.close()
 
 
 def test_the_thread_of_a_call_that_is_given_up_ends() -> None:

@@ -29,7 +29,7 @@ from byokg.errors import ByokgError, CallStopped, ConfigError, RequestInvalid
 from byokg.graph.bfsql.protocol import Json, compact
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.stopping import Stop, check
-from byokg.graph.store import GraphStore
+from byokg.graph.store import GraphStore, SlowSchemaStore
 from byokg.open import masked
 from byokg.retrieval.graph_tools import GraphTools, SearchArguments
 from byokg.text import estimate_tokens, normalize_name
@@ -81,7 +81,9 @@ class Served:
 
     @cached_property
     def about(self) -> str:
-        """Say how large it is."""
+        """Say how large it is, unless that would be asked of a server, for which nobody waits at the start."""
+        if isinstance(self.store, SlowSchemaStore):
+            return f"the knowledge graph {self.name}"
         schema = self.store.schema()
         nodes = f"{sum(schema.node_types.values()):,} nodes, " if schema.node_types and not schema.sampled else ""
         edges = sum(relation.count for relation in schema.relations)

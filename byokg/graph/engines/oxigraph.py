@@ -148,8 +148,7 @@ class OxigraphStore(SparqlStore):
         """Return the process that holds the engine."""
         return self._worker
 
-    def close(self) -> None:
-        """End the worker. The store cannot be used again."""
+    def _let_go(self) -> None:
         self._worker.close()
 
     def refresh(self) -> None:

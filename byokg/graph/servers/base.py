@@ -25,6 +25,7 @@ from tenacity import (
 from byokg.errors import EntityNotFound, RelationNotFound, StoreUnavailable
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.read_cache import EdgeMemory, SchemaCache
+from byokg.graph.stopping import Stop, check
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -42,6 +43,9 @@ Result = TypeVar("Result")
 
 _NODES = 100_000
 """Nodes remembered."""
+
+_ENDS_S = 2.0
+"""How long to wait for what is being read in the background when a store is closed."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -69,6 +73,10 @@ class NumberingStore(ABC):
         self._node_memory = NodeMemory(self._read_nodes, _NODES)
         self._schema: Schema | None = None
         self._schema_lock = threading.RLock()
+        self._ahead: Future[Schema] | None = None
+        self._reader: threading.Thread | None = None
+        self._stop = Stop()
+        self._tell: Callable[[str], None] = lambda text: None
         self._cache: SchemaCache | None = None
         self._listed = False
 
@@ -83,8 +91,15 @@ class NumberingStore(ABC):
     ) -> None:
         self.close()
 
-    def close(self) -> None:  # noqa: B027
-        """Let go of what is held open."""
+    def close(self) -> None:
+        """Let go of what is held open, and read nothing more in the background."""
+        self._stop.end()
+        self._let_go()
+        if self._reader is not None:
+            self._reader.join(_ENDS_S)
+
+    def _let_go(self) -> None:  # noqa: B027
+        """Let go of connections."""
 
     @property
     def name(self) -> str:
@@ -123,6 +138,47 @@ class NumberingStore(ABC):
     def holds_schema(self) -> bool:
         """Tell whether the schema was read, or is kept and still counts, so that asking for it takes no long look."""
         return self._schema is not None or (self._cache is not None and self._cache.has(self._cache_key()))
+
+    def watch(self, told: Callable[[str], None]) -> None:
+        """Have it told in a line what is being read of the schema, whenever that is."""
+        self._tell = told
+
+    def _reading(self, what: str) -> None:
+        """Tell what is being read of the schema."""
+        self._tell(f"reading the schema of {self._name}: {what}")
+
+    def read_ahead(self) -> None:
+        """Begin to read the schema in the background, unless it is there; `schema` waits for it.
+
+        What goes wrong meanwhile is raised where the schema is asked for.
+        """
+        with self._schema_lock:
+            if self._ahead is not None or self._schema is not None:
+                return
+            self._ahead = ahead = Future[Schema]()
+
+        def read() -> None:
+            try:
+                with self._stop.work():
+                    ahead.set_result(self.schema())
+            except BaseException as error:
+                ahead.set_exception(error)
+
+        self._reader = threading.Thread(target=read, name="byokg-schema", daemon=True)
+        self._reader.start()
+
+    def _await_schema(self) -> None:
+        """Wait for the schema where it is being read in the background; raise what went wrong there, once."""
+        ahead = self._ahead
+        if ahead is not None and threading.current_thread() is not self._reader:
+            try:
+                ahead.result()
+            finally:
+                self._ahead = None
+
+    @abstractmethod
+    def schema(self) -> Schema:
+        """Return node types and relations; see `GraphStore`."""
 
     @abstractmethod
     def _cache_key(self) -> str:
@@ -285,7 +341,12 @@ def patiently(call: Callable[[float], Result], timeout_s: float, met: bool = Fal
         stop=stop_before_delay(timeout_s) if met else stop_after_attempt(_ATTEMPTS) | stop_before_delay(timeout_s),
         reraise=True,
     )
-    return attempts(lambda: call(max(deadline - time.monotonic(), 0.001)))
+
+    def once() -> Result:
+        check()
+        return call(max(deadline - time.monotonic(), 0.001))
+
+    return attempts(once)
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:

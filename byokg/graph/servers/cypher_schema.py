@@ -266,7 +266,11 @@ def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
 
 
 def read_schema(
-    server: CypherServer, timeout_s: float, exact_size: int = EXACT_SIZE, catalogue: Catalogue | None = None
+    server: CypherServer,
+    timeout_s: float,
+    exact_size: int = EXACT_SIZE,
+    catalogue: Catalogue | None = None,
+    reading: Callable[[str], None] = lambda what: None,
 ) -> Schema:
     """Read node types, relations and properties.
 
@@ -278,6 +282,7 @@ def read_schema(
         timeout_s: for each round trip.
         exact_size: nodes and edges up to which all are looked at.
         catalogue: what the server said there is, if it was asked already.
+        reading: told what comes next.
 
     Raises:
         QueryTimeout: even a sample took too long.
@@ -286,10 +291,13 @@ def read_schema(
     catalogue = catalogue or server.catalogue(timeout_s)
     findings: _Findings | None = None
     if catalogue.nodes + catalogue.edges <= exact_size:
+        reading(f"{catalogue.nodes:,} nodes and {catalogue.edges:,} edges")
         with suppress(QueryFailed):  # it may be too much after all
             findings = _everything(server, timeout_s)
     if findings is None:
+        reading(f"samples of {len(catalogue.labels):,} labels and {len(catalogue.relations):,} relation types")
         findings = _sample(server, catalogue, timeout_s)
+    reading("values of properties")
     _look_at_values(server, findings, timeout_s)
     return findings.schema()
 

@@ -88,8 +88,7 @@ class CypherStore(CypherNames):
         self._together = _TOGETHER
         self._sizes = (0, 0)
 
-    def close(self) -> None:
-        """Let go of connections."""
+    def _let_go(self) -> None:
         self._server.close()
 
     @property
@@ -304,6 +303,7 @@ class CypherStore(CypherNames):
     # Schema
 
     def _known_schema(self) -> Schema:
+        self._await_schema()
         with self._schema_lock:
             if self._schema is None:
                 catalogue, schema = patiently(lambda _: self._find_schema(), self._timeout_s)
@@ -326,7 +326,7 @@ class CypherStore(CypherNames):
         kept = self._cache.find(key, fingerprint) if self._cache else None
         if kept is not None and kept.schema is not None:
             return catalogue, kept.schema
-        schema = read_schema(self._server, self._timeout_s, catalogue=catalogue)
+        schema = read_schema(self._server, self._timeout_s, catalogue=catalogue, reading=self._reading)
         if self._cache is not None:
             self._cache.keep(key, self.name, fingerprint, Kept(schema))
         return catalogue, schema

@@ -184,8 +184,7 @@ class SparqlEndpoint(SparqlStore):
             trust_env=not here,
         )
 
-    def close(self) -> None:
-        """Close connections. The store cannot be used again."""
+    def _let_go(self) -> None:
         self._client.close()
 
     def _cache_key(self) -> str:
@@ -193,6 +192,7 @@ class SparqlEndpoint(SparqlStore):
 
     def schema(self) -> Schema:
         """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
+        self._await_schema()
         with self._schema_lock:
             fingerprint = self._take_kept()
             if self._schema is None:

@@ -84,9 +84,15 @@ class SchemaFindings:
         )
 
 
-def look_at(ask: Ask, words: Vocabulary, sample: int | None, repeats: bool) -> SchemaFindings:
-    """Count relations, classes and properties, over all triples or the first `sample` of them."""
+def look_at(
+    ask: Ask, words: Vocabulary, sample: int | None, repeats: bool, reading: Callable[[str], None]
+) -> SchemaFindings:
+    """Count relations, classes and properties, over all triples or the first `sample` of them.
+
+    `reading` is told what comes next.
+    """
     found = SchemaFindings()
+    reading("nodes, classes and relations" if sample is None else f"relations and classes, of {sample:,} triples")
     first: list[Question] = [("?t ?count", sparql.type_counts(words, sample))]
     if sample is None:
         first.append(("?p ?kind ?count", sparql.predicate_kinds(words.reified, repeats)))
@@ -112,6 +118,7 @@ def look_at(ask: Ask, words: Vocabulary, sample: int | None, repeats: bool) -> S
         if "t" in row:
             found.types[row["t"]["value"]] += _number(row)
     found.types = +found.types
+    reading(f"properties, and the ends of relations ({len(found.relations):,})")
     _look_further(ask, words, sample, repeats, found, several)
     return found
 

@@ -556,7 +556,7 @@ class SparqlStore(SparqlNames):
     def _read_schema(self, sample: int | None) -> Schema:
         """Count types and relations, over all triples or the first `sample` of them."""
         words = self._words()
-        found = look_at(self._ask_all, words, sample, self._repeats)
+        found = look_at(self._ask_all, words, sample, self._repeats, self._reading)
         self._number_relations(sorted(found.relations))
         self._classes = tuple(sorted(found.types.keys() - {""}))
         self._node_total = found.nodes
