@@ -12,6 +12,7 @@ these graphs, among others: `scripts/fit_confidence.py` prints both without the 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import lzma
 import os
@@ -27,7 +28,7 @@ from rich.console import Console
 
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.base import Dataset, Example
-from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
 from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.evaluation.metrics import normalise
 from byokg.evaluation.records import TRACE
@@ -43,6 +44,8 @@ TOP_PATHS = 20
 WARM_UP = 100
 CRON_QUESTIONS = 600
 """Questions of CronQuestions that are asked unless --questions says otherwise: the whole test split takes an hour."""
+PATH_QUESTIONS = 500
+"""Questions of each PathQuestion set, likewise."""
 
 
 class Bench:
@@ -179,6 +182,23 @@ def cronquestions(bench: Bench) -> None:
         bench.add(Row(f"cronquestions_rebuilt_{kind}_hits@1", sum(hits) / len(hits), "share"))
 
 
+def pathquestions(bench: Bench) -> None:
+    """Measure questions of 2 and 3 hops; the set has no splits, so topics are divided by a checksum of their names."""
+    root = bench.options.data / "pathquestion"
+    for hops in (2, 3):
+        dataset = pathquestion(root, hops)
+        (source := bench.folder / f"{hops}H.tsv").write_text((root / f"{hops}H-kb.txt").read_text("utf-8"), "utf-8")
+        kept = [one for one in dataset.examples() if _half(str(one.topic_ids)) == bench.options.split]
+        asked = random.Random(0).sample(kept, min(len(kept), bench.options.questions or PATH_QUESTIONS))
+        pipeline = offline_pipeline(bench.graph(f"pathquestion_{hops}", source))
+        bench.evaluate(f"pathquestion_{hops}hop", pipeline, asked, "gold", metrics=("hits@1",))
+
+
+def _half(key: str) -> str:
+    """Return the split of what belongs together, as `scripts/fit_confidence.py` does."""
+    return "dev" if hashlib.sha256(key.encode()).hexdigest()[0] < "8" else "test"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
@@ -193,6 +213,8 @@ def main() -> None:
         shipped(bench)
         if (options.data / "cronquestions").is_dir():
             cronquestions(bench)
+        if (options.data / "pathquestion").is_dir():
+            pathquestions(bench)
         if (options.data / "metaqa").is_dir():
             webqsp(bench)
             metaqa(bench)

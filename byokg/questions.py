@@ -1,9 +1,16 @@
-"""Reading a question: the words that say something, what kind of answer they ask for, and how they hang together."""
+"""Reading a question: the words that say something, what kind of answer they ask for, and how they hang together.
+
+«The boss of the employees working on X» has three noun phrases: the employees *work on* X, and the boss is one *of*
+theirs. Each tie between two phrases is a hop of the path that the question asks for. A noun before `of` or after `'s`
+names what is reached from the other phrase; a verb leads from its subject to its object. No tagger is asked: English
+marks both with a few words and endings.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rapidfuzz import fuzz
 
@@ -27,8 +34,6 @@ _EMPTY = frozenset({"name", "names"})
 _SORTS = frozenset("kind kinds type types sort sorts".split())
 """Words that say nothing before `of` either, but where they are what is asked for (`what type of film is …`)."""
 
-_BEING = frozenset("is are was were".split())
-
 _BORDERS = frozenset("border borders boundary boundaries".split())
 """What neighbours share is nothing that they have in common."""
 
@@ -38,6 +43,56 @@ _PARTS = frozenset("kind kinds type types sort sorts part parts out one some all
 _FOCUS_WORDS = 3
 _SIMILAR = 85
 """Similarity in percent from which a question word counts as a misspelt word of a name (longer than 3 letters)."""
+
+Use = Literal["", "noun", "active", "passive", "oblique"]
+"""How a word ties two phrases: a noun (`the boss of X`), or a verb: `V X`, `V by X`, `V on X`."""
+
+_PREPOSITIONS = frozenset(
+    "in on at by to for from with into under about over through near against within across behind among".split()
+)
+_DETERMINERS = frozenset("the a an their its his her this these those my your our some all one ones".split())
+_PRONOUNS = frozenset("i you he she it we they people one someone".split())
+_ADVERBS = frozenset(
+    "today currently now ever still mostly mainly only usually nowadays presently apart aside besides except".split()
+)
+_WIDE = frozenset("place date day year time cause country city state field area".split())
+"""Nouns so wide that one without an article says which: `date of birth`, `field of work`."""
+_CONJUNCTIONS = frozenset("and or but".split())
+_BEING = frozenset("is are was were be been being am".split())
+_DOING = frozenset("do does did".split())
+_HAVING = frozenset("has have had having".split())
+_RELATIVE = frozenset("who whom which that where".split())
+_PERSON = frozenset(("who", "whom"))
+_PARTICIPLES = frozenset(
+    "written sung born held made taught given run known taken shown won seen led built found flown worn spoken grown "
+    "set put sold bought told kept lost fought caught drawn driven eaten fed hidden risen shot sent struck thrown "
+    "understood bound paid wed begun brought cast chosen come cut done fallen felt forgotten gone hit left lent lit "
+    "met read sat spent split spread stood stuck sunk swept torn woken woven".split()
+)
+"""Participles that do not end in `ed`."""
+
+
+@dataclass(frozen=True)
+class Tie:
+    """How a word ties the phrase nearer to what the question names to the one further off."""
+
+    use: Use = ""
+    outward: bool = True
+    """For a noun, whether it names what is reached on the way out; for a verb, whether its subject is the nearer."""
+
+
+FREE = Tie()
+"""A word that ties nothing."""
+
+
+@dataclass(frozen=True)
+class _Clauses:
+    """The noun phrases of a question, tied together."""
+
+    links: int
+    """Ties from one noun phrase to the next."""
+    ties: tuple[Tie, ...]
+    """(W,) for each word."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +119,9 @@ class Reading:
     shares: bool = False
     """Whether it speaks of what two things have in common (`the same`, `also`)."""
     links: int = 0
-    """Nouns that are tied to what follows or precedes (`the *capital* of`, `her sister's *children*`)."""
+    """Ties from one noun phrase to the next (`the *capital of* …`, `employees *working on* …`), each a hop."""
+    ties: tuple[Tie, ...] = ()
+    """(W,) how each word ties phrases."""
 
     @property
     def unmasked(self) -> tuple[str, ...]:
@@ -95,6 +152,7 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
             masked[position] |= word in parts or (
                 len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
             )
+    tied = _clauses(words, masked)
     asks, focus = _focus(words, masked)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
     empty = {at for at in range(len(words) - 1) if _says_nothing(words, at, masked)}
@@ -108,6 +166,8 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
     ]
     focus = [position for position in focus if position not in empty]
     body = [position for position in content if position not in focus]
+    asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
+    shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
     return Reading(
         words=words,
         masked=tuple(masked),
@@ -115,8 +175,9 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
         focus=tuple(focus),
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
         phrase=_phrases(words, masked, content),
-        links=sum(_links(words, position, masked) for position in range(1, len(words))),
-        shares=any(words[position] != "also" or len(mentions) < 2 for position in sharing),
+        shares=shares,
+        links=max(2, tied.links) if shares and len(mentions) < 2 and not asked_of else tied.links,
+        ties=tied.ties,
     )
 
 
@@ -141,22 +202,6 @@ def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -
     after = verbs[0] + 1 if verbs else len(words)
     after += words[after : after + 1] == ("the",)
     return words[position] in _SORTS and not any(masked[after : after + 1])
-
-
-def _links(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
-    """Tell whether an `of` or an `'s` ties a noun of the question to another."""
-    if masked[position] or words[position] not in ("of", "s"):
-        return False
-    if words[position] == "of":
-        noun = words[position - 1]
-        return not masked[position - 1] and noun not in FUNCTION_WORDS | QUESTION_WORDS | _EMPTY | _PARTS
-    owner, after = words[position - 1], position + 1
-    return (
-        after < len(words)
-        and not masked[after]
-        and words[after] not in FUNCTION_WORDS | QUESTION_WORDS
-        and owner not in QUESTION_WORDS
-    )
 
 
 def _does(words: Sequence[str]) -> tuple[str, ...]:
@@ -222,3 +267,154 @@ def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int
         phrases[position] = number
         previous = position
     return tuple(phrases)
+
+
+def _clauses(words: Sequence[str], masked: Sequence[bool]) -> _Clauses:
+    """Tie the noun phrases of a question together: its words, and whether each belongs to a mention."""
+    empty = _EMPTY | _PARTS
+    tags = _tags(words, masked)
+    phrases = _noun_phrases(tags)
+    if not phrases:
+        return _Clauses(0, (FREE,) * len(words))
+    topics = [place for place, hidden in enumerate(masked) if hidden]
+    ties = [FREE] * len(words)
+    links = 0
+    for (first, last), (start, end) in zip(phrases, [*phrases[1:], (len(words), len(words))], strict=True):
+        between = range(last, start)
+        said = [tags[place] for place in between]
+        noun = tags[last - 1] == "noun"
+        outward = _nearer_left(topics, last, start)
+        if start < len(words) and _tied(words, tags, last, start, noun, empty):
+            links += 1
+        roles = [(first, last, not outward)] if "of" in said and noun and words[last - 1] not in empty else []
+        roles += [(start, end, outward)] if "own" in said else []
+        roles += [(first, last, outward)] if tags[first - 1 : first] == ["whose"] else []
+        for begin, until, way in roles:
+            for place in range(begin, until):
+                ties[place] = Tie("noun", way) if tags[place] == "noun" else FREE
+        for place in between:
+            if tags[place] == "verb":
+                ties[place] = _verb(words, tags, place, outward)
+    for place in range(phrases[0][0]):  # who reports to X
+        if tags[place] == "verb":
+            ties[place] = _verb(words, tags, place, False)
+    return _Clauses(links + _asked(tags, phrases), tuple(ties))
+
+
+def _asked(tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether the question's own verb ties what is asked for to a phrase: `who wrote`, `when was … born`."""
+    if tags[0] not in ("who", "asks", "to"):
+        return False
+    head = tags[: phrases[0][0]]
+    if "verb" in head:
+        return True
+    if "verb" not in tags[phrases[-1][1] :] or "who" in tags[1:]:
+        return False
+    second = tags[phrases[0][1] : phrases[1][0]] if len(phrases) > 1 else []
+    return "doing" in head or "being" in head or "being" in second
+
+
+def _verb(words: Sequence[str], tags: Sequence[str], place: int, outward: bool) -> Tie:
+    """Tell how a verb is used, by the word after it."""
+    after = words[place + 1] if tags[place + 1 : place + 2] == ["to"] else ""
+    return Tie("passive" if after == "by" else "oblique" if after else "active", outward)
+
+
+def _nearer_left(topics: Sequence[int], last: int, start: int) -> bool:
+    """Tell whether the mention that is nearest to a tie stands before it; so where there is none after it."""
+    left = [last - topic for topic in topics if topic < last]
+    right = [topic - start for topic in topics if topic >= start]
+    return not right or (bool(left) and min(left) < min(right))
+
+
+def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun: bool, empty: frozenset[str]) -> bool:
+    """Tell whether what stands between two phrases ties them."""
+    said = tags[last:start]
+    if "and" in said or not said:
+        return False
+    if "own" in said:
+        return tags[start] == "noun"
+    if not noun or ("of" in said and (words[last - 1] in empty or _compound(words, tags, last, start))):
+        return False
+    if "for" in words[last:start] and said == ["to"] and tags[start] == "mention":  # the script for X is X's own
+        return False
+    return any(tag in ("of", "to", "verb", "who", "having", "doing") for tag in said)
+
+
+def _compound(words: Sequence[str], tags: Sequence[str], last: int, start: int) -> bool:
+    """Tell whether two nouns make one: `place of birth`, where the second stands without an article."""
+    return words[last - 1] in _WIDE and start == last + 1 and tags[start] == "noun" and not words[start].endswith("s")
+
+
+def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
+    """Name what each word is."""
+    tags: list[str] = []
+    doing = False
+    for place, word in enumerate(words):
+        before = tags[-1] if tags else ""
+        if masked[place]:
+            tag = "mention"
+        elif word == "of":
+            tag = "of"
+        elif word == "s" and before in ("mention", "noun"):
+            tag = "own"
+        elif word in _PREPOSITIONS:
+            tag = "to"
+        elif doing and before == "doing" and word in _PRONOUNS:
+            tag = "they"
+        elif word in _ADVERBS:
+            tag = "other"
+        elif word in _CONJUNCTIONS:
+            tag = "and"
+        elif word in _DETERMINERS and not (word in ("this", "these", "those") and place == 0):
+            tag = "the"
+        elif word in _BEING:
+            tag = "being"
+        elif word in _HAVING:
+            tag = "having"
+        elif word in _DOING:
+            tag, doing = "doing", True
+        elif word in _RELATIVE and (before in ("noun", "mention") or (word in _PERSON and not tags)):
+            tag = "who"
+        elif word == "whose":
+            tag = "whose"
+        elif word in QUESTION_WORDS or word in _RELATIVE:
+            tag = "asks"
+        elif word in FUNCTION_WORDS or (word in REQUESTS and not any(each == "noun" for each in tags)):
+            tag = "other"
+        elif _is_verb(word, tags, doing):
+            tag, doing = "verb", False
+        else:
+            tag = "noun"
+        tags.append(tag)
+    return tags
+
+
+def _is_verb(word: str, tags: Sequence[str], doing: bool) -> bool:
+    """Tell whether a word that says something is a verb, by what stands before it and by its ending."""
+    before = tags[-1] if tags else ""
+    ending = word.endswith(("ing", "ed")) or word in _PARTICIPLES
+    if before == "mention":
+        subject = next((tag for tag in reversed(tags) if tag != "mention"), "")
+        return doing or ending or subject == "who"
+    if before == "they":
+        return True
+    if before == "noun":
+        return ending
+    if before == "being":
+        return ending and not word.endswith("ing")
+    if before == "who":
+        return ending or len(tags) == 1 or "noun" in tags
+    return before in ("and", "having") and ending
+
+
+def _noun_phrases(tags: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each run of nouns and mentions begins and ends."""
+    found: list[tuple[int, int]] = []
+    for place, tag in enumerate(tags):
+        if tag in ("noun", "mention"):
+            if found and found[-1][1] == place:
+                found[-1] = (found[-1][0], place + 1)
+            else:
+                found.append((place, place + 1))
+    return found

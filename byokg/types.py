@@ -298,7 +298,7 @@ class ComputedEvidence(Evidence):
     """What was worked out from other evidence: a count, the most of something, what is left of it."""
 
     operation: str
-    """`count`, `superlative`, `comparison`, `time`, `difference`, `union`, `sequence` or `property`."""
+    """`count`, `superlative`, `comparison`, `time`, `difference`, `union`, `sequence`, `property` or `verification`."""
     text: str
     """What was done, and with what, in words."""
     nodes: tuple[EntityId, ...] = ()

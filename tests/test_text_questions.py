@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.questions import Reading, read_question
+from byokg.questions import FREE, Reading, Tie, read_question
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
 from byokg.types import EntityId, Mention
 
@@ -172,3 +172,44 @@ def test_a_located_mention_is_a_piece_of_the_text_that_folds_like_the_name(befor
         assert normalize_name(mention.text) == normalize_name(name)
     else:
         assert not WORD.search(name) or mention.text == name
+
+
+class TestTies:
+    @pytest.mark.parametrize(
+        ("text", "links"),
+        [
+            ("who directed Alien", 1),
+            ("the boss of Alien", 1),
+            ("what is Alien's project's client", 2),
+            ("who wrote the book that won Alien", 2),
+            ("employees skilled in the skill of Alien", 2),
+            ("which films have the same director as Alien", 2),
+            ("what other books did Alien write", 1),
+            ("who acted in the films written by the screenwriter of Alien", 3),
+            ("what languages do they speak in Alien", 1),
+            ("what is the place of birth of the boss of Alien", 2),
+            ("what type of government does Alien have", 1),
+            ("who wrote the screenplay for Alien", 1),
+        ],
+    )
+    def test_each_tie_from_one_noun_phrase_to_the_next_is_a_link(self, text: str, links: int) -> None:
+        assert read(text, "Alien").links == links
+
+    @pytest.mark.parametrize(
+        ("text", "word", "tie"),
+        [
+            ("who reports to Alien", "reports", Tie("oblique", outward=False)),
+            ("whom does Alien report to", "report", Tie("oblique", outward=True)),
+            ("people managed by Alien", "managed", Tie("passive", outward=False)),
+            ("who taught Alien", "taught", Tie("active", outward=False)),
+            ("which films did Alien direct", "direct", Tie("active", outward=True)),
+            ("the boss of Alien", "boss", Tie("noun", outward=True)),
+            ("Alien's boss", "boss", Tie("noun", outward=True)),
+            ("who is Alien the boss of", "boss", Tie("noun", outward=False)),
+            ("whose boss is Alien", "boss", Tie("noun", outward=False)),
+            ("the boss of Alien", "of", FREE),
+        ],
+    )
+    def test_a_word_points_away_from_the_topic_or_towards_it(self, text: str, word: str, tie: Tie) -> None:
+        reading = read(text, "Alien")
+        assert reading.ties[reading.words.index(word)] == tie

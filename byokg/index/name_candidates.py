@@ -51,7 +51,8 @@ _LOOK_UP = 16
 """How many entries of a list are read in the time in which a row is looked up in it."""
 _ADDED_UP = 1 << 22
 """Names up to which letters are added up in an array with a place for each."""
-_LETTER_BITS = 10
+_LETTER_BITS, _NUMBER_BITS = 10, 6
+"""Bits that hold the letters of a word, and which word of a text it is."""
 _SET_WORDS = 8
 """Words of a text whose sets, and whose parts, are looked up."""
 _FAR_NAMES = 4
@@ -345,18 +346,19 @@ class NameCandidates:
     def _sorted_sums(self, lists: Sequence[_Lists]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
         """Do the same without an array as long as there are rows; each row comes once."""
         parts = [np.empty(0, np.int64)]
-        for each in lists:
+        for number, each in enumerate(lists):
             rows, letters = self._read(each)
             key = rows.astype(np.int64)
+            key <<= _NUMBER_BITS
+            key |= number
             key <<= _LETTER_BITS
             key |= letters
-            if len(each.starts) > 1:
-                key[::-1].sort()  # of a row's words like one of the text, the one of most letters comes first
-                key = key[_firsts(key >> _LETTER_BITS)]
             parts.append(key)
         key = np.concatenate(parts)
         key.sort()
-        rows = key >> _LETTER_BITS
+        # Of a row's words like one of the text, the one of most letters counts: it comes last.
+        key = key[np.append(_firsts(key >> _LETTER_BITS)[1:], np.ones(min(len(key), 1), np.bool_))]
+        rows = key >> (_NUMBER_BITS + _LETTER_BITS)
         first = np.flatnonzero(_firsts(rows))
         values = np.add.reduceat(key & ((1 << _LETTER_BITS) - 1), first) if len(key) else key
         return rows[first].astype(np.int32), values.astype(np.uint16)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from byokg.linking.entities import EntityLinker
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name
+from byokg.operators.words import superlative
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import Mention
 
 _ARTICLES = frozenset("the a an".split())
@@ -142,7 +143,7 @@ class MentionSpotter:
             )
             scores = [0.0 if match is None else match.score for match in near]
             at = scores.index(max(scores))
-            if (match := near[at]) is not None:
+            if (match := near[at]) is not None and not _ordering(mentions[at].text):
                 worth = self._worth(words, *runs[at], match.name != match.name.casefold())
                 found.append((match.score * worth, mentions[at]))
         return found
@@ -253,6 +254,11 @@ class _Words:
         if found is None:
             return mention
         return Mention(self._text[mention.start : found.end()], mention.start, found.end())
+
+
+def _ordering(text: str) -> bool:
+    """Tell whether a text orders things (`the oldest bridge`), and so is no name that was misspelt."""
+    return any(superlative(word) is not None for word in split_words(text))
 
 
 def _tells(word: str) -> bool:

@@ -95,6 +95,8 @@ class AlignmentSettings:
     """Share of its neighbour's explanation that a hop straight back may take over."""
     reorder: float = 0.05
     """Cost of reading the question in another order than by distance from the topic entity."""
+    against: float = 0.5
+    """What an explanation is worth by a word that points the other way (`boss` for «reports to», towards the boss)."""
     expected: float = 0.5
     """Explanation expected of every content word, when coverage is turned into a share."""
 
@@ -236,6 +238,9 @@ class QuestionScorer:
         self._reach = self._rows(
             [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
         )
+        for rows, places in ((self._relation, self._content), (self._reach, reading.focus)):
+            for row, position in zip(rows, places, strict=True):
+                row[steps.against(words[position], reading.ties[position])] *= self._scorer.settings.against
         focus = [words[position] for position in reading.focus]
         dates = bool(_DATES.intersection(focus))
         if len(self._reach) and dates:

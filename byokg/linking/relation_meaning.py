@@ -21,10 +21,12 @@ import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
+from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
-from byokg.graph.property_view import PropertyView
+from byokg.graph.property_view import FIRST_VALUE, PropertyView
 from byokg.graph.store import Direction, GraphStore, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
+from byokg.questions import Tie
 from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, singular, split_label, split_words
 from byokg.types import INVERSE
 
@@ -37,6 +39,11 @@ _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 _SEPARATORS = re.compile(r"[./#:]+")
 
 _SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
+
+_NOT_ACTING = frozenset(
+    "order number member chapter center centre river water letter paper chapter offer color".split()
+)
+"""Words that only end like those for people who do something."""
 
 _CACHE_BYTES = 64 << 20
 _VECTORS = 1 << 12
@@ -63,10 +70,14 @@ class StepSettings:
     """Worth of resembling the names at the end of a step against resembling the relation."""
     profile: float = 1.0
     """Worth of resembling the other relations of the nodes reached, where nodes have no types."""
+    called: float = 0.9
+    """Worth of resembling a relation that leads to the nodes reached, which are what it names (`author`)."""
     common: float = 0.2
     """Kinds that more than this share of steps reach say nothing (`topic`); typed nodes are exempt."""
     enough: float = 0.35
     """Share of a step's ends from which a kind counts fully."""
+    either_way: float = 0.1
+    """Share of a relation's tails that have it, too, from which it may be meant either way."""
     threshold: float = 0.3
     """Similarities up to here count as none; the rest is stretched to [0, 1]."""
 
@@ -153,6 +164,28 @@ class Steps:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
         return self._compared(word)[2]
 
+    def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
+        """Tell which steps go against how a word ties the phrases of a question: (S,).
+
+        Only those that could go either way: where the tails of a relation have it, too (`reports to`), and the node
+        where one stands does not say which way is meant; but not where both mean the same (`borders`). `The boss of X`
+        goes along such a relation, `employees reporting to X` against it. Labels that name the one who acts (`managed
+        by`, `manager`) turn a verb that stands for what he does (`who manages X`), labels that name the other end
+        (`manager of`) the noun.
+        """
+        if not tie.use:
+            return np.zeros(self.count, np.bool_)
+        along = np.full(len(self._own), tie.outward)
+        kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
+        if tie.use == "noun":
+            turned = self._named_of | (kin & ~self._acts & _acting(word))
+        elif tie.use == "active":
+            turned = self._acts
+        else:
+            turned = kin & ~self._acts & (tie.use == "passive")
+        backward = ~(along ^ turned)
+        return np.stack((backward, ~backward), axis=1).ravel() & self._either_way
+
     def _explain(self, word: str) -> Float:
         return self._stretched(np.repeat(np.maximum(*self._labelled(word)), 2))
 
@@ -208,7 +241,13 @@ class Steps:
         """The number of each relation, by its label."""
         meanings = store.meanings if isinstance(store, PropertyView) else {}
         named = [meanings.get(number, label) for number, label in enumerate(relations)]
+        self.labels: Sequence[str] = named
+        """(R,) what each relation is called."""
         labels = [label_words(label) for label in named]
+        self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)
+        self._named_of = np.array([own[-1] == "of" for _, own in labels], np.bool_)
+        turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
+        self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
         self._own = [_content(own) for _, own in labels]
         self._namespace = [_content(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
@@ -233,7 +272,7 @@ class Steps:
         nodes = self._store.nodes(self._store.ids(ends))
         types = [node.type for node in nodes]
         nothing = np.empty(0, np.int64)
-        outgoing = (nothing, nothing) if any(types) else self._outgoing(ends)
+        outgoing = (nothing, nothing) if any(types) and self.by_need else self._outgoing(ends)
         if self.by_need and self.count < 2 * len(numbered_relations(self._store)):
             self._read_relations()  # of which some were met since, the last of them just now
         self._compared = lru_cache(self._words)(self._compute)
@@ -248,6 +287,8 @@ class Steps:
         vectors[identifiers] = 0
         self.name_vectors = exact(unit_rows(sum_rows(vectors[place], step, self.count)))
         """(S, D) one vector for the names at the end of each step."""
+        again = self._again(outgoing, step, place, size)
+        self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
         if any(types):
             self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
         elif any(self._namespace):
@@ -255,7 +296,14 @@ class Steps:
             owner, kind = self._namespaces(outgoing, names)
             self._set_kinds(names, owner, kind, step, place, size, self.settings.common)
         else:
-            self._set_profiles(outgoing, len(ends), step, place, size)
+            self._set_profiles(outgoing, self._incoming(ends), len(ends), step, place, size)
+
+    def _again(self, outgoing: tuple[Int64, Int64], step: Int64, place: Int64, size: Int64) -> Float64:
+        """Return the share of the ends of each step that its relation leads out of: (S,)."""
+        owner, relation = outgoing
+        many = max(1, self.count)
+        leads = np.isin(place * many + (step >> 1), owner * many + relation)
+        return np.bincount(step, leads, self.count) / size
 
     def _outgoing(self, nodes: Int64) -> tuple[Int64, Int64]:
         """Return pairs of a place in `nodes` and a relation out of that node, each pair once, ascending."""
@@ -267,6 +315,19 @@ class Steps:
             owner, relation = batch.origin, batch.relation
         many = int(relation.max(initial=0)) + 1
         pairs = np.unique(owner.astype(np.int64) * many + relation)
+        return pairs // many, pairs % many
+
+    def _incoming(self, nodes: Int64) -> tuple[Int64, Int64]:
+        """Return pairs of a place in `nodes` and a relation into that node, each pair once, ascending.
+
+        None on a server, where that would be one more request for each question.
+        """
+        if self.by_need:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        real = np.flatnonzero(nodes < FIRST_VALUE)
+        counts = self._store.relation_counts(nodes[real])
+        many = max(1, self.count)
+        pairs = np.unique(real[counts.origin[counts.inverse]] * many + counts.relation[counts.inverse])
         return pairs // many, pairs % many
 
     def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:
@@ -315,16 +376,39 @@ class Steps:
         self._kind_vectors = exact(self._embedder.encode(list(names)))
         self._kind_lexicon, (self._kind_numbers,) = _numbered([_content(split_words(name)) for name in names])
 
-    def _set_profiles(self, outgoing: tuple[Int64, Int64], ends: int, step: Int64, place: Int64, size: Int64) -> None:
-        """Describe the ends of each step by their own relations, for want of types: one kind a step."""
+    def _set_profiles(
+        self,
+        outgoing: tuple[Int64, Int64],
+        incoming: tuple[Int64, Int64],
+        ends: int,
+        step: Int64,
+        place: Int64,
+        size: Int64,
+    ) -> None:
+        """Describe the ends of each step, for want of types, by their relations.
+
+        One kind a step is what its ends have: the mean of the relations out of them. One kind a relation is what leads
+        to them: whoever songs have as their `performer` is one wherever else he is met.
+        """
         owner, relation = outgoing
         profile = sum_rows(self._own_vectors[relation], owner, ends)
         having = np.bincount(owner, minlength=ends) > 0
-        self._kind_vectors = exact(unit_rows(sum_rows(profile[place], step, self.count)))
-        self._kind_lexicon, (self._kind_numbers,) = _numbered([[]] * self.count)
-        self._step_kinds = np.arange(self.count)[:, None]
         share = np.bincount(step, having[place], self.count) / size
-        self._kind_weights = (self.settings.profile * share).astype(np.float32)[:, None]
+        owner, relation = incoming
+        tells = ~self._either_way[2 * relation]  # children are people, as are their parents: a part played, no kind
+        owner, relation = owner[tells], relation[tells]
+        numbered = sorted({f"{number:08d}" for number in range(len(self._own))})
+        self._set_kinds(numbered, owner, relation, step, place, size, common=1.0)
+        profiles = exact(unit_rows(sum_rows(profile[place], step, self.count)))
+        relations = len(self._own)
+        self._kind_vectors = np.concatenate((self._own_vectors, profiles))
+        self._kind_lexicon, (self._kind_numbers,) = _numbered([*self._own, *([[]] * self.count)])
+        own = self._step_kinds == np.arange(self.count)[:, None] / 2  # what a step is called itself is no further word
+        self._kind_weights[own] = 0
+        called = np.where(self._step_kinds == relations, relations + self.count, self._step_kinds)
+        self._step_kinds = np.concatenate((called, relations + np.arange(self.count)[:, None]), axis=1)
+        weights = (self.settings.called * self._kind_weights, (self.settings.profile * share)[:, None])
+        self._kind_weights = np.concatenate(weights, axis=1).astype(np.float32)
 
 
 @cache
@@ -353,6 +437,11 @@ def relation_text(label: str) -> str:
     """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
     namespace, own = label_words(label)
     return " ".join((*namespace, *own))
+
+
+def _acting(word: str) -> bool:
+    """Tell whether a word names the one who acts: `manager`, `author`."""
+    return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
 
 def _content(words: Sequence[str]) -> list[str]:

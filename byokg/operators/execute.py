@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
-from byokg.operators.measures import Measured, Measures, measure
+from byokg.operators.measures import Measured, Measures, described, measure
 from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
 from byokg.operators.times import adjacent, passes, period, united
 from byokg.operators.walks import WalkTable, branching, walk_table
@@ -305,7 +305,7 @@ class Operators:
             if strict:
                 return False
         nodes = self._store.nodes(state.ends)
-        said = self._measures.find(nodes, (test.near,)) if test.near and not of_node else None
+        said = self._property(state.ends, (test.near,)) if test.near and not of_node else None
         held_by: dict[EntityId, Period | None]
         if said is not None and said.dates:  # `opened` before 1900, by the property of that name
             held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
@@ -461,7 +461,7 @@ class Operators:
         left = frozenset(state.ends)
         when = {end: day for end, day in when.items() if end in left}
         if not when:
-            found = self._measures.find(self._store.nodes(state.ends), (), True)
+            found = self._property(state.ends, (), True)
             if found is None:
                 return False
             days = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
@@ -480,7 +480,7 @@ class Operators:
 
     def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, Measured] | None:
         """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
-        found = self._measures.find(self._store.nodes(state.ends), nouns, dates)
+        found = self._property(state.ends, nouns, dates)
         if found is not None:
             return 0, found
         for table in self._tables(state)[:1]:
@@ -490,6 +490,11 @@ class Operators:
                 if found is not None:
                     return back, found
         return None
+
+    def _property(self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False) -> Measured | None:
+        """Return what nodes are compared by: one of their properties, or a number or date that an edge leads to."""
+        found = self._measures.find(self._store.nodes(nodes), nouns, dates)
+        return found or self._measures.find(described(self._store, nodes), nouns, dates)
 
     def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
         """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""

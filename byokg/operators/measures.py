@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.store import ALL_VALUES
+from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.periods import read_date
 from byokg.text import related, split_label, split_words
@@ -22,7 +23,13 @@ _STEM = 0.9
 """Worth of a word that shares a stem with a property's name; an equal one has 1."""
 
 _KNOWN = 0.5
-"""Share of nodes that must have a property before they are compared by it."""
+"""Share of nodes that must have a property before they are compared by it, unless a question calls it by its name."""
+
+_SAID = 0.95
+"""Likeness from which that is so."""
+
+_VALUES = 3
+"""Values of one relation that a node has at most, where edges lead to values."""
 
 _LATER = 0.02
 """What each further word for a measure is worth less than the one before it."""
@@ -68,7 +75,7 @@ class Measures:
         best: Measured | None = None
         timed: list[Measured] = []
         for key, shown in columns.items():
-            if len(shown) < _KNOWN * len(nodes):
+            if len(shown) < min(2, len(nodes)):
                 continue
             values = {id: number for id, value in shown.items() if (number := measure(value)) is not None}
             if len(values) < len(shown) or not values:
@@ -77,6 +84,8 @@ class Measures:
             likeness = max(
                 (self.likeness(noun, key) - _LATER * place for place, noun in enumerate(nouns)), default=-1.0
             )
+            if likeness < _SAID and len(shown) < _KNOWN * len(nodes):
+                continue
             found = Measured(key, values, shown, likeness, is_date)
             if is_date:
                 timed.append(found)
@@ -98,6 +107,32 @@ class Measures:
 
     def _encoded(self, text: str) -> npt.NDArray[np.float64]:
         return exact(self._embedder.encode([text])[0])
+
+
+def described(store: GraphStore, nodes: Sequence[EntityId]) -> list[Node]:
+    """Return nodes with the numbers and dates that edges lead to among their properties.
+
+    Where values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` says what a property would.
+    """
+    found = store.nodes(nodes)
+    numbers = np.asarray(store.numbers(nodes), np.int64)
+    counts = store.relation_counts(numbers)
+    out = ~counts.inverse & (counts.count <= _VALUES)
+    having = np.bincount(counts.relation[out], minlength=len(store.relations))
+    relations = np.flatnonzero(having >= max(1, min(2, len(nodes))))
+    if not len(relations):
+        return found
+    batch = store.edges(numbers, Direction.OUT, relations)
+    ends, place = np.unique(batch.other, return_inverse=True)
+    names = [node.name for node in store.nodes(store.ids(ends))]
+    told: list[dict[str, Value]] = [dict(node.properties) for node in found]
+    for origin, relation, end in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
+        if measure(names[end]) is not None:
+            told[origin].setdefault(_SEPARATORS.split(store.relations[relation])[-1], names[end])
+    return [replace(node, properties=properties) for node, properties in zip(found, told, strict=True)]
+
+
+_SEPARATORS = re.compile(r"[./#:]+")
 
 
 def measure(value: Value) -> float | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal
 
-from byokg.operators.words import HIDDEN, adjectives, comparative, idea, measured_by, patterns, superlative
+from byokg.operators.words import HIDDEN, adjectives, comparative, greatest, idea, measured_by, patterns, superlative
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
 
@@ -100,6 +100,8 @@ class Demand:
     """What the answers have none of (`no land border`)."""
     union: tuple[int, ...] = ()
     """Mentions of which either is enough."""
+    verify: bool = False
+    """Whether it asks for yes or no about two mentions."""
     when: Edge | None = None
     """Which end of a period is asked for, where the question asks when something was between two mentions."""
 
@@ -113,7 +115,7 @@ _YEAR = re.compile(r"[12]\d{3},?")
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 
 _TRIGGERS = re.compile(
-    r"\d{4}|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
+    r"\d{4}|^\W*(?:is|are|was|were|do|does|did|has|have|had)\b|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
     r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
     r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|\w+est|\w+n't)\b|n't",
@@ -163,7 +165,7 @@ class _Reader:
         pairs = self._pair()
         following = self._next()
         thresholds = (*self._thresholds(), *self._than())
-        order = self._order()
+        order = self._having(bool(pairs)) or self._order()
         whens = () if following else self._when()
         times = (*whens, *self._times())
         count, counted = self._count()
@@ -186,6 +188,7 @@ class _Reader:
             without,
             lacking,
             union,
+            self._verifies(),
             self._asks(),
         )
 
@@ -358,6 +361,17 @@ class _Reader:
             return Order(nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word"))
         return None
 
+    def _having(self, compared: bool) -> Order | None:
+        """Read «has the latest start date»: what is compared, in words of the graph; one may do where two are named."""
+        match = patterns().having.search(self._left)
+        most = None if match is None else greatest(match["word"])
+        words = [] if match is None else match["phrase"].split()
+        if match is None or most is None or len(words) < 2 - compared:
+            return None
+        self._take(*match.span())
+        told = (word for word in words if word not in FUNCTION_WORDS)
+        return Order(tuple(dict.fromkeys((" ".join(words), *told))), most, words="" if compared else match["word"])
+
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
         """Read «by area», which says what is compared."""
         for match in patterns().by.finditer(self._left):
@@ -455,7 +469,8 @@ class _Reader:
             born = re.search(r"\b(?:was\s+|were\s+)?born\s*$", self._left[: match.start()])
             if born is not None:
                 self._take(*born.span())
-        self._take(*match.span())
+        having = patterns().of_date.search(self._left[: match.start()])
+        self._take(match.start() if having is None else having.start(), match.end())
         return TimeTest(first, last, edge, near, strict, words=" ".join(match.group().split()))
 
     def _count(self) -> tuple[str, str]:
@@ -469,6 +484,11 @@ class _Reader:
         counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
+
+    def _verifies(self) -> bool:
+        """Read «is A … B»."""
+        placed = sum(mention.start >= 0 for mention in self._mentions)
+        return placed == 2 and patterns().verifying.match(self._whole) is not None
 
     def _asks(self) -> Edge | None:
         """Read «when did A win B»."""

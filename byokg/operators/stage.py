@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow.compute as pc
@@ -19,7 +20,8 @@ from byokg.graph.store import GraphStore
 from byokg.operators.execute import Candidates, Operators, Outcome, countable
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import Demand, read
-from byokg.text import FUNCTION_WORDS, split_words
+from byokg.questions import read_question
+from byokg.text import FUNCTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import (
     Artifacts,
     ComputedEvidence,
@@ -31,6 +33,9 @@ from byokg.types import (
     Question,
     Request,
 )
+
+if TYPE_CHECKING:
+    from byokg.operators.verify import Meanings
 
 RETRIEVER = "operators"
 
@@ -63,6 +68,7 @@ class OperatorRetriever:
         operators: does the operations.
         choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
         kinds: tells what kind of answer a question names.
+        steps: what the steps of the graph mean; without them, questions of yes and no are read as any other.
         margin: what a candidate's score may be below the best one's; one further down is no answer to the question.
     """
 
@@ -73,8 +79,10 @@ class OperatorRetriever:
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
         margin: float = 25.0,
+        steps: Meanings | None = None,
     ) -> None:
         self._store = store
+        self._steps = steps
         self._operators = operators
         self._choices = choices
         self._margin = margin
@@ -113,6 +121,14 @@ class OperatorRetriever:
             found = self._operators.among(demand.order, named)
             if found is not None:
                 return found, 0.0
+        if demand.verify and self._steps is not None and len(linked) == 2:
+            from byokg.operators.verify import verified  # only where it is asked for
+
+            one, other = sorted(linked, key=lambda place: mentions[place].start)
+            before = len(WORD.findall(demand.rest[: mentions[other].start]))
+            reading = read_question(demand.rest, mentions)
+            sides = linked[one], linked[other]
+            return verified(self._store, self._steps, reading, before, sides, demand.times), 0.0
         if demand.when is not None and not demand.times and demand.next is None and len(linked) > 1:
             first, second, *_ = linked.values()
             found = self._operators.between(demand, first, second)
@@ -127,6 +143,11 @@ class OperatorRetriever:
                     return found, 0.0
         if demand.union:
             return self._united(demand, linked, paths)
+        if demand.order is not None and len(linked) == 1:
+            ends = self._kind_named(mentions[0], linked[0])
+            found = self._operators.apply(demand, Candidates(0.0, ends), linked, ()) if ends else None
+            if found is not None:
+                return found, 0.0
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
         choices = self._choices(request.context, left_out)
         if demand.count:
@@ -188,6 +209,13 @@ class OperatorRetriever:
         words = (word for word in split_words(question) if word not in FUNCTION_WORDS)
         type = next((found for word in words if (found := self._kinds.named(word))), "")
         return self._of_type(type) if type else ()
+
+    def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:
+        """Return all nodes of the type that a mention names, where it was taken for a part of some node's name."""
+        text = normalize_name(mention.text)
+        if " " in text or any(normalize_name(node.name) == text for node in self._store.nodes(nodes)):
+            return ()
+        return self._named(text)
 
     def _read_type(self, type: str) -> tuple[EntityId, ...]:
         """Return the nodes of one type; none where they, or on a server all nodes, are too many."""

@@ -81,6 +81,17 @@ def comparative(word: str) -> Adjective | None:
     return known if known is not None and (word.endswith(("er", "ter")) and word != known.word) else None
 
 
+def greatest(word: str) -> bool | None:
+    """Tell whether the most of something is meant (`the largest`, `the later`) or the least; None for other words."""
+    order = idea("order")
+    if word in order["first"] or word in order["sooner"]:
+        return False
+    if word in order["last"] or word in order["later"]:
+        return True
+    adjective = superlative(word) or comparative(word)
+    return None if adjective is None else not adjective.less
+
+
 def _inflected(word: str, ending: str) -> str:
     if word.endswith("e"):
         return word + ending[1:]
@@ -137,6 +148,12 @@ class Patterns:
         self.comparative = _made(
             rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
         )
+        self.having = _made(
+            rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
+            rf"(?P<phrase>[a-z][a-z\s]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
+        )
+        self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
+        self.verifying = _made(rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")
         self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
         self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
         self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]

@@ -94,7 +94,7 @@ def offline_pipeline(
     def reach(noun: str) -> npt.NDArray[np.float32]:
         return scorer.steps.latest().reach(noun)
 
-    operators = OperatorRetriever(graph, Operators(graph, measures, reach), answerer.choices, kinds)
+    operators = OperatorRetriever(graph, Operators(graph, measures, reach), answerer.choices, kinds, steps=scorer.steps)
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
     judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, unit, sure)

@@ -156,7 +156,7 @@ class TestScores:
         scores = scorer.scores(parts)
         assert [len(part) for part in scores] == [2, 1]
         expected = scorer.features(parts) @ np.array(astuple(Weights()), np.float32)
-        np.testing.assert_allclose(np.concatenate(scores), expected)
+        np.testing.assert_allclose(np.concatenate(scores), expected, rtol=1e-5)
 
     def test_scoring_leaves_the_features_as_they_were(self) -> None:
         scorer = ask("films", "who directed Alien", "Alien")

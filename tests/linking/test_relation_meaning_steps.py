@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import grow, start
 from byokg.linking.relation_meaning import Steps
+from byokg.questions import Tie
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
@@ -189,3 +190,47 @@ def test_what_is_learnt_by_need_is_what_was_walked_over(make: Callable[[], Colum
     assert np.array_equal(first.relation("city"), sampled.relation("city"))
     known = first.met(from_all[-1])
     assert np.array_equal(known.name_vectors[walked], first.name_vectors[walked])
+
+
+class TestAgainst:
+    # Ann -label-> Bob -label-> Cid -label-> Dea, and who a label leads to is the one further up
+    @pytest.mark.parametrize(
+        ("label", "word", "tie", "against"),
+        [
+            ("reportsTo", "boss", Tie("noun", outward=True), "^"),
+            ("reportsTo", "boss", Tie("noun", outward=False), ""),
+            ("reportsTo", "reporting", Tie("oblique", outward=False), ""),
+            ("reportsTo", "report", Tie("oblique", outward=True), "^"),
+            ("managed_by", "managed", Tie("passive", outward=False), ""),
+            ("managed_by", "manages", Tie("active", outward=False), "^"),
+            ("manager", "manages", Tie("active", outward=False), "^"),
+            ("manages", "manages", Tie("active", outward=False), ""),
+            ("manages", "managed", Tie("passive", outward=False), "^"),
+            ("manages", "manager", Tie("noun", outward=True), ""),
+            ("manager_of", "manager", Tie("noun", outward=True), ""),
+        ],
+    )
+    def test_a_word_points_one_way_along_a_relation_that_goes_on(
+        self, label: str, word: str, tie: Tie, against: str
+    ) -> None:
+        chain = ColumnarGraph.from_triples([("Ann", label, "Bob"), ("Bob", label, "Cid"), ("Cid", label, "Dea")])
+        assert Steps(chain, EMBEDDER).against(word, tie).tolist() == [against == "", against == "^"]
+
+    def test_a_relation_between_different_things_has_no_other_way(self) -> None:
+        assert not FILM_STEPS.against("directed", Tie("passive", outward=False)).any()
+
+    def test_a_word_that_ties_nothing_points_nowhere(self) -> None:
+        chain = ColumnarGraph.from_triples([("Ann", "boss", "Bob"), ("Bob", "boss", "Cid")])
+        assert not Steps(chain, EMBEDDER).against("boss", Tie()).any()
+
+
+def test_what_one_relation_calls_its_end_it_is_wherever_else_it_is_met() -> None:
+    # Sea -performer-> Ann -hometown-> Lima; a town leads back to performers, which only `performer` says.
+    graph = Labelled(
+        ColumnarGraph.from_triples(
+            [("Sea", "performer", "Ann"), ("Sky", "performer", "Bob"), ("Ann", "hometown", "Lima"),
+             ("Bob", "hometown", "Cusco"), ("Sea", "genre", "Waltz"), ("Sky", "genre", "Polka")]
+        )
+    )  # fmt: skip
+    performers, songs, towns = graph.of(graph.steps.kind("performers"), "^hometown", "^genre", "hometown")
+    assert performers > max(songs, towns)

@@ -81,6 +81,7 @@ def bridges(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     ("question", "answers"),
     [
         ("Which bridges were opened before 1900?", ["Iron Bridge", "Stone Bridge"]),
+        ("What is the oldest bridge?", ["Stone Bridge"]),
         ("Which bridges in Avon City were opened after 1900?", ["Glass Bridge", "Rope Bridge"]),
         ("Which bridges in Avon City do not cross the Lark River?", ["Glass Bridge", "Rope Bridge"]),
         ("How many museums are in Avon City?", ["1"]),
