@@ -219,6 +219,34 @@ HELD_OUT = (
     ),
 )
 
+NEWER = (
+    Domain(
+        "clinic",
+        {"patient": 160, "doctor": 40, "ward": 14, "illness": 20, "drug": 24, "clinic": 8},
+        (
+            Link("treated_by", "patient", "doctor", ("doctor", "physician"), ("treated by", "under the care of")),
+            Link("diagnosed_with", "patient", "illness", ("illness", "disease"), ("suffering from", "ill with"), 2),
+            Link("admitted_to", "patient", "ward", ("ward",), ("admitted to", "staying in")),
+            Link("takes", "patient", "drug", ("drug", "medicine"), ("taking", "who are given"), 2),
+            Link("part_of", "ward", "clinic", ("clinic", "hospital"), ("in the clinic", "belonging to")),
+            Link("head_physician", "ward", "doctor", ("head doctor", "chief"), ("headed by", "run by")),
+        ),
+    ),
+    Domain(
+        "fleet",
+        {"ship": 150, "captain": 40, "harbour": 16, "shipyard": 12, "operator": 14, "country": 12},
+        (
+            Link("commanded_by", "ship", "captain", ("captain", "skipper"), ("commanded by", "sailing under")),
+            Link("home_port", "ship", "harbour", ("harbour", "home port"), ("based in", "that sail from")),
+            Link("built_at", "ship", "shipyard", ("shipyard", "yard"), ("built at", "that were built by")),
+            Link("operator", "ship", "operator", ("operator", "shipping line"), ("operated by", "run by")),
+            Link("located_in", "harbour", "country", ("country",), ("in", "on the coast of")),
+            Link("trained_by", "captain", "captain", ("teacher", "instructor"), ("trained by", "taught by")),
+        ),
+    ),
+)
+"""Written after the rules by which the pipeline reads questions, and of their wrong answers none was read."""
+
 _SYLLABLES = "ba bel cor dan del fer gal han jor kal lem mar nor ol pan quin ros sal tor ul van wes yor zan".split()
 
 
@@ -424,8 +452,8 @@ def _name(chance: random.Random, taken: set[str]) -> str:
 
 
 def measured(bench: Bench, questions: int, kinds: Sequence[str]) -> Iterator[None]:
-    """Ask questions over each held-out domain."""
-    for domain in HELD_OUT:
+    """Ask questions over each domain that was not fitted on."""
+    for domain in (*HELD_OUT, *NEWER):
         made = make(domain, questions, kinds=kinds)
         folder = bench.folder / f"{domain.name}-{len(kinds)}"
         folder.mkdir()
