@@ -217,12 +217,13 @@ def _key(first: Numbers, second: Numbers, third: Numbers, second_bits: int, thir
 # What a search has met
 
 _NEVER = (1 << 31) - 1
-_EACH = 1 << 21
+_EACH = 1 << 24
 """Vertices up to which each has its place among the marks. In larger graphs searches meet few of them all over."""
 _PAGE_BITS = 6
 _PAGE = 1 << _PAGE_BITS
-_KEPT_BYTES = 1 << 27
-"""What the marks take at most that a thread keeps for its next search."""
+_KEPT_BYTES, _KEPT_IN_PAGES = 1 << 30, 1 << 27
+"""What the marks take at most that a thread keeps for its next search: those with a place for each vertex, of which
+there is a bound, and those in pages."""
 
 _ROOM = threading.local()
 
@@ -311,6 +312,11 @@ class Marks:
         return self._next - self.base
 
     @property
+    def paged(self) -> bool:
+        """Tell whether a vertex has a place only when it is met."""
+        return self._pages is not None
+
+    @property
     def bytes(self) -> int:
         """Return how much memory this takes, at most."""
         return self._marks.nbytes + (0 if self._pages is None else self._pages.nbytes)
@@ -371,5 +377,6 @@ def borrowed(count: int) -> Iterator[list[Marks]]:
         yield marks
     finally:
         for each in marks:
-            if sum(one.bytes for one in free) + each.bytes <= _KEPT_BYTES:
+            most = _KEPT_IN_PAGES if each.paged else _KEPT_BYTES
+            if each.bytes + sum(one.bytes for one in free if one.paged == each.paged) <= most:
                 free.append(each)

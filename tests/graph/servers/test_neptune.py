@@ -204,7 +204,8 @@ def test_the_ids_that_users_chose_identify_nodes(neptunes: Neptunes, people: Nep
 def test_the_schema_comes_from_the_summary_or_from_queries_where_there_is_none(
     neptunes: Neptunes, people: NeptuneServer, kind: str, statistics: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cypher_schema.read_schema, "__defaults__", (0, None))  # as for a large graph
+    _, *others = cypher_schema.read_schema.__defaults__ or ()
+    monkeypatch.setattr(cypher_schema.read_schema, "__defaults__", (0, *others))  # as for a large graph
     people.statistics = statistics
     store = neptunes.analytics(people) if kind == "analytics" else neptunes.database(people)
     schema = store.schema()
