@@ -148,6 +148,9 @@ class Confidence:
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         cited = items[0].citations if computed is None else computed.uses
         paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
+        if computed is not None and computed.operation == "verification":
+            # An edge between the two nodes that the question names: no path among many.
+            return Signs(gap=_WIDEST, doubt=1 - min((one.score for one in first.linked.entities), default=1.0))
         walks = [self._numbers(path) for path in paths]
         return replace(
             self._among(context, cited),

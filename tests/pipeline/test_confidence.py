@@ -48,6 +48,14 @@ def test_what_speaks_for_an_answer_makes_it_no_less_likely(name: str) -> None:
     assert 0 <= more <= 1
 
 
+def test_other_paths_do_not_compete_with_an_edge_that_says_yes() -> None:
+    rivals = [("Ann", f"relation {letter}", letter) for letter in "abcdefghi"]
+    graph = ColumnarGraph.from_triples([*rivals, ("Heat", "director", "Ann")])
+    answer = offline_pipeline(graph, EMBEDDER).run(Question("q", "Is Ann the director of Heat?"))
+    assert [item.name for item in answer.items] == ["yes"]
+    assert answer.items[0].score > UNSURE and not answer.note
+
+
 def test_a_path_without_rivals_is_surer_than_one_among_many() -> None:
     # hub -r1-> a … hub -r9-> i; alone -director-> z
     rivals = [("hub", f"relation {letter}", letter) for letter in "abcdefghi"]
