@@ -378,6 +378,9 @@ class Loop:
 
 def _lacking(context: Context) -> str:
     """Say what there was too little of for an answer."""
+    computed = [item for item in context.evidence if isinstance(item, ComputedEvidence)]
+    if computed and not computed[-1].nodes and not computed[-1].values:
+        return computed[-1].text
     linked = [one.name for earlier in context.rounds for one in earlier.linked.entities]
     if linked:
         return f"no path from {', '.join(map(repr, dict.fromkeys(linked)))} fits the question"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed
@@ -218,7 +217,7 @@ class QueryRetriever:
         """Say of the first nodes without a name in rows what they join: a model often asks for a mediator, and means
         the node behind it. Nothing is said where a text only looks like an id, or the store takes too long.
         """
-        ids = list(dict.fromkeys(islice((id for row in rows.rows for id in _nameless(row)), _NAMELESS)))
+        ids = list(dict.fromkeys(id for row in rows.rows for id in _nameless(row)))[:_NAMELESS]
         if not ids:
             return {}
         try:

@@ -56,6 +56,14 @@ def test_other_paths_do_not_compete_with_an_edge_that_says_yes() -> None:
     assert answer.items[0].score > UNSURE and not answer.note
 
 
+def test_what_the_graph_does_not_settle_is_said() -> None:
+    graph = ColumnarGraph.from_triples(
+        [("Heat", "director", "Ann"), ("Alien", "director", "Bob"), ("Bob", "sings", "Do")]
+    )
+    answer = offline_pipeline(graph, EMBEDDER).run(Question("q", "Does Bob know Ann?"))
+    assert not answer.items and answer.note == "the graph has nothing that says yes or no"
+
+
 def test_a_path_without_rivals_is_surer_than_one_among_many() -> None:
     # hub -r1-> a … hub -r9-> i; alone -director-> z
     rivals = [("hub", f"relation {letter}", letter) for letter in "abcdefghi"]
