@@ -27,7 +27,7 @@ from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.store import Direction, GraphStore
+from byokg.operators.demand import TimeTest
 from byokg.operators.execute import Outcome
-from byokg.operators.reading import TimeTest
 from byokg.operators.times import passes, period
 from byokg.operators.walks import branching
 from byokg.questions import Reading, Tie
