@@ -56,6 +56,7 @@ from byokg.graph.int_sets import (
     first_of_each,
     incoming_order,
     ranges,
+    sampled,
     sort_distinct,
     sort_order,
 )
@@ -478,13 +479,7 @@ class ColumnarGraph:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
-        order = np.argsort(relation, kind="stable")
-        counts = np.bincount(relation, minlength=len(self._relations))
-        taken = np.minimum(counts, per_relation)
-        group = np.repeat(np.arange(len(counts)), taken)
-        rank = np.arange(len(group)) - np.repeat(taken.cumsum() - taken, taken)
-        position = (counts.cumsum() - counts)[group] + rank * counts[group] // np.maximum(taken[group], 1)
-        edge = order[position]
+        edge = sampled(relation, len(self._relations), per_relation)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward, self._space)
