@@ -2,7 +2,8 @@
 
 Edges are sorted by (head, relation, tail, input order) and numbered in that order, so a node's outgoing edges are
 one slice. Behind them stands every edge again for the way back, sorted by (tail, relation, head, edge), so its incoming
-edges are one slice, too. Each of these 2 E places is a slot.
+edges are one slice, too. Each of these 2 E places is a slot. The numbers of incoming edges stand beside them, or are
+searched for where a graph was built without (`--no-edge-properties`).
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
 `nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` if there
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, cast
@@ -153,7 +154,8 @@ class ColumnarGraph:
         meta = read_meta(folder)
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
-            arrays = Arrays(**{field.name: map_array(folder / f"{field.name}.npy") for field in fields(Arrays)})
+            names = [field.name for field in fields(Arrays) if field.default is MISSING or f"{field.name}.npy" in files]
+            arrays = Arrays(**{name: map_array(folder / f"{name}.npy") for name in names})
             arrays.check(meta["nodes"], meta["edges"])
             return cls(
                 name=str(folder),
@@ -402,10 +404,10 @@ class ColumnarGraph:
         if not both:
             if direction is Direction.OUT:
                 return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
-            edge = arrays.in_edge.take(slot - self.edge_count).astype(np.int64)
+            edge = arrays.numbers_of(slot, near)
             return EdgeBatch(far, relation, near, edge, segment, inverse, self._space)
         incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
-        slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
+        slot[incoming] = arrays.numbers_of(slot.take(incoming), near.take(incoming))
         turn = (far - near) * inverse
         near += turn
         far -= turn
@@ -499,7 +501,7 @@ class ColumnarGraph:
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
-        return len(self._arrays.in_edge)
+        return self._arrays.edge_count
 
     @property
     def folder(self) -> Path | None:
@@ -561,8 +563,9 @@ class ColumnarGraph:
     def write_into(self, folder: Path) -> None:
         """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
         for field in fields(Arrays):
-            with (folder / f"{field.name}.npy").open("wb") as file:
-                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
+            if (array := getattr(self._arrays, field.name)) is not None:
+                with (folder / f"{field.name}.npy").open("wb") as file:
+                    np.save(file, array, allow_pickle=False)
         write_nodes(folder, self._nodes, self._node_properties)
         if self._edge_properties:
             with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:

@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -180,7 +181,7 @@ def write_graph(
         key: says, as JSON, what the source is and what it is read by; see `interrupted`.
         portion_bytes: of edges that are sorted at once, unless one node has more; sorting takes some times as much.
         progress: told what is being done, and how many edges are done, now and then.
-        edge_properties: whether edges keep what is said of them.
+        edge_properties: whether edges keep what is said of them, and the way back the numbers of edges.
 
     Raises:
         ImportFailed: the source of the stream cannot become a graph.
@@ -197,7 +198,8 @@ def write_graph(
         work.keep(_SORTING, stream, scratch, nodes=count)
     count, labels = work.nodes, stream.relations()
     types = stream.property_types() if edge_properties else {}
-    links = Links(work.scratch, edge_width(scratch.count), relation_width(len(labels)))
+    number = edge_width(scratch.count) if edge_properties else None
+    links = Links(work.scratch, number, relation_width(len(labels)))
     kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
     batch = map_batches(folder / "nodes.arrow")[0]
@@ -361,17 +363,21 @@ def _write_way_back(
     done = 0
     with (
         ArrayFile(folder / "in_index.npy", np.int64) as index,
-        ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as edges,
         ArrayFile.more(folder / "relation.npy") as relations,
         ArrayFile.more(folder / "other.npy") as others,
+        ExitStack() as opened,
     ):
+        edges = None
+        if links.numbered:
+            edges = opened.enter_context(ArrayFile(folder / "in_edge.npy", edge_width(edge_count)))
         index.append(np.full(1, edge_count))
         for low, high in links.portions(node_count, portion_bytes // _LINK_BYTES):
             rows = links.between(low, high)
             tail = rows["tail"] - low
             index.append(edge_count + done + np.bincount(tail, minlength=high - low).cumsum())
             order = incoming_order(rows["relation"], tail)
-            edges.append(rows["edge"][order])
+            if edges is not None:
+                edges.append(rows["edge"][order])
             relations.append(rows["relation"][order])
             others.append(rows["head"][order])
             links.forget(high)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,33 @@ class TestSavedAndOpened(GraphStoreContract):
             return ColumnarGraph.open(tmp_path / "graph")
 
         return make
+
+
+def without_edge_numbers(graph: ColumnarGraph) -> ColumnarGraph:
+    graph._arrays = replace(graph.topology, in_edge=None)
+    return graph
+
+
+class TestWithoutEdgeNumbers(GraphStoreContract):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda nodes, edges: without_edge_numbers(ColumnarGraph.from_records(nodes, edges))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), max_size=60), st.data())
+def test_numbers_of_incoming_edges_that_are_not_kept_are_found(
+    triples: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    nodes = [node(f"n{number}") for number in range(6)]
+    graph = ColumnarGraph.from_records(nodes, [edge(f"n{h}", f"r{r}", f"n{t}") for h, r, t in triples])
+    arrays = graph.topology
+    assert arrays.in_edge is not None
+    kept = data.draw(st.lists(st.integers(0, len(triples) - 1), unique=True)) if triples else []
+    slot = np.array(kept, np.int64) + len(triples)
+    tail = arrays.in_index.searchsorted(slot, "right") - 1
+    found = replace(arrays, in_edge=None).numbers_of(slot, tail)
+    assert found.tolist() == arrays.in_edge[kept].tolist()
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
