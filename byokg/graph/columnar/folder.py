@@ -17,14 +17,18 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
-from byokg.graph.int_sets import Numbers, distinct, finder
+from byokg.graph.int_sets import Numbers, changes, distinct, finder
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, InducedEdges, RelationArray, Schema
+from byokg.graph.store import Direction, InducedEdges, RelationArray, RelationCounts, Schema
 from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 4
+VERSION = 5
+
+NODES = "nodes.arrow"
+NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
+"""What stands for `NODES` where nodes have neither names, but for their ids, nor types."""
 
 ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
 """Where in the folder the query engine for each language lies, if it was built."""
@@ -274,6 +278,26 @@ class Arrays:
             first, read = last, int(ends[last - 1])
         return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
 
+    def relation_counts(self, nodes: Int64) -> RelationCounts:
+        """Return how many edges of each relation touch each of some nodes."""
+        starts, stops = self.slots_of(nodes, Direction.BOTH)
+        ends = (stops - starts).cumsum()
+        segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        first = read = 0
+        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
+            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
+            segment, slot = slots(starts[first:last], stops[first:last])
+            relation = self.relation.take(slot)
+            groups = np.flatnonzero(changes(segment, relation))
+            segments.append(segment[groups] + first)
+            relations.append(relation[groups].astype(np.int64))
+            counts.append(np.diff(groups, append=len(slot)))
+            first, read = last, int(ends[last - 1])
+        which = np.concatenate(segments)
+        return RelationCounts(
+            which >> 1, np.concatenate(relations), (which & 1).astype(np.bool_), np.concatenate(counts)
+        )
+
     def edges_among(self, nodes: Int64) -> InducedEdges:
         """Return the edges with both ends among some nodes, which are distinct; see `InducedEdges`."""
         starts = self.out_index[nodes]
@@ -340,9 +364,9 @@ def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
 
 
 def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `NodeColumns.batch` returned, and the nodes' properties if they have any."""
-    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
-        if batch is not None:
+    """Write what `NodeColumns.batch` returned, and the nodes' properties, as far as there are any columns."""
+    for name, batch in ((NODES, nodes), ("node_properties.arrow", properties)):
+        if batch is not None and batch.num_columns:
             with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
                 writer.write_batch(batch)
 

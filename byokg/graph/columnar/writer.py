@@ -31,6 +31,8 @@ import pyarrow as pa
 
 from byokg.files import write_json
 from byokg.graph.columnar.folder import (
+    NO_COLUMNS,
+    NODES,
     VERSION,
     BatchFile,
     edge_width,
@@ -40,6 +42,7 @@ from byokg.graph.columnar.folder import (
     write_nodes,
 )
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.node_ids import write_ids
 from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
@@ -202,11 +205,11 @@ def write_graph(
     links = Links(work.scratch, number, relation_width(len(labels)))
     kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
-    batch = map_batches(folder / "nodes.arrow")[0]
+    batch = map_batches(path)[0] if (path := folder / NODES).exists() else NO_COLUMNS
     properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
     relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
-    schema = count_schema(relation, other, batch, properties, of_edges, labels)
+    schema = count_schema(relation, other, count, batch, properties, of_edges, labels)
     write_meta(folder, count, kept, scratch.count - kept + stream.left_out, stream.source(), schema)
     work.finish()
 
@@ -304,7 +307,9 @@ def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
     hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
-    write_nodes(folder, nodes.batch(), property_batch(nodes.properties))
+    batch = nodes.batch()
+    write_ids(folder, nodes.ids, "name" not in batch.schema.names)
+    write_nodes(folder, batch, property_batch(nodes.properties))
     return len(order)
 
 

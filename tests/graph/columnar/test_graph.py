@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
 from byokg.graph.columnar import folder as stored
-from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -77,7 +76,7 @@ def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
     graph = ColumnarGraph.from_triples(
         [("a", "r", "b"), ("a", "r", "c"), ("a", "r", "d"), ("a", "s", "b"), ("b", "r", "a"), ("c", "s", "c")]
     )
-    monkeypatch.setattr(columnar, "COUNTED_AT_ONCE", at_once)
+    monkeypatch.setattr(stored, "COUNTED_AT_ONCE", at_once)
     found = graph.relation_counts(graph.numbers(ids("a", "d", "c")))
     columns = (found.origin, found.relation, found.inverse, found.count)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
@@ -370,9 +369,9 @@ class TestOpening:
             ColumnarGraph.open(saved)
 
     def test_a_file_cut_short_is_named(self, saved: Path) -> None:
-        content = (saved / "nodes.arrow").read_bytes()
-        (saved / "nodes.arrow").write_bytes(content[:-8])
-        with pytest.raises(GraphCorrupt, match=r"nodes\.arrow has"):
+        content = (saved / "id_bytes.npy").read_bytes()
+        (saved / "id_bytes.npy").write_bytes(content[:-8])
+        with pytest.raises(GraphCorrupt, match=r"id_bytes\.npy has"):
             ColumnarGraph.open(saved)
 
     @pytest.mark.parametrize(
@@ -382,14 +381,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 4}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 5}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 4, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {"other.npy": {}}, "meta_sha256": ""}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 4, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}, "meta_sha256": ""}',
                 "cannot be read",
             ),
@@ -401,7 +400,7 @@ class TestOpening:
             ColumnarGraph.open(saved)
 
     def test_a_file_of_the_right_length_with_wrong_content_is_refused(self, saved: Path) -> None:
-        (saved / "nodes.arrow").write_bytes(b"x" * (saved / "nodes.arrow").stat().st_size)
+        (saved / "id_bytes.npy").write_bytes(b"x" * (saved / "id_bytes.npy").stat().st_size)
         with pytest.raises(GraphCorrupt):
             ColumnarGraph.open(saved)
 
