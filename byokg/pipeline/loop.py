@@ -18,7 +18,7 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.operators.kinds import Kinds
 from byokg.pipeline.confidence import Judgement

@@ -20,10 +20,12 @@ from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.mentions import MentionSpotter, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
 from byokg.linking.path_weights import read_weights, weights_for
-from byokg.linking.relation_meaning import RelationMatcher, Steps
+from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.relation_meaning import Steps
 from byokg.operators.execute import Operators
 from byokg.operators.kinds import Kinds
 from byokg.operators.measures import Measures
+from byokg.operators.sequence import Sequences
 from byokg.operators.stage import OperatorLinker, OperatorRetriever
 from byokg.pipeline.confidence import UNIT, Confidence
 from byokg.pipeline.context import ContextWriter
@@ -94,7 +96,8 @@ def offline_pipeline(
     def reach(noun: str) -> npt.NDArray[np.float32]:
         return scorer.steps.latest().reach(noun)
 
-    operators = OperatorRetriever(graph, Operators(graph, measures, reach), answerer.choices, kinds, steps=scorer.steps)
+    operations, sequences = Operators(graph, measures, reach), Sequences(graph, measures)
+    operators = OperatorRetriever(graph, operations, sequences, answerer.choices, kinds, steps=scorer.steps)
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
     judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, unit, sure)

@@ -11,7 +11,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.property_view import PropertyView, is_value, viewed
 from byokg.graph.store import Direction
-from byokg.operators.reading import TimeTest
+from byokg.operators.demand import TimeTest
 from byokg.operators.times import passes, period
 from byokg.periods import read_date
 from byokg.pipeline.loop import Loop
