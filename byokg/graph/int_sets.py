@@ -75,7 +75,7 @@ def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
     """
     blocks = range(0, len(group), _BLOCK)
     inside = [np.bincount(group[first : first + _BLOCK], minlength=groups) for first in blocks]
-    counts = np.sum(inside, axis=0, dtype=np.int64) if inside else np.zeros(groups, np.int64)
+    counts: npt.NDArray[np.int64] = np.zeros(groups, np.int64) + sum(inside)
     of, rank = spread(np.zeros(groups, np.int64), np.minimum(counts, most))
     wanted = rank * counts[of] // np.minimum(counts, most)[of]  # the how manieth member of its group
     key = of * (len(group) + 1) + wanted

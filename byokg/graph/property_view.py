@@ -9,7 +9,8 @@ different nodes are one node; nothing leads out of a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import RLock
@@ -29,6 +30,7 @@ from byokg.graph.store import (
     RelationCounts,
     SavedGraph,
     Schema,
+    capped_edges,
 )
 from byokg.index.string_hashes import hash_one
 from byokg.text import WORD
@@ -199,6 +201,22 @@ class PropertyView:
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, those to values among them, optionally of some relations only."""
+        return self._edges(nodes, direction, relations, self.store.edges)
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return up to `most` edges of each relation of each node, and all to values; see `CappedEdgesStore`."""
+        return self._edges(nodes, direction, relations, partial(capped_edges, self.store, most=most))
+
+    def _edges(
+        self,
+        nodes: NodeArray,
+        direction: Direction,
+        relations: RelationArray | None,
+        read: Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch],
+    ) -> EdgeBatch:
+        """Return edges that are read from the graph, and those to values."""
         numbers = np.asarray(nodes, np.int64)
         place = np.flatnonzero(numbers < FIRST_VALUE)
         wanted = None if relations is None else np.asarray(relations, np.int64)
@@ -207,7 +225,7 @@ class PropertyView:
         some = numbers[place]
         none = np.empty(0, np.int64)
         if real is None or len(real):
-            batch = self.store.edges(some, direction, real)
+            batch = read(some, direction, real)
             head, tail = batch.head.astype(np.int64), batch.tail.astype(np.int64)
             columns = [head, batch.relation.astype(np.int64), tail, batch.edge, place[batch.origin]]
             inverse = batch.inverse

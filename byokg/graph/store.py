@@ -230,6 +230,33 @@ class FirstEdgesStore(Protocol):
 
 
 @runtime_checkable
+class CappedEdgesStore(Protocol):
+    """A store that reads some edges of each relation of a node without reading all of them."""
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return of each relation, and direction, of each node up to `most` edges, the first in the order of `edges`.
+
+        Args:
+            nodes, direction, relations: as those of `edges`.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+            RelationNotFound: a relation number is out of range.
+        """
+
+
+def capped_edges(
+    store: GraphStore, nodes: NodeArray, direction: Direction, relations: RelationArray | None = None, *, most: int
+) -> EdgeBatch:
+    """Return what `CappedEdgesStore.capped_edges` does, or all edges where a store cannot read some of them."""
+    if isinstance(store, CappedEdgesStore):
+        return store.capped_edges(nodes, direction, relations, most)
+    return store.edges(nodes, direction, relations)
+
+
+@runtime_checkable
 class InducingStore(Protocol):
     """A store that finds what is around nodes, and the edges among them, without handing out all that touch them."""
 

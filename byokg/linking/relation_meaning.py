@@ -19,7 +19,7 @@ import numpy.typing as npt
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import FIRST_VALUE, PropertyView
-from byokg.graph.store import Direction, GraphStore, numbered_relations
+from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_words import acting, content_words, label_words, relation_text, synonyms
 from byokg.questions import Tie
@@ -298,7 +298,7 @@ class Steps:
             counts = self._store.relation_counts(nodes)
             owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
         else:
-            batch = self._store.edges(nodes, Direction.OUT)
+            batch = capped_edges(self._store, nodes, Direction.OUT, most=1)
             owner, relation = batch.origin, batch.relation
         many = int(relation.max(initial=0)) + 1
         pairs = np.unique(owner.astype(np.int64) * many + relation)
