@@ -27,6 +27,7 @@ from byokg.graph.store import (
     GraphStore,
     NamedStore,
     NodeArray,
+    capped_edges,
     lasting_order,
     numbered_relations,
 )
@@ -133,12 +134,11 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
 
 def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     """Return the edges of nodes; of the relations of hubs so many that all of them, each node's `times`, stay few."""
-    if not isinstance(store, CappedEdgesStore):
+    degrees = store.degrees(nodes) if isinstance(store, CappedEdgesStore) else None
+    if degrees is None or int((times * degrees).sum()) <= _MOST_EDGES:
         return store.edges(nodes, Direction.BOTH)
     counts = store.relation_counts(nodes)
     weight = times[counts.origin]
-    if int((weight * counts.count).sum()) <= _MOST_EDGES:
-        return store.edges(nodes, Direction.BOTH)
     order = np.argsort(counts.count, kind="stable")
     size, weight = counts.count[order], weight[order]
     left = weight[::-1].cumsum()[::-1]  # of this relation of a node and all larger ones
@@ -147,7 +147,7 @@ def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     place = int(np.searchsorted(total, _MOST_EDGES, "right"))
     smaller = int((weight * size)[:place].sum())
     most = (_MOST_EDGES - smaller) // int(left[place])
-    return store.capped_edges(nodes, Direction.BOTH, None, max(1, most))
+    return capped_edges(store, nodes, Direction.BOTH, most=max(1, most))
 
 
 def _in_order(store: GraphStore, steps: Int64) -> Int64:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from byokg.graph.store import (
     ALL_VALUES,
+    CappedEdgesStore,
     Direction,
     EdgeBatch,
     GraphStore,
@@ -203,6 +204,17 @@ class PropertyView:
         """Return the edges touching `nodes`, those to values among them, optionally of some relations only."""
         return self._edges(nodes, direction, relations, self.store.edges)
 
+    def degrees(self, nodes: NodeArray) -> Int64 | None:
+        """Return how many edges of the graph touch each of `nodes`; see `CappedEdgesStore`."""
+        numbers = np.asarray(nodes, np.int64)
+        real = numbers < FIRST_VALUE
+        known = self.store.degrees(numbers[real]) if isinstance(self.store, CappedEdgesStore) else None
+        if known is None:
+            return None
+        found = np.zeros(len(numbers), np.int64)
+        found[real] = known
+        return found
+
     def capped_edges(
         self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
     ) -> EdgeBatch:
@@ -247,8 +259,11 @@ class PropertyView:
         return EdgeBatch(head, kind, tail, edge, origin, inverse, self._space)
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation of the graph touch each of `nodes`; values are not counted."""
-        return self.store.relation_counts(nodes)
+        """Return how many edges of each relation of the graph touch each of `nodes`; those to values do not count."""
+        numbers = np.asarray(nodes, np.int64)
+        place = np.flatnonzero(numbers < FIRST_VALUE)
+        counts = self.store.relation_counts(numbers[place])
+        return RelationCounts(place[counts.origin], counts.relation, counts.inverse, counts.count)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number; an edge to a value has none."""

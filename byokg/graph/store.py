@@ -233,6 +233,13 @@ class FirstEdgesStore(Protocol):
 class CappedEdgesStore(Protocol):
     """A store that reads some edges of each relation of a node without reading all of them."""
 
+    def degrees(self, nodes: NodeArray) -> npt.NDArray[np.int64] | None:
+        """Return how many edges touch each of `nodes`: (N,). None where that takes a request.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+        """
+
     def capped_edges(
         self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
     ) -> EdgeBatch:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
-from byokg.graph.property_view import FIRST_VALUE, PropertyView
+from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_words import acting, content_words, label_words, relation_text, synonyms
@@ -311,10 +311,9 @@ class Steps:
         """
         if self.by_need:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        real = np.flatnonzero(nodes < FIRST_VALUE)
-        counts = self._store.relation_counts(nodes[real])
+        counts = self._store.relation_counts(nodes)
         many = max(1, self.count)
-        pairs = np.unique(real[counts.origin[counts.inverse]] * many + counts.relation[counts.inverse])
+        pairs = np.unique(counts.origin[counts.inverse] * many + counts.relation[counts.inverse])
         return pairs // many, pairs % many
 
     def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:

@@ -380,6 +380,12 @@ class ColumnarGraph:
             kept[1::2] = np.minimum(kept[1::2], most - kept[0::2])
         return self._edges(numbers, direction, starts, starts + kept, None), bool((kept < counts).any())
 
+    def degrees(self, nodes: NodeArray) -> Int64:
+        """Return how many edges touch each of `nodes`: (N,). Raises `EntityNotFound` when out of range."""
+        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
+        degrees: Int64 = (stops - starts).reshape(-1, 2).sum(axis=1)
+        return degrees
+
     def capped_edges(
         self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
     ) -> EdgeBatch:
