@@ -35,7 +35,8 @@ from byokg.text import WORD
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 if TYPE_CHECKING:
-    import pyarrow
+    from byokg.index.string_hashes import Texts
+
 
 Int64 = npt.NDArray[np.int64]
 
@@ -277,7 +278,7 @@ class PropertyView:
         found: str | None = getattr(self.store, "checksum", None)
         return found
 
-    def names_of_nodes(self) -> pyarrow.LargeStringArray:
+    def names_of_nodes(self) -> Texts:
         """Return the name of each node of the graph, which lies in a folder."""
         return cast(SavedGraph, self.store).names_of_nodes()
 

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
 
 if TYPE_CHECKING:
-    import pyarrow
     from pydantic import TypeAdapter
+
+    from byokg.index.string_hashes import Texts
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""
@@ -208,7 +209,7 @@ class SavedGraph(Protocol):
     def checksum(self) -> str | None:
         """Return the checksum of the graph; None for one in memory."""
 
-    def names_of_nodes(self) -> pyarrow.LargeStringArray:
+    def names_of_nodes(self) -> Texts:
         """Return the name of each node: (N,), as a column that may be mapped from a file."""
 
 

@@ -99,8 +99,7 @@ class ColumnarMoves:
         self._arrays = arrays = graph.topology
         self._graph, self._variable, self._capped = graph, variable, capped
         self._out, self._in = arrays.out_index, arrays.in_index
-        self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
-        self._edges = graph.edge_count
+        self._relation, self._other = arrays.relation, arrays.other
         self._automaton = automaton
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
         self._loops = automaton.both_ways
@@ -216,7 +215,7 @@ class ColumnarMoves:
         if kept is not None and len(kept) < len(slot):
             origin, slot = origin.take(kept), slot.take(kept)
         far = self._other.take(slot)
-        edge = slot if index is self._out else self._in_edge.take(slot - self._edges).astype(np.int64)
+        edge = slot if index is self._out else self._arrays.numbers_of(slot, nodes.take(origin))
         inverse = (index is self._out) == backward
         return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
 

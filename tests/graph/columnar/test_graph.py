@@ -6,6 +6,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
 from byokg.graph.columnar import folder as stored
-from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -41,6 +41,33 @@ class TestSavedAndOpened(GraphStoreContract):
         return make
 
 
+def without_edge_numbers(graph: ColumnarGraph) -> ColumnarGraph:
+    graph._arrays = replace(graph.topology, in_edge=None)
+    return graph
+
+
+class TestWithoutEdgeNumbers(GraphStoreContract):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda nodes, edges: without_edge_numbers(ColumnarGraph.from_records(nodes, edges))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), max_size=60), st.data())
+def test_numbers_of_incoming_edges_that_are_not_kept_are_found(
+    triples: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    nodes = [node(f"n{number}") for number in range(6)]
+    graph = ColumnarGraph.from_records(nodes, [edge(f"n{h}", f"r{r}", f"n{t}") for h, r, t in triples])
+    arrays = graph.topology
+    assert arrays.in_edge is not None
+    kept = data.draw(st.lists(st.integers(0, len(triples) - 1), unique=True)) if triples else []
+    slot = np.array(kept, np.int64) + len(triples)
+    tail = arrays.in_index.searchsorted(slot, "right") - 1
+    found = replace(arrays, in_edge=None).numbers_of(slot, tail)
+    assert found.tolist() == arrays.in_edge[kept].tolist()
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
     at_once: int, monkeypatch: pytest.MonkeyPatch
@@ -49,7 +76,7 @@ def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
     graph = ColumnarGraph.from_triples(
         [("a", "r", "b"), ("a", "r", "c"), ("a", "r", "d"), ("a", "s", "b"), ("b", "r", "a"), ("c", "s", "c")]
     )
-    monkeypatch.setattr(columnar, "COUNTED_AT_ONCE", at_once)
+    monkeypatch.setattr(stored, "COUNTED_AT_ONCE", at_once)
     found = graph.relation_counts(graph.numbers(ids("a", "d", "c")))
     columns = (found.origin, found.relation, found.inverse, found.count)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
@@ -342,9 +369,9 @@ class TestOpening:
             ColumnarGraph.open(saved)
 
     def test_a_file_cut_short_is_named(self, saved: Path) -> None:
-        content = (saved / "nodes.arrow").read_bytes()
-        (saved / "nodes.arrow").write_bytes(content[:-8])
-        with pytest.raises(GraphCorrupt, match=r"nodes\.arrow has"):
+        content = (saved / "id_bytes.npy").read_bytes()
+        (saved / "id_bytes.npy").write_bytes(content[:-8])
+        with pytest.raises(GraphCorrupt, match=r"id_bytes\.npy has"):
             ColumnarGraph.open(saved)
 
     @pytest.mark.parametrize(
@@ -354,14 +381,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 4}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 5}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 4, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {"other.npy": {}}, "meta_sha256": ""}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 4, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}, "meta_sha256": ""}',
                 "cannot be read",
             ),
@@ -373,7 +400,7 @@ class TestOpening:
             ColumnarGraph.open(saved)
 
     def test_a_file_of_the_right_length_with_wrong_content_is_refused(self, saved: Path) -> None:
-        (saved / "nodes.arrow").write_bytes(b"x" * (saved / "nodes.arrow").stat().st_size)
+        (saved / "id_bytes.npy").write_bytes(b"x" * (saved / "id_bytes.npy").stat().st_size)
         with pytest.raises(GraphCorrupt):
             ColumnarGraph.open(saved)
 
