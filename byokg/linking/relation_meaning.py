@@ -21,7 +21,7 @@ from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.relation_words import acting, content_words, label_words, relation_text, synonyms
+from byokg.linking.relation_words import UNRELATED, acting, content_words, label_words, relation_text, synonyms
 from byokg.questions import Tie
 from byokg.text import Lexicon, is_identifier, singular, split_words
 
@@ -174,26 +174,37 @@ class Steps:
         return np.stack((backward, ~backward), axis=1).ravel() & self._either_way
 
     def _explain(self, word: str) -> Float:
-        return self._stretched(np.repeat(np.maximum(*self._labelled(word)), 2))
+        own, namespace, turned = self._labelled(word)
+        either = np.maximum(own, namespace)
+        return self._stretched(np.stack((either, np.maximum(either, turned)), axis=1).ravel())
 
-    def _labelled(self, word: str) -> tuple[Float64, Float64]:
-        """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
+    def _labelled(self, word: str) -> tuple[Float64, Float64, Float64]:
+        """Return how near a word is to the own name of each relation, its namespace, and the name of its other end.
+
+        Each is (R,). The name of a relation says what its tail is (`parent`), but not one with `of` (`part_of`).
+        """
         vector = self._vector(word)
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
-        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        opposite = np.zeros(len(self._lexicon.words) + 1)
+        opposite[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).opposite)] = self.settings.synonym
+        turned = np.where(
+            opposite[self._own_numbers].max(axis=1) > 0, np.minimum(1.0, own + self.settings.synonym), 0.0
+        )
+        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1), turned
 
     def _compute(self, word: str) -> tuple[Float, Float, Float]:
         settings = self.settings
         vector = self._vector(word)
-        own, namespace = self._labelled(word)
+        own, namespace, turned = self._labelled(word)
+        own, turned = np.where(self._named_of, turned, own), np.where(self._named_of, own, turned)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
         kinship = self.name_vectors @ vector
         end = np.maximum(settings.names * kinship, kind)
-        reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
+        reach = np.maximum(np.stack((own, np.maximum(namespace, turned)), axis=1).ravel(), end)
         return (
             self._stretched(end),
             self._stretched(reach),
@@ -205,7 +216,7 @@ class Steps:
         kin = np.zeros(len(lexicon.words))
         for place in lexicon.related(word):
             kin[place] = 1.0 if lexicon.words[place] == word else self.settings.derived
-        for place in lexicon.singular(synonyms().get(singular(word), ())):
+        for place in lexicon.singular(synonyms().get(singular(word), UNRELATED).alike):
             kin[place] = max(kin[place], self.settings.synonym)
         return kin
 
