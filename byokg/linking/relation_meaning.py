@@ -78,17 +78,24 @@ class Steps:
         store: the graph.
         embedder: gives the vectors of words, names and relations.
         settings: weights and thresholds.
+        names: gives the vectors of relations and of names at their ends in the place of `embedder`, and equal ones: one
+            that keeps them on disk.
         by_need: sample nothing; `met` tells of steps that were walked, `latest` of further relations. For servers,
             where a sample of every relation takes minutes, and a list of all of them seconds.
     """
 
     def __init__(
-        self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None, by_need: bool = False
+        self,
+        store: GraphStore,
+        embedder: Embedder,
+        settings: StepSettings | None = None,
+        by_need: bool = False,
+        names: Embedder | None = None,
     ) -> None:
         self.settings = settings or StepSettings()
         self.by_need = by_need
         self._store = store
-        self._embedder = embedder
+        self._embedder = names or embedder
         self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
         self._read_relations()
         self._latest = [self]
