@@ -63,11 +63,11 @@ class Kinds:
         return tuple(node.id for node in self._store.nodes(ends) if node.type == kind) or tuple(ends)
 
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
-        """Tell whether at least half of some nodes that have a type are of this one; values are of none."""
+        """Tell whether a third of some nodes are of a type, and at least as many as are of others or are values."""
         some = _spread(ends)
-        nodes = self._store.nodes([end for end in some if not is_value(end)])
-        untyped = sum(not node.type for node in nodes)
-        return sum(node.type == kind for node in nodes) * 2 >= max(1, len(some) - untyped)
+        types = [node.type for node in self._store.nodes([end for end in some if not is_value(end)])]
+        of_it, typed = types.count(kind), len(some) - types.count("")
+        return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= typed
 
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:

@@ -24,9 +24,10 @@ def test_whether_a_path_fits_does_not_depend_on_the_order_of_its_ends() -> None:
     assert of_two.fits(countries_first, "City") and of_two.fits(cities_first, "City")
 
 
-def test_nodes_without_a_type_say_nothing_of_what_the_others_are() -> None:
+def test_a_third_is_enough_where_the_others_have_no_type() -> None:
     mostly_untyped = kinds(("Country", "", ""))
-    assert mostly_untyped.fits(IDS, "Country") and not mostly_untyped.fits(IDS, "City")
+    assert mostly_untyped.fits(IDS[:6], "Country") and not mostly_untyped.fits(IDS[:6], "City")
+    assert not mostly_untyped.fits(IDS[1:6], "Country")  # one of five
     assert not kinds(("", "", "")).fits(IDS, "Country")
 
 
