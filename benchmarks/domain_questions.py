@@ -247,6 +247,39 @@ NEWER = (
 )
 """Written after the rules by which the pipeline reads questions, and of their wrong answers none was read."""
 
+NEWEST = (
+    Domain(
+        "theatre",
+        {"play": 150, "playwright": 35, "stage": 14, "stage director": 25, "costumer": 15, "town": 14, "troupe": 12},
+        (
+            Link("penned_by", "play", "playwright", ("playwright", "author"), ("written by", "by", "authored by")),
+            Link("staged_at", "play", "stage", ("stage", "theatre"), ("performed at", "put on at"), 2),
+            Link("director", "play", "stage director", ("director",), ("directed by", "staged by")),
+            Link("costumes_by", "play", "costumer", ("costume designer",), ("with costumes by", "dressed by")),
+            Link("ensemble", "play", "troupe", ("troupe", "company"), ("acted by", "played by")),
+            Link("located_in", "stage", "town", ("town", "city"), ("in", "situated in")),
+            Link("birthplace", "playwright", "town", ("place of birth", "home town"), ("born in", "from")),
+            Link("inspired_by", "playwright", "playwright", ("model", "inspiration"), ("influenced by", "inspired by")),
+        ),
+    ),
+    Domain(
+        "railway",
+        {"train": 150, "station": 30, "driver": 30, "company": 10, "depot": 10, "builder": 10, "county": 12},
+        (
+            Link("originStation", "train", "station", ("starting point", "origin"), ("starting at", "leaving from")),
+            Link("terminus", "train", "station", ("destination", "terminus"), ("bound for", "that go to")),
+            Link("operatedBy", "train", "company", ("operator", "railway company"), ("run by", "operated by")),
+            Link("drivenBy", "train", "driver", ("driver", "engineer"), ("driven by", "steered by")),
+            Link("manufacturer", "train", "builder", ("builder", "maker"), ("built by", "made by")),
+            Link("homeDepot", "train", "depot", ("depot", "home depot"), ("kept at", "stationed in")),
+            Link("inCounty", "station", "county", ("county",), ("in", "lying in")),
+            Link("employer", "driver", "company", ("employer", "firm"), ("employed by", "who work for")),
+            Link("supervisor", "driver", "driver", ("boss", "superior"), ("supervised by", "who answer to")),
+        ),
+    ),
+)
+"""Written before the list of synonyms last grew, and measured once, when it was done."""
+
 _SYLLABLES = "ba bel cor dan del fer gal han jor kal lem mar nor ol pan quin ros sal tor ul van wes yor zan".split()
 
 
@@ -425,7 +458,7 @@ _MOST = 40
 """Answers of a question at most."""
 _PEOPLE = frozenset(
     "author doctor coach person painter collector employee singer composer player patient developer reporter student "
-    "professor judge lawyer chef".split()
+    "professor judge lawyer chef playwright costumer driver".split()
 )
 
 
@@ -453,7 +486,7 @@ def _name(chance: random.Random, taken: set[str]) -> str:
 
 def measured(bench: Bench, questions: int, kinds: Sequence[str]) -> Iterator[None]:
     """Ask questions over each domain that was not fitted on."""
-    for domain in (*HELD_OUT, *NEWER):
+    for domain in (*HELD_OUT, *NEWER, *NEWEST):
         made = make(domain, questions, kinds=kinds)
         folder = bench.folder / f"{domain.name}-{len(kinds)}"
         folder.mkdir()

@@ -8,13 +8,13 @@ marks both with a few words and endings.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rapidfuzz import fuzz
 
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, split_words
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
 
 REQUESTS = frozenset("name list give find show tell".split())
@@ -55,6 +55,7 @@ _PRONOUNS = frozenset("i you he she it we they people one someone".split())
 _ADVERBS = frozenset(
     "today currently now ever still mostly mainly only usually nowadays presently apart aside besides except".split()
 )
+_ONE = frozenset(("one", "ones"))
 _WIDE = frozenset("place date day year time cause country city state field area".split())
 """Nouns so wide that one without an article says which: `date of birth`, `field of work`."""
 _CONJUNCTIONS = frozenset("and or but".split())
@@ -129,7 +130,9 @@ class Reading:
         return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
 
 
-def read_question(text: str, mentions: Sequence[Mention], names: Collection[str] = ()) -> Reading:
+def read_question(
+    text: str, mentions: Sequence[Mention], names: Collection[str] = (), kinds: Callable[[], Collection[str]] = tuple
+) -> Reading:
     """Take a question apart.
 
     Args:
@@ -137,6 +140,8 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
         mentions: pieces of it that name topic entities; those with a position are masked.
         names: names of topic entities that do not stand in the text as they are; words resembling theirs
             are masked.
+        kinds: returns what the mentions are called by their types (`region`); asked only where one may stand before its
+            mention (`the region of Western Asia`), and then masked with it, since it leads nowhere else.
     """
     spans = list(WORD.finditer(text))
     words = tuple(span.group().casefold() for span in spans)
@@ -152,8 +157,11 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
             masked[position] |= word in parts or (
                 len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
             )
-    tied = _clauses(words, masked)
-    asks, focus = _focus(words, masked)
+    tags = _tags(words, masked)
+    for position in _own_kind(words, tags, kinds):
+        masked[position], tags[position] = True, "mention"
+    tied = _clauses(words, tags)
+    asks, focus = _focus(words, masked, tags)
     sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
     empty = {at for at in range(len(words) - 1) if _says_nothing(words, at, masked)}
     content = [
@@ -181,10 +189,29 @@ def read_question(text: str, mentions: Sequence[Mention], names: Collection[str]
     )
 
 
+def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Collection[str]]) -> list[int]:
+    """Find the words that only say what a mention is: `the UN region` of Western Asia, `the city` of Paris.
+
+    An article before them and none of the words that ask (`what is the region of …`) tell them from what is asked for.
+    """
+    found: list[int] = []
+    for place in range(2, len(words) - 1):
+        last = place - 1
+        if tags[place] != "of" or tags[place + 1] != "mention" or tags[last] != "noun":
+            continue
+        first = last
+        while first > 0 and tags[first - 1] == "noun":
+            first -= 1
+        said = first > 1 and tags[first - 1] == "the" and tags[first - 2] not in ("asks", "being", "who", "other")
+        if said and singular(words[last]) in kinds():
+            found += range(first, last + 1)
+    return found
+
+
 def _shares(words: Sequence[str], position: int) -> bool:
     """Tell whether a word speaks of what two things have in common, as `same`, and `other` in `which other films`."""
     word = words[position]
-    if word in SHARING and _BORDERS.intersection(words[position + 1 : position + 3]):
+    if word in SHARING and _BORDERS.intersection(words[position + 1 : position + 4]):
         return False
     return word in SHARING or (word in ("other", "others") and position > 0 and words[position - 1] in QUESTION_WORDS)
 
@@ -214,8 +241,8 @@ def _does(words: Sequence[str]) -> tuple[str, ...]:
     return (*asked[: until - 1], "profession") if does else tuple(asked)
 
 
-def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]]:
-    """Find the question word and the noun phrase after it."""
+def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) -> tuple[str, list[int]]:
+    """Find the question word and the noun phrase after it, which ends before a verb: `employees skilled in …`."""
     asking = [start for start, word in enumerate(words) if word in QUESTION_WORDS and not masked[start]]
     asking = asking or [start for start, word in enumerate(words) if word in REQUESTS and not masked[start]]
     if not asking:
@@ -237,6 +264,7 @@ def _focus(words: Sequence[str], masked: Sequence[bool]) -> tuple[str, list[int]
         and not masked[position]
         and words[position] not in FUNCTION_WORDS
         and words[position] not in QUESTION_WORDS
+        and not (focus and tags[position] == "verb" and tags[position + 1 : position + 2] != ["noun"])
     ):
         if not _shares(words, position):
             focus.append(position)
@@ -269,14 +297,13 @@ def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int
     return tuple(phrases)
 
 
-def _clauses(words: Sequence[str], masked: Sequence[bool]) -> _Clauses:
-    """Tie the noun phrases of a question together: its words, and whether each belongs to a mention."""
+def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
+    """Tie the noun phrases of a question together: its words, and what each is."""
     empty = _EMPTY | _PARTS
-    tags = _tags(words, masked)
     phrases = _noun_phrases(tags)
     if not phrases:
         return _Clauses(0, (FREE,) * len(words))
-    topics = [place for place, hidden in enumerate(masked) if hidden]
+    topics = [place for place, tag in enumerate(tags) if tag == "mention"]
     ties = [FREE] * len(words)
     links = 0
     for (first, last), (start, end) in zip(phrases, [*phrases[1:], (len(words), len(words))], strict=True):
@@ -338,6 +365,8 @@ def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun
         return False
     if "for" in words[last:start] and said == ["to"] and tags[start] == "mention":  # the script for X is X's own
         return False
+    if words[last] == "to" and "from" in words[max(0, last - _FOCUS_WORDS) : last]:  # from source to end
+        return False
     return any(tag in ("of", "to", "verb", "who", "having", "doing") for tag in said)
 
 
@@ -366,6 +395,8 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "other"
         elif word in _CONJUNCTIONS:
             tag = "and"
+        elif word in _ONE and before == "the" and words[place - 1] == "the":  # the one with X
+            tag = "noun"
         elif word in _DETERMINERS and not (word in ("this", "these", "those") and place == 0):
             tag = "the"
         elif word in _BEING:
@@ -382,7 +413,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "asks"
         elif word in FUNCTION_WORDS or (word in REQUESTS and not any(each == "noun" for each in tags)):
             tag = "other"
-        elif _is_verb(word, tags, doing):
+        elif _is_verb(word, tags, doing, words[place + 1 : place + 2]):
             tag, doing = "verb", False
         else:
             tag = "noun"
@@ -390,19 +421,24 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
     return tags
 
 
-def _is_verb(word: str, tags: Sequence[str], doing: bool) -> bool:
-    """Tell whether a word that says something is a verb, by what stands before it and by its ending."""
+def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
+    """Tell whether a word before an article is the verb of a question that has none: `countries use the euro`."""
+    return after in (("the",), ("a",), ("an",)) and "asks" in tags and not {"verb", "being", "doing"}.intersection(tags)
+
+
+def _is_verb(word: str, tags: Sequence[str], doing: bool, after: Sequence[str] = ()) -> bool:
+    """Tell whether a word that says something is a verb, by what stands around it and by its ending."""
     before = tags[-1] if tags else ""
     ending = word.endswith(("ing", "ed")) or word in _PARTICIPLES
     if before == "mention":
         subject = next((tag for tag in reversed(tags) if tag != "mention"), "")
-        return doing or ending or subject == "who"
+        return doing or ending or subject == "who" or _governs(after, tags)
     if before == "they":
         return True
     if before == "noun":
-        return ending
+        return ending or _governs(after, tags)
     if before == "being":
-        return ending and not word.endswith("ing")
+        return ending and (not word.endswith("ing") or tags[-2:-1] == ["who"])
     if before == "who":
         return ending or len(tags) == 1 or "noun" in tags
     return before in ("and", "having") and ending

@@ -51,6 +51,20 @@ class TestMasking:
     def test_question_words_are_not_hidden_by_resemblance(self) -> None:
         assert not any(read_question("who wrote it", [], ["Who"]).masked)
 
+    @pytest.mark.parametrize(
+        ("text", "unmasked"),
+        [
+            ("people of the UN region of Peru", "people of the of"),
+            ("who was born in the region of Peru", "who was born in the of"),
+            ("what is the region of Peru", "what is the region of"),
+            ("the region of Peru", "the region of"),
+            ("people of the boss of Peru", "people of the boss of"),
+        ],
+    )
+    def test_a_noun_that_only_says_what_a_mention_is_belongs_to_it(self, text: str, unmasked: str) -> None:
+        reading = read_question(text, [locate("Peru", text, FILM)], kinds=lambda: {"region"})
+        assert " ".join(reading.unmasked) == unmasked
+
 
 class TestFocus:
     @pytest.mark.parametrize(
@@ -58,6 +72,8 @@ class TestFocus:
         [
             ("which languages are spoken in Peru", "which", "languages"),
             ("what is the official language of Peru", "what", "official language"),
+            ("which employees skilled in Peru", "which", "employees"),
+            ("which well known mountains of Peru", "which", "well known mountains"),
             ("how many countries are neighbours of Peru", "how", "countries"),
             ("what type of government does Peru have", "what", "government"),
             ("what type of film is Peru", "what", "type"),
@@ -187,6 +203,9 @@ class TestTies:
             ("what other books did Alien write", 1),
             ("who acted in the films written by the screenwriter of Alien", 3),
             ("what languages do they speak in Alien", 1),
+            ("which people use the weapons of Alien", 2),
+            ("what are the homes of the people that border the one with Alien", 3),
+            ("the rivers of Alien from source to end", 1),
             ("what is the place of birth of the boss of Alien", 2),
             ("what type of government does Alien have", 1),
             ("who wrote the screenplay for Alien", 1),

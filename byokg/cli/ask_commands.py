@@ -517,7 +517,8 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
         more = [f"… (+{item['n_rows'] - len(rows)} more rows)"] if item["n_rows"] > len(rows) else []
         return "\n".join([on_one_line(item["query"]), " | ".join(item["columns"]), *rows, *more])
     if kind == "ComputedEvidence":
-        return f"{item['operation']}: {on_one_line(item['text'])}"
+        cut = " (of evidence that was cut short)" if item.get("truncated") else ""
+        return f"{item['operation']}{cut}: {on_one_line(item['text'])}"
     if kind == "Feedback":
         return f"{on_one_line(item['subject'])}: {on_one_line(item['problem'])}"
     return kind.removesuffix("Evidence").lower()

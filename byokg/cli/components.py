@@ -14,11 +14,11 @@ import os
 import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from importlib import metadata, resources
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import yaml
 from hydra.core.config_store import ConfigStore
@@ -27,19 +27,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
 from byokg.errors import ByokgError, ConfigError
-from byokg.files import user_cache
 from byokg.open import is_address, masked
-
-if TYPE_CHECKING:
-    from byokg.cli.config import Settings
-    from byokg.evaluation.metrics import Metrics
-    from byokg.llm.batch import PendingCalls
-    from byokg.llm.model import LanguageModel
-    from byokg.llm.providers import Anthropic, Provider
-    from byokg.llm.replies import RecordedReplies
-    from byokg.llm.usage import UsageMeter
-    from byokg.pipeline.tracing import Tracing
-    from byokg.prompts import PromptLibrary
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"
 """Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
@@ -441,119 +429,6 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
         if SECRET.search(key) and isinstance(value, str) and value:
             text = text.replace(value, "…")
     return text
-
-
-# The language model
-
-
-REQUESTS = "requests"
-"""Subfolder of a run folder: what it waits for."""
-
-_SOME_MODEL = "llm=anthropic llm.model=MODEL"
-
-
-def replies_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where replies are recorded unless a setting says otherwise: in the user's cache folder."""
-    return user_cache(environment) / "replies.sqlite"
-
-
-@dataclass(frozen=True)
-class Asking:
-    """A language model as the settings name it, and who records and counts its replies."""
-
-    model: LanguageModel
-    meter: UsageMeter
-    replies: RecordedReplies
-    prompts: PromptLibrary
-    pending: PendingCalls | None
-    """Where calls are put aside, in batches and where another machine answers."""
-    batch: Anthropic | None
-    """Whose batches answer the calls that were put aside; None where another machine does."""
-
-    def close(self) -> None:
-        """Close the file of replies."""
-        self.replies.close()
-
-    def run(
-        self, once: Callable[[], Metrics], folder: Path, settings: Settings, note: Callable[[str], None]
-    ) -> Metrics:
-        """Run an evaluation to its end, or as far as the replies go.
-
-        Args:
-            once: one pass, as by `run_evaluation`.
-            folder: the run's.
-            settings: what it was made from.
-            note: told in one line what happens.
-
-        Raises:
-            RunIncomplete: replies are missing, or the budget is spent.
-        """
-        if self.pending is None:
-            return once()
-        from byokg.evaluation.batch_runs import run_deferred, run_in_batches
-        from byokg.llm.batch import AnthropicBatches
-
-        if self.batch is None:
-            return run_deferred(once, self.pending, folder / REQUESTS)
-        batches = AnthropicBatches(self.batch.batch_client(), self.replies, folder / REQUESTS, self.model.name)
-        return run_in_batches(once, self.pending, batches, self.meter, note)
-
-
-def asking(
-    settings: Settings, note: Callable[[str], None], together: bool = False, tracing: Tracing | None = None
-) -> Asking | None:
-    """Make the language model that the settings name, if the pipeline asks one.
-
-    Args:
-        settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
-        tracing: told of every call.
-        note: told when traces leave the machine, or a price is not known.
-        together: many questions are asked, so that calls may be put aside.
-
-    Returns:
-        None where the pipeline asks no language model.
-
-    Raises:
-        ConfigError: the pipeline asks one and none is chosen, or a setting is wrong.
-        MissingExtra: the provider's package is not installed.
-        ReplyStoreError: recorded replies cannot be used.
-    """
-    chosen = settings.components.get("llm")
-    if "model" not in settings.takes("pipeline"):
-        if chosen is not None:
-            note(
-                f"pipeline={settings.options['pipeline']} asks no language model; llm={settings.options['llm']} is idle"
-            )
-        return None
-    if chosen is None:
-        raise ConfigError(f"pipeline={settings.options['pipeline']} asks a language model; add {_SOME_MODEL}")
-    from byokg.llm.batch import PendingCalls
-    from byokg.llm.providers import Anthropic
-    from byokg.llm.replies import RecordedReplies
-    from byokg.llm.usage import PriceTable, UsageMeter
-    from byokg.prompts import PromptLibrary
-
-    files = dict(settings.run.prompts)
-    prompts = PromptLibrary(files.pop("folder", None), files)
-    meter = UsageMeter(
-        PriceTable(settings.run.prices), settings.build("budget") if "budget" in settings.components else None
-    )
-    replies = RecordedReplies(settings.run.replies.path or replies_file(), settings.run.replies.mode)
-    try:
-        provider: Provider = settings.build("llm")
-        waits = together and provider.answers_later
-        if waits and settings.run.replies.mode in ("off", "replay"):
-            raise ConfigError(f"replies.mode={settings.run.replies.mode} takes no replies that come later; use auto")
-        pending = PendingCalls(replies) if waits else None
-        model = provider.language_model(
-            store=replies, meter=tracing.meter(meter) if tracing else meter, pending=pending, note=note
-        )
-        meter.check(model.model)
-    except BaseException:
-        replies.close()
-        raise
-    batch = provider if isinstance(provider, Anthropic) and provider.batch else None
-    return Asking(model, meter, replies, prompts, pending, batch)
 
 
 # Messages

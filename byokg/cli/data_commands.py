@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from byokg.cli.components import replies_file
+from byokg.cli.language_model import replies_file
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stderr, stdout
 from byokg.errors import ConfigError
 from byokg.llm.replies import RecordedReplies
@@ -371,7 +371,7 @@ def make(
 
 def _rewritten(made: Testset, settings: Settings) -> Testset:
     """Have a test set put into other words, and say what became of it."""
-    from byokg.cli.components import asking
+    from byokg.cli.language_model import asking
     from byokg.evaluation.datasets.rewriting import rewrite
     from byokg.llm.usage import dollars
     from byokg.types import Spending

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from rich.console import Console
 
-from byokg.cli.components import TARGET, Asking, asking, located, place_argument
+from byokg.cli.components import TARGET, located, place_argument
 from byokg.cli.config import Settings
+from byokg.cli.language_model import Asking, asking
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,

@@ -239,7 +239,8 @@ def build(
     ] = "4G",
     no_names: Annotated[bool, typer.Option("--no-names", help="Do not index names: only exact ids are found.")] = False,
     no_edge_properties: Annotated[
-        bool, typer.Option("--no-edge-properties", help="Leave out times, sources and the like that edges have.")
+        bool,
+        typer.Option("--no-edge-properties", help="Leave out times, sources and the like of edges, and their numbers."),
     ] = False,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.

@@ -287,8 +287,8 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
             f"{wordless:,} of {len(cases):,} predictions come without the question, which the judge has to see; "
             "name the data set: dataset=folder dataset.root=DIR"
         )
-    from byokg.cli.components import asking
     from byokg.cli.config import read_settings
+    from byokg.cli.language_model import asking
     from byokg.evaluation.compare import judge_cases, judge_profile
     from byokg.llm.usage import dollars
     from byokg.types import Spending

@@ -81,9 +81,10 @@ def node_blocks(graph: ColumnarGraph) -> _Blocks:
     nodes, properties = graph.node_columns
     for start in _starts(graph.node_count):
         some = nodes.slice(start, _ROWS)
-        ids, names, types = some.column("id"), pa.nulls(len(some), TEXT), pa.nulls(len(some), TEXT)
+        ids = graph.node_ids.take(np.arange(start, min(start + _ROWS, graph.node_count)))
+        names, types = pa.nulls(len(ids), TEXT), pa.nulls(len(ids), TEXT)
         if "name" in nodes.schema.names:
-            names = some.column("name")
+            names = some.column("name").cast(TEXT)
             names = pc.if_else(pc.equal(names, ids), pa.scalar(None, TEXT), names)
         if "type" in nodes.schema.names:
             types = some.column("type").dictionary_decode().cast(TEXT)
@@ -98,7 +99,7 @@ def edge_blocks(graph: ColumnarGraph) -> _Blocks:
     At least one block comes; of an edge's properties null is absent.
     """
     bounds, relation, tail = graph.outgoing
-    ids, labels = graph.node_columns[0].column("id"), text_column(list(graph.relations))
+    ids, labels = graph.node_ids, text_column(list(graph.relations))
     held = graph.edge_columns
     before = 0
     for rows, batch in [(batch.num_rows, batch) for batch in held] or [(graph.edge_count, None)]:
@@ -106,9 +107,9 @@ def edge_blocks(graph: ColumnarGraph) -> _Blocks:
             edges = np.arange(before + start, before + min(start + _ROWS, rows))
             heads = np.searchsorted(bounds, edges, "right") - 1
             columns = {
-                "head": ids.take(pa.array(heads)),
+                "head": ids.take(heads),
                 "relation": labels.take(pa.array(relation[edges])),
-                "tail": ids.take(pa.array(tail[edges])),
+                "tail": ids.take(tail[edges]),
             }
             yield _with_properties(columns, None if batch is None else batch.slice(start, _ROWS))
         before += rows

@@ -29,6 +29,7 @@ from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph, Ve
 from byokg.index.dense import DenseNames, Embedded, is_comparable, verify_names
 from byokg.index.embedders import Embedder, Vectors, exact, folder_name, unit_rows
 from byokg.index.names import NameIndex, NameMatch, NameSearch, unqualified
+from byokg.index.string_hashes import Texts
 from byokg.index.vectors import Layout
 from byokg.text import encodable, is_identifier, split_label
 from byokg.types import EntityId, Node, Value
@@ -303,7 +304,8 @@ def build_names(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> NameIndex:
         if owners:
             more = pa.array(map(encodable, further), pa.large_string())
             everyone = np.concatenate((np.arange(graph.node_count), owners))
-            NameIndex.build(pa.concat_arrays([names, more]), everyone).write(partial, graph.checksum or "")
+            both = pa.concat_arrays([names.cast(more.type), more])
+            NameIndex.build(both, everyone).write(partial, graph.checksum or "")
         else:
             NameIndex.build_in(partial, names, graph.checksum or "")
     return NameIndex.open(graph.folder / NAMES, graph.checksum, graph.names_of_nodes())
@@ -330,7 +332,7 @@ def _further_names(graph: ColumnarGraph, aliases: Sequence[str]) -> tuple[list[i
     return owners, further
 
 
-def _matching(names: pa.LargeStringArray, pattern: str) -> npt.NDArray[np.bool_]:
+def _matching(names: Texts, pattern: str) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = (
         pc.match_substring_regex(names, pattern).fill_null(False).to_numpy(zero_copy_only=False)
     )

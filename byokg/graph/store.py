@@ -18,8 +18,9 @@ import numpy.typing as npt
 from byokg.types import Cell, EntityId, Language, Node, Properties, Value
 
 if TYPE_CHECKING:
-    import pyarrow
     from pydantic import TypeAdapter
+
+    from byokg.index.string_hashes import Texts
 
 NodeArray = npt.NDArray[np.integer]
 """Node numbers: (N,) integers that mean something only within the store that gave them."""
@@ -208,7 +209,7 @@ class SavedGraph(Protocol):
     def checksum(self) -> str | None:
         """Return the checksum of the graph; None for one in memory."""
 
-    def names_of_nodes(self) -> pyarrow.LargeStringArray:
+    def names_of_nodes(self) -> Texts:
         """Return the name of each node: (N,), as a column that may be mapped from a file."""
 
 
@@ -226,6 +227,40 @@ class FirstEdgesStore(Protocol):
 
     def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
         """Return up to `most` edges of each node, the first in the order of `edges`, and whether any were left out."""
+
+
+@runtime_checkable
+class CappedEdgesStore(Protocol):
+    """A store that reads some edges of each relation of a node without reading all of them."""
+
+    def degrees(self, nodes: NodeArray) -> npt.NDArray[np.int64] | None:
+        """Return how many edges touch each of `nodes`: (N,). None where that takes a request.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+        """
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return of each relation, and direction, of each node up to `most` edges, the first in the order of `edges`.
+
+        Args:
+            nodes, direction, relations: as those of `edges`.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+            RelationNotFound: a relation number is out of range.
+        """
+
+
+def capped_edges(
+    store: GraphStore, nodes: NodeArray, direction: Direction, relations: RelationArray | None = None, *, most: int
+) -> EdgeBatch:
+    """Return what `CappedEdgesStore.capped_edges` does, or all edges where a store cannot read some of them."""
+    if isinstance(store, CappedEdgesStore):
+        return store.capped_edges(nodes, direction, relations, most)
+    return store.edges(nodes, direction, relations)
 
 
 @runtime_checkable

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.index.string_hashes import hash_column, hash_keys, positions, sorted_hashes, upper_halves
+from byokg.index.string_hashes import Texts, hash_column, hash_keys, positions, sorted_hashes, upper_halves
 from byokg.index.vocabulary import Integers, Vocabulary, grouped, ranges
 from byokg.text import ARTICLES, WORD, fold_words
 
@@ -141,7 +141,7 @@ def _held(_name: str, array: Any) -> Any:
 class NameTable:
     """R rows, their spellings, and the vocabulary their words are numbered in."""
 
-    names: pa.LargeStringArray
+    names: Texts
     """Names as they were given, those of all rows among them."""
     places: Integers | None
     """(R,) where among the names the spelling of each row stands; None says that names and rows are the same."""
@@ -149,7 +149,7 @@ class NameTable:
     arrays: NameArrays
 
     @classmethod
-    def build(cls, names: pa.LargeStringArray, owners: Integers | None = None, keep: Keep = _held) -> NameTable:
+    def build(cls, names: Texts, owners: Integers | None = None, keep: Keep = _held) -> NameTable:
         """Make a table of E names and their owners; blank names and nulls are left out.
 
         Beside the names it takes about 45 bytes for each, and as much for what is not put elsewhere by `keep`.
@@ -199,7 +199,7 @@ class NameTable:
         spelled: list[str] = self.names.take(positions(rows if self.places is None else self.places[rows])).to_pylist()
         return spelled
 
-    def spellings(self) -> pa.LargeStringArray:
+    def spellings(self) -> Texts:
         """Return the names in all rows: (R,)."""
         return self.names if self.places is None else self.names.take(positions(self.places))
 
@@ -280,7 +280,7 @@ def members(starts: Int64, counts: Int64) -> Int64:
     return np.arange(int(counts.sum()), dtype=np.int64) + np.repeat(starts - before, counts)
 
 
-def _distinct(names: pa.LargeStringArray) -> tuple[Int32, Int32]:
+def _distinct(names: Texts) -> tuple[Int32, Int32]:
     """Number the different names in the order in which they come.
 
     Returns:
@@ -333,12 +333,12 @@ def _owners(bearing: Int32, places: Int32, owners: Integers | None) -> tuple[Int
     return owned[bounds[:-1]], rows[further], owned[further]
 
 
-def _words(names: pa.LargeStringArray, first: Int32) -> tuple[Vocabulary, Int32, Int32]:
+def _words(names: Texts, first: Int32) -> tuple[Vocabulary, Int32, Int32]:
     """Split S different names; return their words in the order of bytes, (T,) the words of all, and (S,) how many."""
     counts = np.zeros(len(first), np.int32)
     coded = [pa.array([], pa.large_string()).dictionary_encode()]
     for start in range(0, len(first), _BLOCK):
-        texts, some = split_names(names.take(positions(first[start : start + _BLOCK])))
+        texts, some = split_names(names.take(positions(first[start : start + _BLOCK])).cast(pa.large_string()))
         counts[start : start + _BLOCK] = some
         coded.append(texts.dictionary_encode())
     chunks = pa.chunked_array(coded).unify_dictionaries().chunks

@@ -30,6 +30,7 @@ from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
+from byokg.index.string_hashes import Texts
 from byokg.index.vocabulary import Vocabulary, WordArrays
 from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
@@ -160,13 +161,13 @@ def _read_meta(folder: Path, made_for: str | None) -> dict[str, Any]:
     return meta
 
 
-def _write_column(path: Path, column: pa.LargeStringArray) -> None:
+def _write_column(path: Path, column: Texts) -> None:
     batch = pa.RecordBatch.from_arrays([column], ["text"])
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
-def _map_column(path: Path) -> pa.LargeStringArray:
+def _map_column(path: Path) -> Texts:
     return pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0).column("text")
 
 
@@ -275,9 +276,7 @@ class NameIndex:
         return cls(NameTable.build(column, np.concatenate([np.empty(0, np.int64), *owners])))
 
     @classmethod
-    def open(
-        cls, folder: str | Path, made_for: str | None = None, names: pa.LargeStringArray | None = None
-    ) -> NameIndex:
+    def open(cls, folder: str | Path, made_for: str | None = None, names: Texts | None = None) -> NameIndex:
         """Map a saved index read-only. Costs milliseconds whatever its size; `verify` checks the content.
 
         Args:
@@ -309,7 +308,7 @@ class NameIndex:
         _write_rest(Path(folder), self._table, made_for)
 
     @classmethod
-    def build_in(cls, folder: str | Path, names: pa.LargeStringArray, made_for: str = "") -> None:
+    def build_in(cls, folder: str | Path, names: Texts, made_for: str = "") -> None:
         """Index names that stand in a file already, and write the index into an empty folder, part by part.
 
         Args:

@@ -1,19 +1,17 @@
-"""Finding one string among millions by its 64-bit hash, without a Python object for each.
-
-`IdIndex` is a sorted column of hashes that may be memory-mapped.
-"""
+"""Columns of strings, and 64-bit hashes by which one is found among millions without a Python object for each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
+Texts: TypeAlias = pa.StringArray | pa.LargeStringArray
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
@@ -27,15 +25,10 @@ _BLOCK_BYTES = 1 << 18
 _LONG = 512
 """Bytes from which an id is hashed alone: few are that long, and all others would wait for them."""
 
+_NARROW_BYTES = 1 << 31
+
 _KEYS, _UPPER = 1 << 20, np.uint64(0xFFFFFFFF << 32)
-"""Hashes that are worked on at once, and which bits of them are kept."""
-
-_FEW = 12
-"""Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
-
-_REMEMBERED = 1 << 14
-"""Ids that are remembered with their positions: questions ask for the same ones again and again."""
-
+"""Strings or hashes that are worked on at once, and which bits of them are kept."""
 
 # pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
 
@@ -53,13 +46,22 @@ def texts_column(texts: Sequence[str]) -> pa.LargeStringArray:
     return pa.LargeStringArray.from_buffers(len(data), pa.py_buffer(bounds), pa.py_buffer(b"".join(data)))
 
 
-def string_buffers(strings: pa.LargeStringArray) -> tuple[Int64, Bytes]:
-    """View a column of N strings as its offsets (N + 1,) and its bytes, without copying."""
+def string_buffers(strings: Texts) -> tuple[npt.NDArray[Any], Bytes]:
+    """View a column of N strings as its offsets (N + 1,), of 32 or 64 bits, and its bytes, without copying."""
+    kind: type[np.integer] = np.int32 if strings.type == pa.string() else np.int64
     _, offsets, data = strings.buffers()
     if len(strings) == 0:
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    bounds = np.frombuffer(offsets, np.int64, len(strings) + 1, strings.offset * 8)
+        return np.zeros(1, kind), np.empty(0, np.uint8)
+    bounds = np.frombuffer(offsets, kind, len(strings) + 1, strings.offset * np.dtype(kind).itemsize)
     return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def narrowed(strings: pa.LargeStringArray) -> Texts:
+    """Return a column with offsets of 32 bits where its texts fit: below 2 GiB in all."""
+    offsets, _ = string_buffers(strings)
+    fits = int(offsets[-1]) - int(offsets[0]) < _NARROW_BYTES
+    found: Texts = strings.cast(pa.string()) if fits else strings
+    return found
 
 
 # Hashing: the bytes of a string are one little-endian number. Its remainders by two primes are 60 bits that plain
@@ -73,17 +75,20 @@ def hash_one(data: bytes) -> int:
     return value * _SPREAD & _MASK
 
 
-def hash_column(strings: pa.LargeStringArray) -> UInt64:
+def hash_column(strings: Texts) -> UInt64:
     """Return a 64-bit hash of each of N strings: (N,). The upper bits are the better ones."""
-    offsets, data = string_buffers(strings)
     hashes = np.empty(len(strings), np.uint64)
-    start = 0
-    while start < len(strings):
-        # In blocks, because the bytes are copied for a moment to make room for the last word.
-        stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, "right")) - 1
-        stop = min(max(stop, start + 1), len(strings))
-        hashes[start:stop] = _hash_block(offsets[start : stop + 1] - offsets[start], data[offsets[start] :])
-        start = stop
+    for first in range(0, len(strings), _KEYS):
+        offsets, data = string_buffers(strings.slice(first, _KEYS))
+        offsets = offsets.astype(np.int64, copy=False)
+        start, count = 0, len(offsets) - 1
+        while start < count:
+            # In blocks, because the bytes are copied for a moment to make room for the last word.
+            stop = int(np.searchsorted(offsets, offsets[start] + _BLOCK_BYTES, "right")) - 1
+            stop = min(max(stop, start + 1), count)
+            block = offsets[start : stop + 1] - offsets[start]
+            hashes[first + start : first + stop] = _hash_block(block, data[offsets[start] :])
+            start = stop
     return hashes
 
 
@@ -116,75 +121,6 @@ def _hash_block(offsets: Int64, data: Bytes) -> UInt64:
     for number in np.flatnonzero(lengths >= _LONG).tolist():
         hashes[number] = hash_one(data[offsets[number] : offsets[number + 1]].tobytes())
     return hashes
-
-
-class IdIndex:
-    """A column of N distinct ids, and the upper halves of their hashes, ascending; all of it may be memory-mapped.
-
-    The hash only narrows the search: a lookup compares the ids themselves, so equal hashes do no harm.
-    """
-
-    def __init__(self, ids: pa.LargeStringArray, hashes: UInt32, order: npt.NDArray[np.int32]) -> None:
-        """Use what `sorted_hashes` returned, or the same from a file."""
-        self.hashes = hashes
-        self.order = order
-        self._ids = ids
-        self._offsets, self._bytes = string_buffers(ids)
-        self._known: dict[str, int] = {}
-
-    @classmethod
-    def build(cls, ids: pa.LargeStringArray) -> IdIndex:
-        """Hash and sort a column of ids."""
-        return cls(ids, *sorted_hashes(hash_column(ids)))
-
-    def __len__(self) -> int:
-        return len(self.hashes)
-
-    def find_all(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        """Return the position of each id, -1 for unknown ones: (len(entities),)."""
-        if len(entities) <= _FEW or len(self) == 0:
-            return self._find_few(entities)
-        try:
-            wanted = texts_column(entities)
-        except UnicodeEncodeError:  # a lone surrogate, which no stored id holds
-            return self._find_few(entities)
-        slots = np.minimum(self.hashes.searchsorted(upper_halves(hash_column(wanted))), len(self) - 1)
-        found: npt.NDArray[np.int32] = self.order[slots]
-        unlike = pc.indices_nonzero(pc.not_equal(self._ids.take(positions(found)), wanted))
-        others = np.frombuffer(unlike.buffers()[1], np.uint64, len(unlike))  # unknown, or behind an id of equal hash
-        found[others] = self._search([entities[position] for position in others.tolist()])
-        return found
-
-    def _find_few(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        try:
-            return np.array([self._known[entity] for entity in entities], np.int32)
-        except KeyError:
-            found = self._search(entities)
-        if len(self._known) >= _REMEMBERED:
-            self._known = {}
-        self._known.update(zip(entities, found.tolist(), strict=True))
-        return found
-
-    def _search(self, entities: Sequence[str]) -> npt.NDArray[np.int32]:
-        texts = [entity.encode(errors="surrogatepass") for entity in entities]
-        values = np.array([hash_one(text) >> 32 for text in texts], np.uint32)
-        starts = self.hashes.searchsorted(values).tolist()
-        stops = self.hashes.searchsorted(values, "right").tolist()
-        found = np.full(len(texts), -1, np.int32)
-        for position, (text, start, stop) in enumerate(zip(texts, starts, stops, strict=True)):
-            for number in self.order[start:stop].tolist():
-                if self._bytes[self._offsets[number] : self._offsets[number + 1]].tobytes() == text:
-                    found[position] = number
-                    break
-        return found
-
-    def get(self, numbers: Int64) -> list[str]:
-        """Return the id at each position."""
-        if len(numbers) > _FEW:
-            many: list[str] = self._ids.take(positions(numbers)).to_pylist()
-            return many
-        starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
-        return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
 
 
 def upper_halves(hashes: UInt64) -> UInt32:

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
 from byokg.linking.relation_meaning import Steps
+from byokg.operators.demand import Demand
 from byokg.operators.measures import Measures, looks_dated, measure
-from byokg.operators.reading import Demand
 from byokg.operators.words import adjectives, idea, measured_by
 from byokg.questions import Reading
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS

@@ -27,7 +27,7 @@ from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
 from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
@@ -35,7 +35,7 @@ from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_obj
 from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
 from byokg.questions import Reading, read_question
-from byokg.text import locate
+from byokg.text import locate, split_label, split_words
 from byokg.types import (
     Artifacts,
     Context,
@@ -214,7 +214,7 @@ class OfflineLinker:
         missing = [name for mention, name in mentions if mention.start < 0]
         demand = read(question.text, [mention for mention, _ in mentions])
         rest = demand.rest if self._asked is None else asking_when(demand.rest)
-        reading = read_question(rest, [mention for mention, _ in mentions], missing)
+        reading = read_question(rest, [mention for mention, _ in mentions], missing, lambda: self._kinds(topics))
         values, only = (None, False) if self._asked is None else self._asked.wanted(reading, demand)
         scorer = self.scorer.question(reading)
         grown: list[_Grown] = []
@@ -242,6 +242,11 @@ class OfflineLinker:
                 topics.setdefault(node, _Topic(node, candidate.id, position))
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
         return named, list(topics.values())
+
+    def _kinds(self, topics: Sequence[_Topic]) -> set[str]:
+        """Return what the topics are called by their types: the last word of each (`region`)."""
+        types = {node.type for node in self._store.nodes([topic.id for topic in topics if topic.id])}
+        return {words[-1] for type in types if (words := split_words(split_label(type)))}
 
     def _given(self, question: Question) -> list[Node]:
         """Return the given topic entities that the graph has; a question needs one of them at least."""

@@ -34,7 +34,9 @@ class SpottingSettings:
     another: float = 0.5
     """A further mention needs this share of the best one's worth,"""
     another_name: float = 0.1
-    """or this one where it is written with the capitals of a name."""
+    """or this one where it is written with the capitals of a name,"""
+    another_thing: float = 0.2
+    """or this one where it is a lower-case name with its article, in a question that writes names with capitals."""
     most: int = 3
     """Mentions at most."""
     misspelt_cutoff: float = 0.85
@@ -96,6 +98,8 @@ class MentionSpotter:
             if len(kept) == self.settings.most:
                 break
             share = self.settings.another_name if self._capital(mention) else self.settings.another
+            if kept and self._thing(words, mention, kept[0]):
+                share = self.settings.another_thing
             if kept and worth < share * found[0][0]:
                 continue
             if all(mention.end <= other.start or mention.start >= other.end for other in kept):
@@ -105,6 +109,23 @@ class MentionSpotter:
     def _capital(self, mention: Mention) -> bool:
         """Tell whether a mention within a sentence is written with the capitals of a name."""
         return mention.start > 0 and mention.text[:1].isupper() and len(self._entities.names.spelled(mention.text)) > 0
+
+    def _thing(self, words: _Words, mention: Mention, first: Mention) -> bool:
+        """Tell whether a mention is a thing by its exact name, `the euro`, that no relation of the graph is called.
+
+        What goes on with a noun is none (`the euro area`), nor is anything in a question that knows no capitals.
+        """
+        places = words.within(mention)
+        folded = [words.folded[place] for place in places]
+        after = words.folded[places[-1] + 1 : places[-1] + 2]
+        return (
+            folded[0] == "the"
+            and len(folded) > 1
+            and first.text != first.text.casefold()
+            and not any(map(_tells, after))
+            and max(map(self._explained, folded[1:])) < 1
+            and len(self._entities.names.exact(mention.text)) > 0
+        )
 
     def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
         """Look up every run that is not longer than the names that start with its first word."""

@@ -1,34 +1,29 @@
-"""What relations mean: the words of their labels, what they lead to, and which relation a written label stands for.
+"""What relations mean: the words of their labels, and what they lead to.
 
 `Steps` compares words with the steps of a graph, where a step is a relation walked one way, numbered as in
 `graph.paths`. All it knows is learnt from the graph at hand: relation labels, node types if there are any, and a sample
-of the names at the ends of each relation. `RelationMatcher` ties labels that a language model wrote to the graph's.
+of the names at the ends of each relation.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from pathlib import Path
-from typing import Literal
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from rapidfuzz import fuzz, process
 
-from byokg.errors import ConfigError
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
-from byokg.graph.property_view import FIRST_VALUE, PropertyView
-from byokg.graph.store import Direction, GraphStore, numbered_relations
+from byokg.graph.property_view import PropertyView
+from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
+from byokg.linking.relation_words import UNRELATED, acting, content_words, label_words, relation_text, synonyms
 from byokg.questions import Tie
-from byokg.text import FUNCTION_WORDS, Lexicon, is_identifier, normalize_label, singular, split_label, split_words
-from byokg.types import INVERSE
+from byokg.text import Lexicon, is_identifier, singular, split_words
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -36,14 +31,6 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
-_SEPARATORS = re.compile(r"[./#:]+")
-
-_SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
-
-_NOT_ACTING = frozenset(
-    "order number member chapter center centre river water letter paper chapter offer color".split()
-)
-"""Words that only end like those for people who do something."""
 
 _CACHE_BYTES = 64 << 20
 _VECTORS = 1 << 12
@@ -91,17 +78,24 @@ class Steps:
         store: the graph.
         embedder: gives the vectors of words, names and relations.
         settings: weights and thresholds.
+        names: gives the vectors of relations and of names at their ends in the place of `embedder`, and equal ones: one
+            that keeps them on disk.
         by_need: sample nothing; `met` tells of steps that were walked, `latest` of further relations. For servers,
             where a sample of every relation takes minutes, and a list of all of them seconds.
     """
 
     def __init__(
-        self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None, by_need: bool = False
+        self,
+        store: GraphStore,
+        embedder: Embedder,
+        settings: StepSettings | None = None,
+        by_need: bool = False,
+        names: Embedder | None = None,
     ) -> None:
         self.settings = settings or StepSettings()
         self.by_need = by_need
         self._store = store
-        self._embedder = embedder
+        self._embedder = names or embedder
         self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
         self._read_relations()
         self._latest = [self]
@@ -178,7 +172,7 @@ class Steps:
         along = np.full(len(self._own), tie.outward)
         kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
         if tie.use == "noun":
-            turned = self._named_of | (kin & ~self._acts & _acting(word))
+            turned = self._named_of | (kin & ~self._acts & acting(word))
         elif tie.use == "active":
             turned = self._acts
         else:
@@ -187,26 +181,37 @@ class Steps:
         return np.stack((backward, ~backward), axis=1).ravel() & self._either_way
 
     def _explain(self, word: str) -> Float:
-        return self._stretched(np.repeat(np.maximum(*self._labelled(word)), 2))
+        own, namespace, turned = self._labelled(word)
+        either = np.maximum(own, namespace)
+        return self._stretched(np.stack((either, np.maximum(either, turned)), axis=1).ravel())
 
-    def _labelled(self, word: str) -> tuple[Float64, Float64]:
-        """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
+    def _labelled(self, word: str) -> tuple[Float64, Float64, Float64]:
+        """Return how near a word is to the own name of each relation, its namespace, and the name of its other end.
+
+        Each is (R,). The name of a relation says what its tail is (`parent`), but not one with `of` (`part_of`).
+        """
         vector = self._vector(word)
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
-        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        opposite = np.zeros(len(self._lexicon.words) + 1)
+        opposite[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).opposite)] = self.settings.synonym
+        turned = np.where(
+            opposite[self._own_numbers].max(axis=1) > 0, np.minimum(1.0, own + self.settings.synonym), 0.0
+        )
+        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1), turned
 
     def _compute(self, word: str) -> tuple[Float, Float, Float]:
         settings = self.settings
         vector = self._vector(word)
-        own, namespace = self._labelled(word)
+        own, namespace, turned = self._labelled(word)
+        own, turned = np.where(self._named_of, turned, own), np.where(self._named_of, own, turned)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
         kinship = self.name_vectors @ vector
         end = np.maximum(settings.names * kinship, kind)
-        reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
+        reach = np.maximum(np.stack((own, np.maximum(namespace, turned)), axis=1).ravel(), end)
         return (
             self._stretched(end),
             self._stretched(reach),
@@ -218,7 +223,7 @@ class Steps:
         kin = np.zeros(len(lexicon.words))
         for place in lexicon.related(word):
             kin[place] = 1.0 if lexicon.words[place] == word else self.settings.derived
-        for place in lexicon.singular(synonyms().get(singular(word), ())):
+        for place in lexicon.singular(synonyms().get(singular(word), UNRELATED).alike):
             kin[place] = max(kin[place], self.settings.synonym)
         return kin
 
@@ -244,12 +249,12 @@ class Steps:
         self.labels: Sequence[str] = named
         """(R,) what each relation is called."""
         labels = [label_words(label) for label in named]
-        self._acts = np.array([own[-1] == "by" or _acting(own[-1]) for _, own in labels], np.bool_)
+        self._acts = np.array([own[-1] == "by" or acting(own[-1]) for _, own in labels], np.bool_)
         self._named_of = np.array([own[-1] == "of" for _, own in labels], np.bool_)
         turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
         self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
-        self._own = [_content(own) for _, own in labels]
-        self._namespace = [_content(namespace) for namespace, _ in labels]
+        self._own = [content_words(own) for _, own in labels]
+        self._namespace = [content_words(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
         self._own_vectors = exact(embedder.encode([" ".join(own) for _, own in labels]))
@@ -311,7 +316,7 @@ class Steps:
             counts = self._store.relation_counts(nodes)
             owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
         else:
-            batch = self._store.edges(nodes, Direction.OUT)
+            batch = capped_edges(self._store, nodes, Direction.OUT, most=1)
             owner, relation = batch.origin, batch.relation
         many = int(relation.max(initial=0)) + 1
         pairs = np.unique(owner.astype(np.int64) * many + relation)
@@ -324,10 +329,9 @@ class Steps:
         """
         if self.by_need:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        real = np.flatnonzero(nodes < FIRST_VALUE)
-        counts = self._store.relation_counts(nodes[real])
+        counts = self._store.relation_counts(nodes)
         many = max(1, self.count)
-        pairs = np.unique(real[counts.origin[counts.inverse]] * many + counts.relation[counts.inverse])
+        pairs = np.unique(counts.origin[counts.inverse] * many + counts.relation[counts.inverse])
         return pairs // many, pairs % many
 
     def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:
@@ -374,7 +378,7 @@ class Steps:
         self._step_kinds[step_of[top], rank[top]] = kind_of[top]
         self._kind_weights[step_of[top], rank[top]] = np.minimum(1.0, share[top] / self.settings.enough)
         self._kind_vectors = exact(self._embedder.encode(list(names)))
-        self._kind_lexicon, (self._kind_numbers,) = _numbered([_content(split_words(name)) for name in names])
+        self._kind_lexicon, (self._kind_numbers,) = _numbered([content_words(split_words(name)) for name in names])
 
     def _set_profiles(
         self,
@@ -409,43 +413,6 @@ class Steps:
         self._step_kinds = np.concatenate((called, relations + np.arange(self.count)[:, None]), axis=1)
         weights = (self.settings.called * self._kind_weights, (self.settings.profile * share)[:, None])
         self._kind_weights = np.concatenate(weights, axis=1).astype(np.float32)
-
-
-@cache
-def synonyms() -> Mapping[str, frozenset[str]]:
-    """Return for everyday words the others that name the same kind of relation or thing; they ship with the package."""
-    groups: dict[str, set[str]] = defaultdict(set)
-    for line in _SYNONYMS.read_text("utf-8").splitlines():
-        if not line.startswith("#"):
-            words = set(map(singular, line.split()))
-            for word in words:
-                groups[word] |= words
-    return {word: frozenset(others) for word, others in groups.items()}
-
-
-def label_words(label: str) -> tuple[list[str], list[str]]:
-    """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
-    local = re.split(r"[/#]", label)[-1] if "://" in label else label
-    segments = [segment for segment in _SEPARATORS.split(local) if segment]
-    words = [split_words(split_label(segment)) for segment in segments]
-    words = [segment for segment in words if segment] or [[label.casefold()]]
-    return (words[-2] if len(words) > 1 else []), words[-1]
-
-
-@lru_cache(1 << 16)
-def relation_text(label: str) -> str:
-    """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
-    namespace, own = label_words(label)
-    return " ".join((*namespace, *own))
-
-
-def _acting(word: str) -> bool:
-    """Tell whether a word names the one who acts: `manager`, `author`."""
-    return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
-
-
-def _content(words: Sequence[str]) -> list[str]:
-    return [word for word in words if word not in FUNCTION_WORDS] or list(words)
 
 
 def _numbered(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
@@ -484,111 +451,3 @@ def sum_rows(rows: Float64, group: Int64, groups: int) -> Float64:
         present, first = np.unique(group[order], return_index=True)
         out[present] = np.add.reduceat(rows[order], first)
     return out
-
-
-MatchMethod = Literal["exact", "folded", "fuzzy", "dense"]
-
-_REMEMBERED = 1 << 14
-
-
-@dataclass(frozen=True)
-class RelationMatch:
-    """What a written label was taken for."""
-
-    written: str
-    """Without the sign of inversion."""
-    relation: str
-    method: MatchMethod
-    score: float
-    """In [0, 1]; 1 when equal, also after folding."""
-
-
-class RelationMatcher:
-    """Finds the relation that a written label means: exactly, folded, by letters, then by meaning.
-
-    Args:
-        relations: R labels of the graph; of equally good ones the first counts.
-        embedder: compares meanings; None compares letters only.
-        fuzzy_cutoff: lowest similarity in letters, in [0, 1].
-        dense_cutoff: lowest cosine.
-
-    Source: ByoKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
-    Differs: the paper follows only labels that the graph has; models misspell and shorten them.
-    """
-
-    def __init__(
-        self,
-        relations: Sequence[str],
-        embedder: Embedder | None = None,
-        fuzzy_cutoff: float = 0.86,
-        dense_cutoff: float = 0.7,
-    ) -> None:
-        for name, value in (("fuzzy_cutoff", fuzzy_cutoff), ("dense_cutoff", dense_cutoff)):
-            if not 0 <= value <= 1:
-                raise ConfigError(f"{name}={value} is no similarity; use a number from 0 to 1")
-        self._given = relations
-        self._fuzzy_cutoff = fuzzy_cutoff
-        self._dense_cutoff = dense_cutoff
-        self._embedder = embedder
-        self.match = lru_cache(_REMEMBERED)(self._match)
-        """Return what a written label means, None when nothing is like it; see the class."""
-
-    # Of what is compared, nothing is read before something was written that has to be tied to it.
-
-    @cached_property
-    def _relations(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._given))
-
-    @cached_property
-    def _known(self) -> frozenset[str]:
-        return frozenset(self._relations)
-
-    @cached_property
-    def _texts(self) -> list[str]:
-        return [normalize_label(relation) for relation in self._relations]
-
-    @cached_property
-    def _folded(self) -> dict[str, str]:
-        folded: dict[str, str] = {}
-        for text, relation in zip(self._texts, self._relations, strict=True):
-            folded.setdefault(text, relation)
-        return folded
-
-    @cached_property
-    def _vectors(self) -> Float64 | None:
-        return exact(self._embedder.encode(self._texts)) if self._embedder is not None and self._relations else None
-
-    def nearest(self, written: str, count: int = 3) -> list[str]:
-        """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""
-        text = normalize_label(written.removeprefix(INVERSE).strip())
-        if self._embedder is not None and self._vectors is not None:
-            scores = self._vectors @ exact(self._embedder.encode([text])[0])
-        else:
-            scores = np.array([fuzz.ratio(text, each) for each in self._texts])
-        order = np.argsort(-scores, kind="stable")[:count].tolist()
-        return [self._relations[at] for at in order]
-
-    def spelled(self, written: str) -> bool:
-        """Tell whether a label is one of the graph's, exactly, folded, or but for a few letters."""
-        match = self.match(written)
-        return match is not None and match.method != "dense"
-
-    def _match(self, written: str) -> RelationMatch | None:
-        written = written.removeprefix(INVERSE).strip()
-        if written in self._known:
-            return RelationMatch(written, written, "exact", 1.0)
-        text = normalize_label(written)
-        if not text:
-            return None
-        if text in self._folded:
-            return RelationMatch(written, self._folded[text], "folded", 1.0)
-        found = process.extractOne(text, self._texts, scorer=fuzz.ratio, score_cutoff=100 * self._fuzzy_cutoff)
-        if found is not None:
-            return RelationMatch(written, self._relations[found[2]], "fuzzy", found[1] / 100)
-        if self._embedder is None or self._vectors is None:
-            return None
-        cosines = self._vectors @ exact(self._embedder.encode([text])[0])
-        best = int(np.argmax(cosines))
-        if cosines[best] < self._dense_cutoff:
-            return None
-        return RelationMatch(written, self._relations[best], "dense", min(1.0, float(cosines[best])))

@@ -14,14 +14,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
+from byokg.operators.demand import Demand, Order, Threshold, TimeTest
 from byokg.operators.measures import Measured, Measures, described, measure
-from byokg.operators.reading import Demand, Next, Order, Threshold, TimeTest
-from byokg.operators.times import adjacent, passes, period, united
+from byokg.operators.times import passes, period, united
 from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
-from byokg.periods import Day, Period, read_date
+from byokg.periods import Period, read_date
 from byokg.text import split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
@@ -30,11 +31,11 @@ Int64 = npt.NDArray[np.int64]
 _LISTED = 10
 """Names written out in a line that says what was done."""
 
+_MOST_COUNTED = 1_000_000
+"""Ends of one path that are counted; of more, it is said that they are at least as many."""
+
 _ALIKE = 0.3
 """Likeness from which a noun may name nodes of a type."""
-
-_RIVALRIES = 100
-"""Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
 
 _ENOUGH = 0.5
 """Likeness from which a word means a step (`the most neighbours`)."""
@@ -60,6 +61,8 @@ class Outcome:
     values: tuple[Value, ...] = ()
     uses: tuple[str, ...] = ()
     """Ids of the evidence it was made of."""
+    truncated: bool = False
+    """Whether that had been cut; then a count is the least there are."""
 
 
 @dataclass
@@ -127,119 +130,35 @@ class Operators:
             return None
         if demand.order is not None and not self._ordered(state, demand.order):
             return None
-        names = self._named(state.ends)
+        names, cut = self._named(state.ends[:_LISTED]), any(path.truncated for path in candidates.paths)
         if demand.count:
             if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
                 return None
-            state.operations.append("count")
-            text = "; ".join([*state.done, f"count of {len(state.ends)}: {_listing(names)}"])
-            return Outcome("count", text, values=(len(state.ends),), uses=_ids(candidates))
+            count = len(state.ends)
+            if cut and not state.done and len(candidates.paths) == 1 and candidates.ends == candidates.paths[0].ends:
+                count, cut = self._counted(candidates.paths[0], linked)
+            text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
+            return Outcome("count", text, values=(count,), uses=_ids(candidates), truncated=cut)
         if not state.ends or not state.operations:
             return None
-        text = "; ".join([*state.done, _listing(names)])
-        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates))
+        text = "; ".join([*state.done, listing(names, len(state.ends))])
+        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates), truncated=cut)
 
-    def following(
-        self, asked: Next, source: Sequence[EntityId], others: Sequence[EntityId], near: str
-    ) -> Outcome | None:
-        """Return who is next to a node in time: of those with an edge of the same relation to the same node.
-
-        Args:
-            asked: which way.
-            source: the nodes that may be meant.
-            others: further nodes of the question; the common node is one of them if it can be.
-            near: the question's words, to choose among relations.
-        """
-        best: tuple[float, Outcome] | None = None
-        schema = self._store.schema()
-        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
-        if not dated:
-            return None
-        for node in source:
-            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
-            held = [period(properties) for properties in self._store.edge_properties(batch.edge)]
-            shared = self._store.ids(batch.other)
-            timed = [place for place, one in enumerate(held) if one is not None and one.start is not None]
-            wanted = [place for place in timed if shared[place] in others] or timed
-            for place in wanted[:_RIVALRIES]:
-                own = held[place]
-                if own is None or own.start is None:
-                    continue
-                if asked.step == 0 and not own.point:
-                    continue
-                relation = int(batch.relation[place])
-                way = Direction.OUT if batch.inverse[place] else Direction.IN
-                around = self._store.edges(batch.other[place : place + 1], way, np.array([relation]))
-                rivals = [
-                    (other, one)
-                    for other, one in zip(
-                        self._store.ids(around.other),
-                        map(period, self._store.edge_properties(around.edge)),
-                        strict=True,
-                    )
-                    if one is not None and one.start is not None and other != node
-                ]
-                chosen = adjacent(asked, own, rivals)
-                if not chosen:
-                    continue
-                label = schema.relations[relation].name
-                score = max((self._measures.likeness(word, label) for word in near.split()), default=0.0)
-                names = self._named([node, shared[place], *chosen])
-                how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
-                text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {_listing(names[2:])}"
-                if best is None or score > best[0]:
-                    best = score, Outcome("sequence", text, tuple(chosen))
-        return best[1] if best else None
-
-    def between(self, demand: Demand, one: Sequence[EntityId], other: Sequence[EntityId]) -> Outcome | None:
-        """Return when what joins two nodes held, by the edges between them."""
-        schema = self._store.schema()
-        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
-        if not dated:
-            return None
-        for node in one:
-            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
-            far = self._store.ids(batch.other)
-            places = [place for place, id in enumerate(far) if id in other]
-            order = demand.order
-            ends = demand.when == "end" if order is None or order.edge == "any" else order.edge == "end"
-            told = self._dates(batch.edge[places], ends)
-            if not told:
-                continue
-            if order is not None:
-                told = told[-1:] if order.most else told[:1]
-            label = schema.relations[int(batch.relation[places[0]])].name
-            names = self._named([node, far[places[0]]])
-            text = f"{label} of {names[0]} and {names[1]}: {', '.join(map(str, told))}"
-            return Outcome("property", text, values=tuple(told))
-        return None
-
-    def _dates(self, edges: Int64, ends: bool) -> list[Value]:
-        """Return when edges begin or end, as they say it, in order; a single date is both."""
-        found: dict[Value, Day] = {}
-        roles = (idea("time")["end_keys" if ends else "begin_keys"], idea("time")["point_keys"])
-        for properties in self._store.edge_properties(edges):
-            for keys in roles:
-                own = {
-                    value: read.start
-                    for key, value in properties.items()
-                    if set(split_words(split_label(key))) & set(keys)
-                    and (read := read_date(value)) is not None
-                    and read.start
-                }
-                if own:
-                    found |= own
-                    break
-        return sorted(found, key=lambda value: found[value])
+    def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
+        """Return how many ends a path has of which only some were kept, and whether there are still more."""
+        own = next((ids for ids in linked.values() if path.source in ids), ())
+        avoid = [path.source, *(id for ids in linked.values() if ids is not own for id in ids)]
+        walks = follow(self._store, [path.source], path.relations, _MOST_COUNTED, _MOST_COUNTED, avoid)
+        return len(walks.ends), walks.truncated
 
     def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
         """Return which of some named nodes is the most; None where they have nothing to compare."""
         state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
             return None
-        return Outcome("comparison", "; ".join([*state.done, _listing(self._named(state.ends))]), tuple(state.ends))
+        return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
 
     def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
         """Tell whether nodes may be what a noun names, where that is a measure of something else (`inhabitants`)."""
@@ -375,7 +294,7 @@ class Operators:
         before = frozenset(state.ends)
         if before & frozenset(negated) or self._reached(state, negated):
             state.ends = [end for end in state.ends if end not in negated]
-            state.done.append(f"without {_listing(self._named(negated))}")
+            state.done.append(f"without {listing(self._named(negated))}")
             state.operations.append("difference")
             return True
         own = [path for path in paths if path.source in negated]
@@ -586,14 +505,12 @@ def _role(candidates: Candidates) -> str:
     return ""
 
 
-def _year(held: Period) -> str:
-    return "" if held.start is None else str(held.start[0])
-
-
 def _ids(candidates: Candidates) -> tuple[str, ...]:
     return tuple(path.id for path in candidates.paths)
 
 
-def _listing(names: Sequence[str]) -> str:
-    more = len(names) - _LISTED
-    return " | ".join([*names[:_LISTED], *([f"… (+{more} more)"] if more > 0 else [])])
+def listing(names: Sequence[str], count: int | None = None) -> str:
+    """Write names side by side, and how many are left out, of as many as there are in all."""
+    shown = names[:_LISTED]
+    more = (len(names) if count is None else count) - len(shown)
+    return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

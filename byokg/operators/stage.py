@@ -17,9 +17,11 @@ import pyarrow.compute as pc
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
+from byokg.operators.demand import Demand
 from byokg.operators.execute import Candidates, Operators, Outcome, countable
 from byokg.operators.kinds import Kinds
-from byokg.operators.reading import Demand, read
+from byokg.operators.reading import read
+from byokg.operators.sequence import Sequences
 from byokg.questions import read_question
 from byokg.text import FUNCTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import (
@@ -66,6 +68,7 @@ class OperatorRetriever:
     Args:
         store: the graph, without values as nodes.
         operators: does the operations.
+        sequences: finds what is next in time.
         choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
         kinds: tells what kind of answer a question names.
         steps: what the steps of the graph mean; without them, questions of yes and no are read as any other.
@@ -76,6 +79,7 @@ class OperatorRetriever:
         self,
         store: GraphStore,
         operators: Operators,
+        sequences: Sequences,
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
         margin: float = 25.0,
@@ -84,6 +88,7 @@ class OperatorRetriever:
         self._store = store
         self._steps = steps
         self._operators = operators
+        self._sequences = sequences
         self._choices = choices
         self._margin = margin
         self._kinds = kinds
@@ -104,7 +109,14 @@ class OperatorRetriever:
             return []
         return [
             ComputedEvidence(
-                RETRIEVER, score, outcome.operation, outcome.text, outcome.nodes, outcome.values, outcome.uses
+                RETRIEVER,
+                score,
+                outcome.operation,
+                outcome.text,
+                outcome.nodes,
+                outcome.values,
+                outcome.uses,
+                outcome.truncated,
             )
         ]
 
@@ -131,14 +143,14 @@ class OperatorRetriever:
             return verified(self._store, self._steps, reading, before, sides, demand.times), 0.0
         if demand.when is not None and not demand.times and demand.next is None and len(linked) > 1:
             first, second, *_ = linked.values()
-            found = self._operators.between(demand, first, second)
+            found = self._sequences.between(demand, first, second)
             if found is not None:
                 return found, 0.0
         if demand.next is not None:
             near = " ".join(word for word in split_words(demand.rest) if word not in FUNCTION_WORDS)
             for mention in demand.next.mentions:
                 others = [id for place, ids in linked.items() if place != mention for id in ids]
-                found = self._operators.following(demand.next, linked.get(mention, ()), others, near)
+                found = self._sequences.following(demand.next, linked.get(mention, ()), others, near)
                 if found is not None:
                     return found, 0.0
         if demand.union:
@@ -197,7 +209,8 @@ class OperatorRetriever:
                         if any(map(is_value, ends)):
                             continue
                         text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
-                        best = score, Outcome("union", text, ends, uses=(one.id, other.id))
+                        cut = one.truncated or other.truncated
+                        best = score, Outcome("union", text, ends, uses=(one.id, other.id), truncated=cut)
         if best is None:
             return None, 0.0
         rest = Candidates(best[0], best[1].nodes)

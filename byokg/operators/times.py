@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from byokg.operators.reading import Next, TimeTest
+from byokg.operators.demand import Next, TimeTest
 from byokg.operators.words import idea
 from byokg.periods import Day, Period, read_date
 from byokg.text import split_label, split_words

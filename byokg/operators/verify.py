@@ -2,7 +2,8 @@
 
 «Is Paris the capital of France?» is answered with yes where an edge between the two means what the question says. A
 graph seldom holds all that is true, so that what it lacks may hold all the same: the answer is no only where the edge
-leads elsewhere and never leads to several (a country has one capital), and none at all otherwise.
+leads elsewhere and never leads to several, and none at all otherwise. Where the question says that there is one (`the
+capital of France`), and the graph has one there, it is enough that the edge seldom leads to several.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.store import Direction, GraphStore
+from byokg.operators.demand import TimeTest
 from byokg.operators.execute import Outcome
-from byokg.operators.reading import TimeTest
 from byokg.operators.times import passes, period
 from byokg.operators.walks import branching
 from byokg.questions import Reading, Tie
@@ -28,6 +29,9 @@ _MEANT = 0.5
 
 _SAID = 0.8
 """and from which it means one that leads elsewhere."""
+
+_SELDOM = 0.1
+"""Share of nodes that may have several of what the question says there is one of."""
 
 Float = npt.NDArray[np.float32]
 _SEPARATORS = re.compile(r"[./#:]+")
@@ -65,6 +69,7 @@ def verified(
         times: when it is to have been so.
     """
     several: frozenset[int] | None = None
+    seldom = _the_one(reading)
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
         numbers = np.asarray(store.numbers([one, other]), np.int64)
         names = [node.name for node in store.nodes([one, other])]
@@ -80,14 +85,21 @@ def verified(
         if place >= 0 and joins[place] and fits[place] >= _MEANT:
             label = steps.labels[int(batch.relation[place])]
             return Outcome("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
-        several = branching(store) if several is None else several
+        several = branching(store, _SELDOM if seldom else 0.0) if several is None else several
         for place in np.argsort(-fits, kind="stable")[:1].tolist():
-            if fits[place] >= _SAID and int(step[place]) not in several and not times:
+            others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
+            if fits[place] >= _SAID and int(step[place]) not in several and len(others) == 1 and not times:
                 label = steps.labels[int(batch.relation[place])]
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
                 return Outcome("verification", text, values=("no",))
     return Outcome("verification", "the graph has nothing that says yes or no")
+
+
+def _the_one(reading: Reading) -> bool:
+    """Tell whether the question says that there is one of what it asks about: `the capital of`, `the first lady of`."""
+    nouns = [place for place, tie in enumerate(reading.ties) if tie.use == "noun" and not reading.masked[place]]
+    return bool(nouns) and reading.words[nouns[0] - 1 : nouns[0]] == ("the",)
 
 
 def _turned(values: Float) -> Float:

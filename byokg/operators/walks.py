@@ -77,14 +77,16 @@ _SAMPLED = 32
 """Edges of a relation whose ends say whether it leads to several nodes."""
 
 
-def branching(store: GraphStore) -> frozenset[int]:
+def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
     """Return the steps that lead to several nodes from one of a sample; on a server, which is not sampled, all steps.
 
-    A step is twice the number of its relation, and one more where it is walked from tail to head.
+    Only those count of which more than a `share` of the nodes do, in [0, 1]. A step is twice the number of its
+    relation, and one more where it is walked from tail to head.
     """
     if isinstance(store, NamedStore):
         return frozenset(range(2 * len(store.relations)))
     sample = store.sample_edges(_SAMPLED)
     counts = store.relation_counts(np.unique(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
-    several = counts.count > 1
-    return frozenset((2 * counts.relation[several].astype(np.int64) + counts.inverse[several]).tolist())
+    step = 2 * counts.relation.astype(np.int64) + counts.inverse
+    several = np.bincount(step, counts.count > 1)
+    return frozenset(np.flatnonzero(several > share * np.bincount(step)).tolist())

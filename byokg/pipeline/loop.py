@@ -18,7 +18,7 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.operators.kinds import Kinds
 from byokg.pipeline.confidence import Judgement
@@ -164,7 +164,11 @@ class ExtractiveAnswerer:
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)
-        values = [AnswerItem(value_name(value), None, item.score, citations, len(citations)) for value in item.values]
+        least = "at least " if item.operation == "count" and item.truncated else ""
+        values = [
+            AnswerItem(f"{least}{value_name(value)}", None, item.score, citations, len(citations))
+            for value in item.values
+        ]
         nodes = self._store.nodes(item.nodes)
         return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
 

@@ -23,7 +23,7 @@ from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahe
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.linking.solved import Solved, SolvedQuestions
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages

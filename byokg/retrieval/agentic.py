@@ -14,7 +14,8 @@ from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_meaning import RelationMatcher, relation_text
+from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.relation_words import relation_text
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel

@@ -18,7 +18,7 @@ from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.text import normalize_label
 from byokg.types import (
     NO_PROPERTIES,

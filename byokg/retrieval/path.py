@@ -14,7 +14,7 @@ from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import follow_all, paths_of
 from byokg.graph.store import GraphStore
-from byokg.linking.relation_meaning import RelationMatch, RelationMatcher
+from byokg.linking.relation_matcher import RelationMatch, RelationMatcher
 from byokg.retrieval.dead_ends import path_dead_end
 from byokg.retrieval.frontier import metapath
 from byokg.types import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.cli.components import replies_file
+from byokg.cli.language_model import replies_file
 from byokg.evaluation.records import TRACE, answered
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.replies import RecordedReplies

@@ -58,6 +58,16 @@ class TestExactNames:
         assert spotted(spotter("Alien", "Horror"), "is Alien HORROR") == ["Alien"]
         assert spotted(spotter("Alien", "Horror", another=0.4), "is Alien HORROR") == ["Alien", "HORROR"]
 
+    def test_a_thing_with_its_article_counts_beside_names_with_capitals(self) -> None:
+        names = spotter("Eastern Europe", "Euro", "Area", "Money", explained="money")
+        assert spotted(names, "who in Eastern Europe has the euro?") == ["Eastern Europe", "the euro"]
+        # It goes on with a noun, it has no article, a relation is called so, or nothing here has capitals.
+        for text in ("has the euro zone", "has euro", "has the money"):
+            assert spotted(names, f"who in Eastern Europe {text}") == ["Eastern Europe"]
+        assert spotted(spotter("eastern europe", "Euro", another=1.0), "in eastern europe the euro") == [
+            "eastern europe"
+        ]
+
     def test_a_part_of_a_name_counts_where_it_tells_more_than_whole_names(self) -> None:
         names = spotter("Mitt Romney", "State", "Boston", explained="state live")
         assert spotted(names, "what state does romney live in") == ["romney"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.operators.reading import Demand, asking_when, read
+from byokg.operators.demand import Demand
+from byokg.operators.reading import asking_when, read
 from byokg.text import locate
 
 

@@ -54,6 +54,21 @@ def test_the_graph_decides(pipeline: Loop, question: str, answers: list[str]) ->
     assert [item.name for item in pipeline.run(Question("q", question)).items] == answers
 
 
+def test_one_of_which_there_is_seldom_more_is_the_one_that_the_graph_has() -> None:
+    # Of twenty countries one has two capitals; each speaks one language, but one that speaks two.
+    facts = [(f"Land{at}", relation, f"{relation}{at}") for at in range(20) for relation in ("capital", "language")]
+    facts += [("Land0", "capital", "Seat"), ("Land0", "language", "Creole"), ("Lyon", "located_in", "Land1")]
+    answers = offline_pipeline(ColumnarGraph.from_triples(facts))
+
+    def answered(question: str) -> list[str]:
+        return [item.name for item in answers.run(Question("q", question)).items]
+
+    assert answered("Is Lyon the capital of Land1?") == ["no"]
+    assert answered("Is Seat the capital of Land0?") == ["yes"]
+    assert answered("Is Lyon the capital of Land0?") == []
+    assert answered("Is Creole a language of Land1?") == []
+
+
 def test_the_evidence_says_which_edge_decides(pipeline: Loop) -> None:
     answer = pipeline.run(Question("q", "Is Lyon the capital of France?"))
     told = {getattr(item, "text", "") for step in answer.rounds for item in step.evidence}

@@ -10,7 +10,7 @@ import pytest
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.agentic import ENTITY_STAGE, RANKING_STAGE, RELATION_STAGE, AgenticRetriever

@@ -10,7 +10,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.types import (
     Artifacts,

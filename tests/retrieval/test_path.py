@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.linking.relation_meaning import RelationMatcher
+from byokg.linking.relation_matcher import RelationMatcher
 from byokg.retrieval.path import PathRetriever
 from byokg.types import (
     Artifacts,

@@ -17,14 +17,26 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
-from byokg.graph.int_sets import distinct, finder
+from byokg.graph.int_sets import Numbers, changes, distinct, finder
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, InducedEdges, RelationArray, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    InducedEdges,
+    NumberSpace,
+    RelationArray,
+    RelationCounts,
+    Schema,
+)
 from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 4
+VERSION = 5
+
+NODES = "nodes.arrow"
+NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
+"""What stands for `NODES` where nodes have neither names, but for their ids, nor types."""
 
 ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
 """Where in the folder the query engine for each language lies, if it was built."""
@@ -197,12 +209,13 @@ class Arrays:
     """(N + 1,) the edges out of node n have the slots out_index[n] up to out_index[n + 1], and so their numbers."""
     in_index: Int64
     """(N + 1,) the edges into node n have the slots in_index[n] up to in_index[n + 1]; from E on."""
-    in_edge: npt.NDArray[np.integer]
-    """(E,) the number of the edge in slot E + i; int32 while they fit."""
     id_hash: npt.NDArray[np.uint32]
     """(N,) upper halves of the hashes of the node ids, ascending."""
     id_order: npt.NDArray[np.int32]
     """(N,) node number behind each entry of `id_hash`."""
+    in_edge: npt.NDArray[np.integer] | None = None
+    """(E,) the number of the edge in slot E + i; int32 while they fit. None where they are not kept: then they are
+    searched for."""
 
     def check(self, nodes: int, edges: int) -> None:
         """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
@@ -210,11 +223,39 @@ class Arrays:
             **dict.fromkeys(("relation", "other"), 2 * edges),
             **dict.fromkeys(("out_index", "in_index"), nodes + 1),
             **dict.fromkeys(("id_hash", "id_order"), nodes),
-            "in_edge": edges,
         }
+        if self.in_edge is not None:
+            lengths["in_edge"] = edges
         for name, length in lengths.items():
             if (found := getattr(self, name).shape) != (length,):
                 raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
+
+    @property
+    def edge_count(self) -> int:
+        """Return E."""
+        return len(self.other) // 2
+
+    def numbers_of(self, slot: Int64, tail: Numbers) -> Int64:
+        """Return the numbers of the edges in some slots for the way back: (S,).
+
+        Where these are not kept, each is found by bisection among the edges of its head, which costs some steps for
+        each doubling of their number. Edges of one triple stand in the same order both ways.
+
+        Args:
+            slot: (S,) from E on.
+            tail: (S,) the node that each slot is of.
+        """
+        if self.in_edge is not None:
+            return self.in_edge.take(slot - self.edge_count).astype(np.int64)
+        head, relation = self.other.take(slot).astype(np.int64), self.relation.take(slot)
+        number = self._first_at_least(self.out_index.take(head), self.out_index.take(head + 1), relation, tail)
+        before, first = slot - 1, self.in_index.take(tail)
+        again = (slot > first) & (self.other.take(before) == head) & (self.relation.take(before) == relation)
+        if len(repeated := again.nonzero()[0]):
+            stop = slot.take(repeated)
+            start = self._first_at_least(first.take(repeated), stop, relation.take(repeated), head.take(repeated))
+            number[repeated] += stop - start
+        return number
 
     def slots_of(self, nodes: Int64, direction: Direction) -> tuple[Int64, Int64]:
         """Return where the slots of each node's edges start and stop: (N,) each.
@@ -228,6 +269,45 @@ class Arrays:
         starts[0::2], stops[0::2] = self.out_index[nodes], self.out_index[nodes + 1]
         starts[1::2], stops[1::2] = self.in_index[nodes], self.in_index[nodes + 1]
         return starts, stops
+
+    def batch(
+        self,
+        nodes: Int64,
+        direction: Direction,
+        segment: Int64,
+        slot: Int64,
+        relation: RelationArray,
+        space: NumberSpace,
+    ) -> EdgeBatch:
+        """Return the edges in some slots.
+
+        Args:
+            nodes: what was asked about.
+            direction: which way.
+            segment: (S,) of each slot, the position of its segment as `slots_of` counts them.
+            slot: (S,) which may be written to.
+            relation: (S,) their relations.
+            space: whose numbers these are.
+        """
+        both = direction is Direction.BOTH
+        if both:
+            inverse = (segment & 1).astype(np.bool_)
+            segment >>= 1
+        else:
+            inverse = np.full(len(segment), direction is Direction.IN)
+        far = self.other.take(slot)
+        near = nodes.astype(np.int32).take(segment)
+        if not both:
+            if direction is Direction.OUT:
+                return EdgeBatch(near, relation, far, slot, segment, inverse, space)
+            edge = self.numbers_of(slot, near)
+            return EdgeBatch(far, relation, near, edge, segment, inverse, space)
+        incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
+        slot[incoming] = self.numbers_of(slot.take(incoming), near.take(incoming))
+        turn = (far - near) * inverse
+        near += turn
+        far -= turn
+        return EdgeBatch(near, relation, far, slot, segment, inverse, space)
 
     def far_ends(self, nodes: Int64, direction: Direction) -> npt.NDArray[np.integer]:
         """Return the other ends of the edges that touch some nodes, each once, ascending."""
@@ -245,6 +325,46 @@ class Arrays:
             first, read = last, int(ends[last - 1])
         return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
 
+    def relation_counts(self, nodes: Int64) -> RelationCounts:
+        """Return how many edges of each relation touch each of some nodes."""
+        which, start, stop = self.runs(*self.slots_of(nodes, Direction.BOTH))
+        relation = self.relation.take(start).astype(np.int64)
+        return RelationCounts(which >> 1, relation, (which & 1).astype(np.bool_), stop - start)
+
+    def runs(self, starts: Int64, stops: Int64) -> tuple[Int64, Int64, Int64]:
+        """Return where the edges of each relation lie in some segments, each of one node in one direction.
+
+        What is held at a time does not grow with the edges of a hub: its relations are found by bisection.
+
+        Returns:
+            For each of R runs the position of its segment, and the slots where it starts and stops: (R,) each.
+        """
+        ends = (stops - starts).cumsum()
+        found: list[tuple[Int64, Int64, Int64]] = [(np.empty(0, np.int64),) * 3]
+        first = read = 0
+        while first < len(starts):
+            check()
+            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
+            if int(ends[last - 1]) - read > COUNTED_AT_ONCE:  # a hub, alone
+                begin = self._changes(int(starts[first]), int(stops[first]))
+                found.append((np.full(len(begin), first), begin, np.append(begin[1:], stops[first])))
+            else:
+                segment, slot = slots(starts[first:last], stops[first:last])
+                groups = np.flatnonzero(changes(segment, self.relation.take(slot)))
+                begin = slot[groups]
+                found.append((segment[groups] + first, begin, begin + np.diff(groups, append=len(slot))))
+            first, read = last, int(ends[last - 1])
+        which, start, stop = (np.concatenate(column) for column in zip(*found, strict=True))
+        return which, start, stop
+
+    def _changes(self, start: int, stop: int) -> Int64:
+        """Return the slots, of some that follow one another, in which a relation is met first; they are in order."""
+        firsts = []
+        while start < stop:
+            firsts.append(start)
+            start += int(np.searchsorted(self.relation[start:stop], self.relation[start], "right"))
+        return np.array(firsts, np.int64)
+
     def edges_among(self, nodes: Int64) -> InducedEdges:
         """Return the edges with both ends among some nodes, which are distinct; see `InducedEdges`."""
         starts = self.out_index[nodes]
@@ -252,7 +372,7 @@ class Arrays:
         ends = counts.cumsum()
         total = int(ends[-1]) if len(ends) else 0
         find = finder(nodes, total)
-        width = edge_width(len(self.in_edge))  # narrow arrays stay in the processor's cache
+        width = edge_width(self.edge_count)  # narrow arrays stay in the processor's cache
         shift = (starts - ends + counts).astype(width)
         columns = [np.empty(total, kind) for kind in (np.int32, self.relation.dtype, width)]
         outgoing = np.zeros(len(nodes), np.int64)
@@ -285,13 +405,17 @@ class Arrays:
         starts = self._first_at_least(lows, highs, sought)
         return starts, self._first_at_least(starts, highs, sought + 1)
 
-    def _first_at_least(self, low: Int64, high: Int64, relation: Int64) -> Int64:
-        """Bisect all ranges at once for the first slot whose relation is at least the one sought."""
+    def _first_at_least(self, low: Int64, high: Int64, relation: Numbers, other: Numbers | None = None) -> Int64:
+        """Bisect all ranges at once for the first slot whose relation, and then far end, is at least the one sought."""
         last = len(self.relation) - 1
         for _ in range(int((high - low).max(initial=0)).bit_length()):
             middle = (low + high) >> 1
             open_ = low < high
-            below = open_ & (self.relation.take(np.minimum(middle, last)) < relation)
+            place = np.minimum(middle, last)
+            met = self.relation.take(place)
+            below = open_ & (met < relation)
+            if other is not None:
+                below |= open_ & (met == relation) & (self.other.take(place) < other)
             low = np.where(below, middle + 1, low)
             high = np.where(open_ & ~below, middle, high)
         return low
@@ -307,9 +431,9 @@ def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
 
 
 def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `NodeColumns.batch` returned, and the nodes' properties if they have any."""
-    for name, batch in (("nodes.arrow", nodes), ("node_properties.arrow", properties)):
-        if batch is not None:
+    """Write what `NodeColumns.batch` returned, and the nodes' properties, as far as there are any columns."""
+    for name, batch in ((NODES, nodes), ("node_properties.arrow", properties)):
+        if batch is not None and batch.num_columns:
             with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
                 writer.write_batch(batch)
 

@@ -2,18 +2,19 @@
 
 Edges are sorted by (head, relation, tail, input order) and numbered in that order, so a node's outgoing edges are
 one slice. Behind them stands every edge again for the way back, sorted by (tail, relation, head, edge), so its incoming
-edges are one slice, too. Each of these 2 E places is a slot.
+edges are one slice, too. Each of these 2 E places is a slot. The numbers of incoming edges stand beside them, or are
+searched for where a graph was built without (`--no-edge-properties`).
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-`nodes.arrow` (id, name, type), and properties in `node_properties.arrow` and `edge_properties.arrow` if there
-are any, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
+ids (`node_ids`), and, if there are any, names and types in `nodes.arrow`, and properties in `node_properties.arrow` and
+`edge_properties.arrow`, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, cast
@@ -27,7 +28,8 @@ from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound
 from byokg.files import new_folder
 from byokg.graph.columnar.folder import (
     BATCH_ROWS,
-    COUNTED_AT_ONCE,
+    NO_COLUMNS,
+    NODES,
     Arrays,
     BatchFile,
     edge_width,
@@ -42,6 +44,7 @@ from byokg.graph.columnar.folder import (
     write_meta,
     write_nodes,
 )
+from byokg.graph.columnar.node_ids import IdColumn, IdIndex, write_ids
 from byokg.graph.columnar.schema import (
     Labels,
     NodeColumns,
@@ -52,10 +55,10 @@ from byokg.graph.columnar.schema import (
     text_column,
 )
 from byokg.graph.int_sets import (
-    changes,
     first_of_each,
     incoming_order,
     ranges,
+    sampled,
     sort_distinct,
     sort_order,
 )
@@ -71,7 +74,7 @@ from byokg.graph.store import (
     Schema,
     schema_from_json,
 )
-from byokg.index.string_hashes import IdIndex, positions
+from byokg.index.string_hashes import Texts, positions
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
@@ -94,6 +97,7 @@ class ColumnarGraph:
         self,
         name: str,
         arrays: Arrays,
+        ids: IdColumn,
         nodes: pa.RecordBatch,
         node_properties: pa.RecordBatch | None,
         edge_properties: Sequence[pa.RecordBatch],
@@ -107,7 +111,7 @@ class ColumnarGraph:
         self._space = NumberSpace(name)
         self._arrays = arrays
         self._nodes = nodes
-        self._ids = IdIndex(nodes.column("id"), arrays.id_hash, arrays.id_order)
+        self._ids = IdIndex(ids, arrays.id_hash, arrays.id_order)
         self._node_properties = node_properties
         ours = proxy(self)  # a graph that held itself would keep its files mapped after use
         self._memory = NodeMemory(lambda ids: list(ours._read_nodes(ids)))
@@ -153,12 +157,14 @@ class ColumnarGraph:
         meta = read_meta(folder)
         files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
         try:
-            arrays = Arrays(**{field.name: map_array(folder / f"{field.name}.npy") for field in fields(Arrays)})
+            names = [field.name for field in fields(Arrays) if field.default is MISSING or f"{field.name}.npy" in files]
+            arrays = Arrays(**{name: map_array(folder / f"{name}.npy") for name in names})
             arrays.check(meta["nodes"], meta["edges"])
             return cls(
                 name=str(folder),
                 arrays=arrays,
-                nodes=map_batches(folder / "nodes.arrow")[0],
+                ids=IdColumn.map(folder, files, meta["nodes"]),
+                nodes=map_batches(folder / NODES)[0] if NODES in files else NO_COLUMNS,
                 node_properties=map_batches(folder / node_properties)[0] if node_properties in files else None,
                 edge_properties=map_batches(folder / edge_properties) if edge_properties in files else (),
                 schema=schema_from_json(meta["schema"]),
@@ -290,10 +296,11 @@ class ColumnarGraph:
         return cls(
             name=name,
             arrays=arrays,
+            ids=index.ids,
             nodes=batch,
             node_properties=of_nodes,
             edge_properties=edge_batches,
-            schema=count_schema(arrays.relation, arrays.other, batch, of_nodes, edge_batches, relations),
+            schema=count_schema(arrays.relation, arrays.other, len(index), batch, of_nodes, edge_batches, relations),
             source=source,
             dropped_duplicates=dropped_duplicates + len(triples) - len(head),
         )
@@ -316,9 +323,8 @@ class ColumnarGraph:
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
-        column = self._nodes.column("id")
-        for start in range(0, len(column), 1 << 16):
-            yield from column.slice(start, 1 << 16).to_pylist()
+        for some in self._ids.ids.blocks(1 << 16):
+            yield from some.to_pylist()
 
     def numbers(self, ids: Collection[EntityId]) -> NodeArray:
         """Return the node number of each id: (N,) int32. Raises `EntityNotFound` for an unknown one."""
@@ -330,15 +336,15 @@ class ColumnarGraph:
 
     def ids(self, nodes: NodeArray) -> list[EntityId]:
         """Return the id of each node number."""
-        return cast(list[EntityId], self._ids.get(self._checked(nodes)))
+        return cast(list[EntityId], self._ids.ids.get(self._checked(nodes)))
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
         return self._memory.nodes(list(ids))
 
-    def names_of_nodes(self) -> pa.LargeStringArray:
+    def names_of_nodes(self) -> Texts:
         """Return the name of each node: (N,), as a column that may be mapped from a file."""
-        return self._nodes.column("name" if "name" in self._nodes.schema.names else "id")
+        return self._nodes.column("name") if "name" in self._nodes.schema.names else self._ids.ids.texts
 
     def names_at(self, nodes: NodeArray) -> list[str]:
         """Return the name of each node number, in the order asked. Raises `EntityNotFound` when out of range."""
@@ -374,11 +380,32 @@ class ColumnarGraph:
             kept[1::2] = np.minimum(kept[1::2], most - kept[0::2])
         return self._edges(numbers, direction, starts, starts + kept, None), bool((kept < counts).any())
 
+    def degrees(self, nodes: NodeArray) -> Int64:
+        """Return how many edges touch each of `nodes`: (N,). Raises `EntityNotFound` when out of range."""
+        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
+        degrees: Int64 = (stops - starts).reshape(-1, 2).sum(axis=1)
+        return degrees
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return the edges touching `nodes`, of each relation of each node at most so many; see `CappedEdgesStore`."""
+        numbers, arrays = self._checked(nodes), self._arrays
+        starts, stops = arrays.slots_of(numbers, direction)
+        if relations is None:
+            which, starts, stops = arrays.runs(starts, stops)
+        else:
+            wanted = self._checked_relations(relations)
+            which = np.arange(len(starts)).repeat(len(wanted))
+            starts, stops = arrays.narrow(starts, stops, wanted)
+        run, slot = slots(starts, np.minimum(stops, starts + most))
+        return arrays.batch(numbers, direction, which.take(run), slot, arrays.relation.take(slot), self._space)
+
     def _edges(
         self, numbers: Int64, direction: Direction, starts: Int64, stops: Int64, relations: RelationArray | None
     ) -> EdgeBatch:
         """Return the edges in segments; a segment is the range of one node in one direction, or a part of it."""
-        arrays, both = self._arrays, direction is Direction.BOTH
+        arrays = self._arrays
         split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)
@@ -392,24 +419,7 @@ class ColumnarGraph:
             relation, slot, segment = relation.take(kept), slot.take(kept), segment.take(kept)
         if split > 1:
             segment //= split
-        if both:
-            inverse = (segment & 1).astype(np.bool_)
-            segment >>= 1
-        else:
-            inverse = np.full(len(segment), direction is Direction.IN)
-        far = arrays.other.take(slot)
-        near = numbers.astype(np.int32).take(segment)
-        if not both:
-            if direction is Direction.OUT:
-                return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
-            edge = arrays.in_edge.take(slot - self.edge_count).astype(np.int64)
-            return EdgeBatch(far, relation, near, edge, segment, inverse, self._space)
-        incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
-        slot[incoming] = arrays.in_edge.take(slot.take(incoming) - self.edge_count)
-        turn = (far - near) * inverse
-        near += turn
-        far -= turn
-        return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
+        return arrays.batch(numbers, direction, segment, slot, relation, self._space)
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32.
@@ -440,23 +450,7 @@ class ColumnarGraph:
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
-        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
-        ends = (stops - starts).cumsum()
-        segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        first = read = 0
-        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
-            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
-            segment, slot = slots(starts[first:last], stops[first:last])
-            relation = self._arrays.relation.take(slot)
-            groups = np.flatnonzero(changes(segment, relation))
-            segments.append(segment[groups] + first)
-            relations.append(relation[groups].astype(np.int64))
-            counts.append(np.diff(groups, append=len(slot)))
-            first, read = last, int(ends[last - 1])
-        which = np.concatenate(segments)
-        return RelationCounts(
-            which >> 1, np.concatenate(relations), (which & 1).astype(np.bool_), np.concatenate(counts)
-        )
+        return self._arrays.relation_counts(self._checked(nodes))
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
@@ -478,13 +472,7 @@ class ColumnarGraph:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
-        order = np.argsort(relation, kind="stable")
-        counts = np.bincount(relation, minlength=len(self._relations))
-        taken = np.minimum(counts, per_relation)
-        group = np.repeat(np.arange(len(counts)), taken)
-        rank = np.arange(len(group)) - np.repeat(taken.cumsum() - taken, taken)
-        position = (counts.cumsum() - counts)[group] + rank * counts[group] // np.maximum(taken[group], 1)
-        edge = order[position]
+        edge = sampled(relation, len(self._relations), per_relation)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward, self._space)
@@ -499,7 +487,7 @@ class ColumnarGraph:
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
-        return len(self._arrays.in_edge)
+        return self._arrays.edge_count
 
     @property
     def folder(self) -> Path | None:
@@ -531,8 +519,13 @@ class ColumnarGraph:
 
     @property
     def node_columns(self) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        """Return without a copy the columns id, name and type, as far as there are any, and those of properties."""
+        """Return without a copy the columns name and type, as far as there are any, and those of properties."""
         return self._nodes, self._node_properties
+
+    @property
+    def node_ids(self) -> IdColumn:
+        """Return the ids of all nodes, in the order of their numbers."""
+        return self._ids.ids
 
     @property
     def edge_columns(self) -> Sequence[pa.RecordBatch]:
@@ -561,8 +554,13 @@ class ColumnarGraph:
     def write_into(self, folder: Path) -> None:
         """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
         for field in fields(Arrays):
-            with (folder / f"{field.name}.npy").open("wb") as file:
-                np.save(file, getattr(self._arrays, field.name), allow_pickle=False)
+            if (array := getattr(self._arrays, field.name)) is not None:
+                with (folder / f"{field.name}.npy").open("wb") as file:
+                    np.save(file, array, allow_pickle=False)
+        if self.node_ids.spaces is None:
+            write_ids(folder, self.node_ids.texts, "name" not in self._nodes.schema.names)
+        else:
+            self.node_ids.write(folder)
         write_nodes(folder, self._nodes, self._node_properties)
         if self._edge_properties:
             with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
+from byokg.index.string_hashes import narrowed
 from byokg.types import NO_PROPERTIES, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -202,10 +203,10 @@ class NodeColumns:
     """Those of `ids.hash_column`, if they are known."""
 
     def batch(self) -> pa.RecordBatch:
-        """Return what stands in `nodes.arrow`: ids, names unless they are the ids, types if nodes have any."""
-        columns = {"id": self.ids}
+        """Return what stands in `nodes.arrow`: names unless they are the ids, types if nodes have any."""
+        columns: dict[str, pa.Array] = {}
         if self.names is not None and not self.names.equals(self.ids):
-            columns["name"] = self.names
+            columns["name"] = narrowed(self.names)
         if self.types is not None:
             columns["type"] = self.types if pa.types.is_dictionary(self.types.type) else self.types.dictionary_encode()
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
@@ -309,6 +310,7 @@ _SCAN = 1 << 21
 def count_schema(
     relation: Stored,
     other: Stored,
+    count: int,
     nodes: pa.RecordBatch,
     node_properties: pa.RecordBatch | None,
     edge_properties: Sequence[pa.RecordBatch],
@@ -319,7 +321,8 @@ def count_schema(
     Args:
         relation: (2E,) relation numbers of all edges, and of all edges again for the way back.
         other: (2E,) their tails, and then their heads.
-        nodes: N rows, with the column `type` where nodes have types.
+        count: of nodes, N.
+        nodes: N rows, with the column `type` where nodes have types; else it may have no columns.
         node_properties: N rows.
         edge_properties: E rows in all.
         relations: R labels.
@@ -328,7 +331,7 @@ def count_schema(
         types: list[str] = nodes.column("type").dictionary.to_pylist()
         codes = nodes.column("type").indices.to_numpy()
     else:
-        types, codes = [""], np.zeros(nodes.num_rows, np.int32)
+        types, codes = [""], np.zeros(count, np.int32)
     edges = len(relation) // 2
     out, back = (0, edges), (edges, 2 * edges)
     type_counts = np.bincount(codes, minlength=len(types))

@@ -227,9 +227,11 @@ def _portions(
 class Links:
     """Edges in the order of their numbers, by ranges of tails."""
 
-    def __init__(self, folder: Path, edge: type[np.integer], relation: type[np.integer]) -> None:
-        self._folder = folder
-        self._kind = np.dtype([("edge", edge), ("relation", relation), ("tail", np.int32), ("head", np.int32)])
+    def __init__(self, folder: Path, edge: type[np.integer] | None, relation: type[np.integer]) -> None:
+        """Use a folder for files; `edge` is the type of edge numbers, None if they need not be kept."""
+        self._folder, self.numbered = folder, edge is not None
+        columns: list[Any] = [("relation", relation), ("tail", np.int32), ("head", np.int32)]
+        self._kind = np.dtype([("edge", edge), *columns] if self.numbered else columns)
         self._counts: dict[int, int] = {}
 
     def add(self, first: int, head: Numbers, relation: Numbers, tail: Numbers) -> None:
@@ -237,7 +239,8 @@ class Links:
         if not len(tail):
             return
         rows = np.empty(len(tail), self._kind)
-        rows["edge"] = np.arange(first, first + len(tail))
+        if self.numbered:
+            rows["edge"] = np.arange(first, first + len(tail))
         rows["relation"], rows["tail"], rows["head"] = relation, tail, head
         for number, chosen in _by_range(tail):
             some = rows[chosen]

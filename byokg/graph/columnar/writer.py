@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,6 +31,8 @@ import pyarrow as pa
 
 from byokg.files import write_json
 from byokg.graph.columnar.folder import (
+    NO_COLUMNS,
+    NODES,
     VERSION,
     BatchFile,
     edge_width,
@@ -39,6 +42,7 @@ from byokg.graph.columnar.folder import (
     write_nodes,
 )
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.node_ids import write_ids
 from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
@@ -180,7 +184,7 @@ def write_graph(
         key: says, as JSON, what the source is and what it is read by; see `interrupted`.
         portion_bytes: of edges that are sorted at once, unless one node has more; sorting takes some times as much.
         progress: told what is being done, and how many edges are done, now and then.
-        edge_properties: whether edges keep what is said of them.
+        edge_properties: whether edges keep what is said of them, and the way back the numbers of edges.
 
     Raises:
         ImportFailed: the source of the stream cannot become a graph.
@@ -197,14 +201,15 @@ def write_graph(
         work.keep(_SORTING, stream, scratch, nodes=count)
     count, labels = work.nodes, stream.relations()
     types = stream.property_types() if edge_properties else {}
-    links = Links(work.scratch, edge_width(scratch.count), relation_width(len(labels)))
+    number = edge_width(scratch.count) if edge_properties else None
+    links = Links(work.scratch, number, relation_width(len(labels)))
     kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
-    batch = map_batches(folder / "nodes.arrow")[0]
+    batch = map_batches(path)[0] if (path := folder / NODES).exists() else NO_COLUMNS
     properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
     relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
-    schema = count_schema(relation, other, batch, properties, of_edges, labels)
+    schema = count_schema(relation, other, count, batch, properties, of_edges, labels)
     write_meta(folder, count, kept, scratch.count - kept + stream.left_out, stream.source(), schema)
     work.finish()
 
@@ -302,7 +307,9 @@ def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
     hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
-    write_nodes(folder, nodes.batch(), property_batch(nodes.properties))
+    batch = nodes.batch()
+    write_ids(folder, nodes.ids, "name" not in batch.schema.names)
+    write_nodes(folder, batch, property_batch(nodes.properties))
     return len(order)
 
 
@@ -361,17 +368,21 @@ def _write_way_back(
     done = 0
     with (
         ArrayFile(folder / "in_index.npy", np.int64) as index,
-        ArrayFile(folder / "in_edge.npy", edge_width(edge_count)) as edges,
         ArrayFile.more(folder / "relation.npy") as relations,
         ArrayFile.more(folder / "other.npy") as others,
+        ExitStack() as opened,
     ):
+        edges = None
+        if links.numbered:
+            edges = opened.enter_context(ArrayFile(folder / "in_edge.npy", edge_width(edge_count)))
         index.append(np.full(1, edge_count))
         for low, high in links.portions(node_count, portion_bytes // _LINK_BYTES):
             rows = links.between(low, high)
             tail = rows["tail"] - low
             index.append(edge_count + done + np.bincount(tail, minlength=high - low).cumsum())
             order = incoming_order(rows["relation"], tail)
-            edges.append(rows["edge"][order])
+            if edges is not None:
+                edges.append(rows["edge"][order])
             relations.append(rows["relation"][order])
             others.append(rows["head"][order])
             links.forget(high)

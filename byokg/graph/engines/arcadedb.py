@@ -58,9 +58,8 @@ from byokg.graph.store import (
 from byokg.types import Cell, EntityId, Language, Node, Properties
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from byokg.graph.engines.oxigraph import OxigraphStore
+    from byokg.index.string_hashes import Texts
 
 FOLDER = ENGINE_FOLDERS["cypher"]
 BUILD = "build.json"
@@ -300,7 +299,7 @@ class ArcadeStore:
         """Return the number of edges."""
         return self.graph.edge_count
 
-    def names_of_nodes(self) -> pa.LargeStringArray:
+    def names_of_nodes(self) -> Texts:
         """Return the name of each node: (N,)."""
         return self.graph.names_of_nodes()
 

@@ -31,8 +31,9 @@ from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
 from byokg.graph.pathql.flood import flood
-from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, PatternMoves, StoreMoves, steps_along
+from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
+from byokg.graph.pathql.pattern_moves import PatternMoves
 from byokg.graph.pathql.patterns import Patterns, SolutionTable
 from byokg.graph.pathql.query import (
     AnyLink,

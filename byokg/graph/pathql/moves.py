@@ -9,7 +9,7 @@ graph pattern. Everything in `search` works on any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,8 @@ import numpy.typing as npt
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import spread
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
-from byokg.graph.pathql.query import Group, variables
-from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore
+from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore, capped_edges
 from byokg.types import Triple, Value
-
-if TYPE_CHECKING:
-    from byokg.graph.pathql.patterns import Patterns, SolutionTable
 
 Int64 = npt.NDArray[np.int64]
 
@@ -89,6 +85,10 @@ class Moves(Protocol):
         """Put steps between nodes into words."""
 
 
+def _all(steps: StepRows) -> StepRows:
+    return steps
+
+
 class ColumnarMoves:
     """Edges of a columnar graph that an automaton allows."""
 
@@ -96,15 +96,24 @@ class ColumnarMoves:
         self,
         graph: ColumnarGraph,
         automaton: Automaton,
-        variable: str | None,
-        capped: Callable[[StepRows], StepRows],
+        variable: str | None = None,
+        capped: Callable[[StepRows], StepRows] = _all,
+        most: int | None = None,
     ) -> None:
-        """Walk a graph; `variable` stands for the relation of each edge, and `capped` may leave steps out."""
+        """Walk a graph.
+
+        Args:
+            graph: whose edges these are.
+            automaton: which relations lead from state to state.
+            variable: stands for the relation of each edge.
+            capped: may leave steps out.
+            most: edges of one relation to read of a node, the first in edge order, where a state leads on along one
+                relation only; more need not be read. None reads all.
+        """
         self._arrays = arrays = graph.topology
-        self._graph, self._variable, self._capped = graph, variable, capped
+        self._graph, self._variable, self._capped, self._most = graph, variable, capped, most
         self._out, self._in = arrays.out_index, arrays.in_index
-        self._relation, self._other, self._in_edge = arrays.relation, arrays.other, arrays.in_edge
-        self._edges = graph.edge_count
+        self._relation, self._other = arrays.relation, arrays.other
         self._automaton = automaton
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
         self._loops = automaton.both_ways
@@ -206,6 +215,8 @@ class ColumnarMoves:
             if len(few) * len(nodes) * 64 < looked_at:
                 starts, stops = self._arrays.narrow(starts, stops, few)
                 split = len(few)
+                if split == 1 and self._most is not None:
+                    stops = np.minimum(stops, starts + self._most)
         origin, slot = spread(starts, stops - starts)
         if split > 1:
             origin //= split
@@ -220,7 +231,7 @@ class ColumnarMoves:
         if kept is not None and len(kept) < len(slot):
             origin, slot = origin.take(kept), slot.take(kept)
         far = self._other.take(slot)
-        edge = slot if index is self._out else self._in_edge.take(slot - self._edges).astype(np.int64)
+        edge = slot if index is self._out else self._arrays.numbers_of(slot, nodes.take(origin))
         inverse = (index is self._out) == backward
         return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
 
@@ -232,11 +243,12 @@ class StoreMoves:
         self,
         store: GraphStore,
         automaton: Automaton,
-        variable: str | None,
-        capped: Callable[[StepRows], StepRows],
+        variable: str | None = None,
+        capped: Callable[[StepRows], StepRows] = _all,
+        most: int | None = None,
     ) -> None:
         """See `ColumnarMoves`."""
-        self._store, self._variable, self._capped = store, variable, capped
+        self._store, self._variable, self._capped, self._most = store, variable, capped, most
         self._met: dict[int, tuple[int, int, int]] = {}
         """Head, relation and tail of the edges that were walked."""
         self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
@@ -355,7 +367,10 @@ class StoreMoves:
         direction = way[(inverse, forward) if backward else (forward, inverse)]
         allowed: Mask = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
-        batch = self._store.edges(nodes, direction, relations)
+        if self._most is not None and relations is not None and len(relations) == 1:
+            batch = capped_edges(self._store, nodes, direction, relations, most=self._most)
+        else:
+            batch = self._store.edges(nodes, direction, relations)
         against = batch.inverse ^ backward
         kinds = self._automaton.classes.take(batch.relation)
         far = batch.other.astype(np.int64)
@@ -372,11 +387,15 @@ class StoreMoves:
 
 
 def steps_along(
-    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[StepRows], StepRows]
+    store: GraphStore,
+    automaton: Automaton,
+    variable: str | None = None,
+    capped: Callable[[StepRows], StepRows] = _all,
+    most: int | None = None,
 ) -> ColumnarMoves | StoreMoves:
     """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
     kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
-    return kind(store, automaton, variable, capped)  # type: ignore[arg-type]
+    return kind(store, automaton, variable, capped, most)  # type: ignore[arg-type]
 
 
 class MatchMoves:
@@ -466,9 +485,6 @@ _BISECT_FROM = 8192
 _MOST_PAIRS = 2_000_000
 """Pairs of a node and where a match has come to, held at a time; a query that needs more is cut."""
 
-_LEARNED_TOGETHER = 4096
-"""Nodes whose solutions are found together."""
-
 _NODE_BITS = 38
 _NODE = (1 << _NODE_BITS) - 1
 
@@ -489,116 +505,3 @@ def _joined(parts: Sequence[StepRows]) -> StepRows:
     origin, far, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = origin.argsort(kind="stable")
     return StepRows(origin[order], far[order], label[order])
-
-
-class PatternMoves:
-    """Solutions of a graph pattern as steps, from what its start variable stands for to its end variable's value."""
-
-    def __init__(self, patterns: Patterns, group: Group, start: str, end: str, spend: Callable[[int], bool]) -> None:
-        self._spend = spend
-        self._patterns, self._group = patterns, group
-        self._start, self._end = start, end
-        self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
-        self.bound = [name for name in dict.fromkeys(variables(group)) if name not in (start, end)]
-        """The other variables."""
-        self._solutions: dict[tuple[int, ...], int] = {}
-        self._evidence: list[tuple[SolutionTable, int]] = []
-        self._known: tuple[dict[int, tuple[Int64, Int64]], dict[int, tuple[Int64, Int64]]] = ({}, {})
-        """For each direction and node that was left already, where its solutions lead, and which they are."""
-
-    def edge(self, labels: Int64) -> Int64:
-        """Return what tells solutions apart."""
-        return labels
-
-    def effort(self, vertices: Int64, backward: bool) -> int:
-        """Return the number of nodes."""
-        return len(vertices)
-
-    def forward(self, vertices: Int64) -> StepRows:
-        """Return the solutions whose start is among some nodes."""
-        return self._steps(vertices, False)
-
-    def backward(self, vertices: Int64) -> StepRows:
-        """Return the solutions whose end is among some nodes."""
-        return self._steps(vertices, True)
-
-    def value(self, label: int, variable: str) -> Bound | None:
-        """Return what a variable stands for in a solution."""
-        table, row = self._evidence[label]
-        return self._patterns.bound(table.column(variable)[row : row + 1])[0]
-
-    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
-        known = self._known[backward]
-        fresh = np.array([node for node in dict.fromkeys(vertices.tolist()) if node not in known], np.int64)
-        for first in range(0, len(fresh), _LEARNED_TOGETHER):
-            some = fresh[first : first + _LEARNED_TOGETHER]
-            if self._spend(len(some)):
-                self._learn(some, backward)
-            else:
-                none = np.empty(0, np.int64)
-                known.update((node, (none, none)) for node in fresh[first:].tolist())
-                break
-        parts = [known[node] for node in vertices.tolist()]
-        counts = [len(far) for far, _ in parts]
-        none = np.empty(0, np.int64)
-        return StepRows(
-            np.arange(len(parts)).repeat(counts),
-            np.concatenate([far for far, _ in parts]) if parts else none,
-            np.concatenate([label for _, label in parts]) if parts else none,
-        )
-
-    def _learn(self, nodes: Int64, backward: bool) -> None:
-        near, far = (self._end, self._start) if backward else (self._start, self._end)
-        table = self._patterns.solve(self._group, self._patterns.begun(near, nodes))
-        table = table.taken(np.flatnonzero((table.column(far) >= 0) & (table.column(near) >= 0))).distinct()
-        names = [self._start, self._end, *self.bound]
-        rows = np.stack([table.column(name) for name in names], axis=1).tolist() if table.rows else []
-        labels = np.empty(table.rows, np.int64)
-        for row, values in enumerate(rows):
-            if row % _LEARNED_TOGETHER == 0 and not self._spend(1):
-                table, labels = table.taken(np.arange(row)), labels[:row]
-                break
-            key = tuple(values)
-            label = self._solutions.setdefault(key, len(self._evidence))
-            if label == len(self._evidence):
-                self._evidence.append((table, row))
-            labels[row] = label
-        order = np.argsort(table.column(near), kind="stable")
-        ascending = table.column(near)[order]
-        for node in nodes.tolist():
-            first, last = np.searchsorted(ascending, (node, node + 1))
-            chosen = order[first:last]
-            self._known[backward][node] = (table.column(far)[chosen], labels[chosen])
-
-    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
-        """Return what each solution binds, and the edges that lead from its start to its end."""
-        spelled = []
-        ids = self._patterns.bound(np.concatenate((near, far)))
-        for place, (table, row) in enumerate(self._evidence[label] for label in labels.tolist()):
-            bindings = {}
-            for name in self.bound:
-                value = self._patterns.bound(table.column(name)[row : row + 1])[0]
-                if value is not None:
-                    bindings[name] = value
-            one, other = ids[place], ids[place + len(near)]
-            assert one is not None and other is not None
-            walk = _walk(self._patterns.triples(table, row), str(one.value), str(other.value))
-            spelled.append(Spelled(bindings, tuple(t for t, _ in walk), tuple(back for _, back in walk)))
-        return spelled
-
-
-def _walk(triples: Sequence[Triple], start: str, end: str) -> list[tuple[Triple, bool]]:
-    """Return the shortest walk along some edges from one node to another; empty where they do not lead there."""
-    queue: list[tuple[str, list[tuple[Triple, bool]]]] = [(start, [])]
-    met = set()
-    for node, walked in queue:  # grows while it is gone through
-        for triple in triples:
-            for near, far, back in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
-                if near == node:
-                    longer = [*walked, (triple, back)]
-                    if far == end:
-                        return longer
-                    if far not in met:
-                        met.add(far)
-                        queue.append((far, longer))
-    return []

@@ -307,7 +307,7 @@ class Inferred:
         relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
         graph = ColumnarGraph.assemble(
             f"{self.stored.name} with {len(self._rules)} rules",
-            NodeColumns(held["id"], held.get("name"), held.get("type"), about),
+            NodeColumns(self.stored.node_ids.whole(), held.get("name"), held.get("type"), about),
             self._relations,
             np.column_stack((heads, relations, tails)).astype(np.int64),
             {**self._edge_properties(more), _ORIGIN: pa.array(number)},

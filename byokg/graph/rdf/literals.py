@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
 from byokg.graph.columnar.scratch import RowsFile
@@ -34,7 +36,7 @@ from byokg.graph.rdf.terms import (
     node_iri,
 )
 from byokg.graph.store import ALL_VALUES
-from byokg.index.string_hashes import positions
+from byokg.index.string_hashes import positions, string_buffers
 from byokg.types import Value
 
 INTEGERS = frozenset(
@@ -164,13 +166,13 @@ class _Said:
     """(L,) positions among the nodes of the graph."""
     kind: Numbers
     """(L,) positions among the kinds."""
-    text: pa.Array
-    """(L,)"""
+    text: Numbers
+    """(L,) numbers of texts."""
     rank: Numbers
     """(L,) `language_rank` of each."""
     place: Numbers
     """(L,) the order in which the file says them."""
-    starts: Int64
+    starts: Numbers
     """(N,) where the literals of each of the N nodes that have one start."""
 
     @property
@@ -178,7 +180,7 @@ class _Said:
         """Return how many literals each of the N nodes has."""
         return np.diff(self.starts, append=len(self.node))
 
-    def best(self) -> Int64:
+    def best(self) -> Numbers:
         """Return for each of the N nodes the literal that stands for it: the first of the best language."""
         if len(self.starts) == len(self.node):
             return self.starts
@@ -294,34 +296,46 @@ class LiteralStore:
                 once[several] = False
                 once[several[known]] = True
                 node, part, fresh = node[once], part[once], fresh[once]
-            kind, texts = rows[part, 2], self._texts.strings.take(positions(rows[part, 3]))
-            starts = np.flatnonzero(np.diff(node, prepend=-1))
-            yield iri, _Said(node, kind, texts, ranks[kind], fresh, starts)
+            kind = rows[part, 2]
+            starts = np.flatnonzero(np.diff(node, prepend=-1)).astype(np.int32)
+            yield iri, _Said(node, kind, rows[part, 3], ranks[kind], fresh, starts)
+
+    def _spelled(self, texts: Numbers) -> pa.LargeStringArray:
+        """Return the texts of some numbers."""
+        return self._texts.strings.take(positions(texts))
+
+    def _blank(self, texts: Numbers) -> npt.NDArray[np.bool_]:
+        """Tell which texts are empty."""
+        offsets, _ = string_buffers(self._texts.strings)
+        blank = np.empty(len(texts), np.bool_)
+        for start in range(0, len(texts), _NAMES):
+            some = texts[start : start + _NAMES].astype(np.int64)
+            blank[start : start + _NAMES] = offsets[some] == offsets[some + 1]
+        return blank
 
     def _names(self, ids: pa.Array, said: Mapping[str, _Said]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
         """Return the name of each node, and whether it is an `rdfs:label`."""
         best = np.full(len(ids), _NO_RANK, np.int8)
         by_label = np.zeros(len(ids), np.bool_)
-        choice = np.zeros(len(ids), np.int64)
-        texts: list[pa.Array] = []
-        offset = 0
+        choice = np.zeros(len(ids), np.int32)
         for iri in NAME_PREDICATES:
             if found := said.get(iri):
                 rows = found.best()
-                named = found.text.take(pa.array(rows))
-                node, rank = found.node[rows], found.rank[rows]
-                better = (rank < best[node]) & pc.not_equal(named, "").to_numpy(zero_copy_only=False)
-                choice[node[better]] = offset + np.flatnonzero(better)
+                node, rank, text = found.node[rows], found.rank[rows], found.text[rows]
+                better = (rank < best[node]) & ~self._blank(text)
+                choice[node[better]] = text[better]
                 by_label[node[better]] = iri == RDFS_LABEL
                 best[node[better]] = rank[better]
-                texts.append(named)
-                offset += len(named)
-        nameless = np.flatnonzero(best == _NO_RANK)
-        choice[nameless] = offset + np.arange(len(nameless))
-        for start in range(0, len(nameless), _NAMES):
-            texts.append(_fallback_names(ids.take(pa.array(nameless[start : start + _NAMES]))))
-        names = pa.concat_arrays([pa.array([], TEXT), *texts])
-        return (names.take(pa.array(choice)) if offset else names), by_label
+        names = [pa.array([], TEXT)]
+        for start in range(0, len(ids), _NAMES):
+            chosen, named = choice[start : start + _NAMES], best[start : start + _NAMES] < _NO_RANK
+            if named.all():
+                names.append(self._spelled(chosen))
+                continue
+            fallen = _fallback_names(ids.take(positions(start + np.flatnonzero(~named))))
+            place = np.where(named, named.cumsum(), np.count_nonzero(named) + (~named).cumsum()) - 1
+            names.append(pa.concat_arrays([self._spelled(chosen[named]), fallen]).take(positions(place)))
+        return pa.concat_arrays(names), by_label
 
     def _usual(self, found: _Said) -> int:
         """Return the kind that most nodes' only literal has; of several the one that the file has first."""
@@ -337,16 +351,19 @@ class LiteralStore:
         """Spell out the literals of each node that has several, or one of another kind than usual."""
         spelled = (found.counts > 1) | (found.kind[found.starts] != usual)
         lists = {}
-        for start, count in zip(found.starts[spelled].tolist(), found.counts[spelled].tolist(), strict=True):
-            rows = slice(start, start + count)
-            texts, kinds = found.text[rows].to_pylist(), found.kind[rows].tolist()
-            literals = [Literal(text, *self._kinds[kind]) for text, kind in zip(texts, kinds, strict=True)]
-            lists[int(found.node[start])] = listed(literals)
+        starts, counts = found.starts[spelled], found.counts[spelled]
+        for first in range(0, len(starts), _NAMES):
+            begun, many = starts[first : first + _NAMES], counts[first : first + _NAMES]
+            _, rows = slots(begun.astype(np.int64), begun + many)
+            pairs = zip(self._spelled(found.text[rows]).to_pylist(), found.kind[rows].tolist(), strict=True)
+            for start, count in zip(begun.tolist(), many.tolist(), strict=True):
+                literals = [Literal(text, *self._kinds[kind]) for text, kind in islice(pairs, count)]
+                lists[int(found.node[start])] = listed(literals)
         return lists
 
-    def _column(self, found: _Said, rows: Int64, count: int) -> pa.Array:
+    def _column(self, found: _Said, rows: Numbers, count: int) -> pa.Array:
         """Return a column of one literal for each of some nodes."""
-        nodes, kinds, texts = found.node[rows], found.kind[rows], found.text.take(pa.array(rows))
+        nodes, kinds, texts = found.node[rows], found.kind[rows], self._spelled(found.text[rows])
         if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:
             return placed(values, nodes, count)
         spelled = zip(texts.to_pylist(), kinds.tolist(), strict=True)

@@ -5,7 +5,9 @@ import json
 import subprocess
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +18,6 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
 from byokg.graph.columnar import folder as stored
-from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -41,6 +42,33 @@ class TestSavedAndOpened(GraphStoreContract):
         return make
 
 
+def without_edge_numbers(graph: ColumnarGraph) -> ColumnarGraph:
+    graph._arrays = replace(graph.topology, in_edge=None)
+    return graph
+
+
+class TestWithoutEdgeNumbers(GraphStoreContract):
+    @pytest.fixture
+    def make(self) -> Make:
+        return lambda nodes, edges: without_edge_numbers(ColumnarGraph.from_records(nodes, edges))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), max_size=60), st.data())
+def test_numbers_of_incoming_edges_that_are_not_kept_are_found(
+    triples: list[tuple[int, int, int]], data: st.DataObject
+) -> None:
+    nodes = [node(f"n{number}") for number in range(6)]
+    graph = ColumnarGraph.from_records(nodes, [edge(f"n{h}", f"r{r}", f"n{t}") for h, r, t in triples])
+    arrays = graph.topology
+    assert arrays.in_edge is not None
+    kept = data.draw(st.lists(st.integers(0, len(triples) - 1), unique=True)) if triples else []
+    slot = np.array(kept, np.int64) + len(triples)
+    tail = arrays.in_index.searchsorted(slot, "right") - 1
+    found = replace(arrays, in_edge=None).numbers_of(slot, tail)
+    assert found.tolist() == arrays.in_edge[kept].tolist()
+
+
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
     at_once: int, monkeypatch: pytest.MonkeyPatch
@@ -49,7 +77,7 @@ def test_relations_are_counted_alike_however_many_edges_are_read_at_once(
     graph = ColumnarGraph.from_triples(
         [("a", "r", "b"), ("a", "r", "c"), ("a", "r", "d"), ("a", "s", "b"), ("b", "r", "a"), ("c", "s", "c")]
     )
-    monkeypatch.setattr(columnar, "COUNTED_AT_ONCE", at_once)
+    monkeypatch.setattr(stored, "COUNTED_AT_ONCE", at_once)
     found = graph.relation_counts(graph.numbers(ids("a", "d", "c")))
     columns = (found.origin, found.relation, found.inverse, found.count)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
@@ -247,6 +275,51 @@ class TestFarEnds:
             ColumnarGraph.from_triples([("a", "r", "b")]).far_ends(np.array([0, 3]))
 
 
+class TestCappedEdges:
+    @settings(deadline=None, max_examples=80)
+    @given(
+        at_once=st.integers(1, 5),
+        most=st.integers(0, 4),
+        edges=st.lists(st.tuples(*[st.integers(0, 4)] * 2, st.sampled_from("rst")), max_size=30),
+        asked=st.lists(st.integers(0, 4)),
+        direction=st.sampled_from(Direction),
+        relations=st.none() | st.lists(st.integers(0, 2)),
+        keep_numbers=st.booleans(),
+    )
+    def test_they_are_the_first_of_each_relation_of_each_node(
+        self,
+        at_once: int,
+        most: int,
+        edges: list[tuple[int, int, str]],
+        asked: list[int],
+        direction: Direction,
+        relations: list[int] | None,
+        keep_numbers: bool,
+    ) -> None:
+        every = [(0, 0, "r"), (0, 0, "s"), (0, 0, "t"), *edges]
+        store = ColumnarGraph.from_records(
+            [node(str(at)) for at in range(5)], [edge(str(head), label, str(tail)) for head, tail, label in every]
+        )
+        if not keep_numbers:
+            without_edge_numbers(store)
+        wanted = None if relations is None else np.array(relations, np.int64)
+        nodes = np.array(asked, np.int64)
+        batch = store.edges(nodes, direction, wanted)
+        met: Counter[tuple[int, int, bool]] = Counter()
+        rows = []
+        for row, key in enumerate(
+            zip(batch.origin.tolist(), batch.relation.tolist(), batch.inverse.tolist(), strict=True)
+        ):
+            if met[key] < most:
+                rows.append(row)
+            met[key] += 1
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stored, "COUNTED_AT_ONCE", at_once)
+            found = store.capped_edges(nodes, direction, wanted, most)
+        for column in ("head", "relation", "tail", "edge", "origin", "inverse"):
+            assert getattr(found, column).tolist() == getattr(batch, column)[rows].tolist(), column
+
+
 class TestWidths:
     @pytest.mark.parametrize(("count", "width"), [(65_535, np.uint16), (65_536, np.int32)])
     def test_relation_numbers_take_two_bytes_while_they_fit(self, count: int, width: type) -> None:
@@ -342,9 +415,9 @@ class TestOpening:
             ColumnarGraph.open(saved)
 
     def test_a_file_cut_short_is_named(self, saved: Path) -> None:
-        content = (saved / "nodes.arrow").read_bytes()
-        (saved / "nodes.arrow").write_bytes(content[:-8])
-        with pytest.raises(GraphCorrupt, match=r"nodes\.arrow has"):
+        content = (saved / "id_bytes.npy").read_bytes()
+        (saved / "id_bytes.npy").write_bytes(content[:-8])
+        with pytest.raises(GraphCorrupt, match=r"id_bytes\.npy has"):
             ColumnarGraph.open(saved)
 
     @pytest.mark.parametrize(
@@ -354,14 +427,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 4}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 5}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 4, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {"other.npy": {}}, "meta_sha256": ""}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 4, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}, "meta_sha256": ""}',
                 "cannot be read",
             ),
@@ -373,7 +446,7 @@ class TestOpening:
             ColumnarGraph.open(saved)
 
     def test_a_file_of_the_right_length_with_wrong_content_is_refused(self, saved: Path) -> None:
-        (saved / "nodes.arrow").write_bytes(b"x" * (saved / "nodes.arrow").stat().st_size)
+        (saved / "id_bytes.npy").write_bytes(b"x" * (saved / "id_bytes.npy").stat().st_size)
         with pytest.raises(GraphCorrupt):
             ColumnarGraph.open(saved)
 

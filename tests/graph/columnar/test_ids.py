@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.graph.columnar.ids import Interner, Numbering
+from byokg.graph.columnar.node_ids import IdIndex
 from byokg.index import string_hashes
-from byokg.index.string_hashes import IdIndex, hash_column
+from byokg.index.string_hashes import hash_column
 
 
 def one_by_one(index: IdIndex, texts: list[str]) -> list[int]:
@@ -26,7 +27,7 @@ def test_every_id_is_found_and_no_other(texts: list[str]) -> None:
     expected = list(range(len(texts)))
     assert one_by_one(index, texts) == expected
     assert index.find_all(texts).tolist() == expected
-    assert index.get(np.arange(len(texts))) == texts
+    assert index.ids.get(np.arange(len(texts))) == texts
     absent = [text + "!" for text in texts if text + "!" not in texts]
     assert set(index.find_all(absent).tolist()) <= {-1}
 

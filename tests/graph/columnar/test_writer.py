@@ -162,7 +162,15 @@ def test_what_is_said_of_edges_can_be_left_out(tmp_path: Path) -> None:
         choose.import_into(source, partial, edge_properties=False)
     graph = ColumnarGraph.open(out)
     assert (graph.edge_count, graph.dropped_duplicates) == (2, 1)
-    assert graph.edge_properties(np.arange(2)) == [{}, {}] and not (out / "edge_properties.arrow").exists()
+    assert graph.edge_properties(np.arange(2)) == [{}, {}]
+    assert not [name for name in ("edge_properties.arrow", "in_edge.npy") if (out / name).exists()]
+    whole = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "r", "c")])
+    for way in Direction:
+        found, same = (each.edges(np.arange(3), way) for each in (graph, whole))
+        assert found.edge.tolist() == same.edge.tolist() and found.head.tolist() == same.head.tolist()
+    graph.save(tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(out)
+    ColumnarGraph.open(tmp_path / "again").verify()
 
 
 def test_one_triple_is_enough(tmp_path: Path) -> None:

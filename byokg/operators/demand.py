@@ -1,0 +1,100 @@
+"""What a question asks beyond a path, as records that `reading` fills and `execute` obeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Edge = Literal["any", "begin", "end"]
+"""Which end of a period is meant: any time in it, its beginning, its end."""
+
+
+@dataclass(frozen=True)
+class TimeTest:
+    """A period that something has to fall into; both ends belong to it, None is open."""
+
+    first: str | None
+    last: str | None
+    edge: Edge = "any"
+    near: str = ""
+    """The word that it stands with (`born` after 1950)."""
+    strict: bool = False
+    """Whether the ends themselves are left out."""
+    mention: int | None = None
+    """The mention whose own time it is, in place of dates."""
+    words: str = ""
+    """How the question says it."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """The most or the least of something."""
+
+    nouns: tuple[str, ...]
+    """What is compared, as words; none compares dates."""
+    most: bool
+    place: int = 1
+    dates: bool = False
+    """Whether dates are compared where no number is found."""
+    words: str = ""
+    edge: Edge = "any"
+    """Which end of a period is ordered, where only that is asked for."""
+    counted: bool = False
+    """Whether the nouns may also name things to count (`the most neighbours`)."""
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that something has to be above or below."""
+
+    nouns: tuple[str, ...]
+    more: bool
+    value: float
+    mention: int | None = None
+    """The mention whose own value it is, in place of a number."""
+    dates: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Next:
+    """Who is next to a mention in time."""
+
+    mentions: tuple[int, ...]
+    """Who that may be, the likeliest first."""
+    step: Literal[-1, 0, 1]
+    """After, before, or at the same time."""
+    years: int | None = None
+    """Just so many years apart, or else next in order."""
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a question asks beyond a path."""
+
+    rest: str
+    """The question without the words that were read, as long as it was."""
+    count: str = ""
+    """How it asks for a number; empty where it does not."""
+    counted: str = ""
+    """What is counted, as the word after that."""
+    order: Order | None = None
+    times: tuple[TimeTest, ...] = ()
+    thresholds: tuple[Threshold, ...] = ()
+    next: Next | None = None
+    without: tuple[int, ...] = ()
+    """Mentions that are taken away."""
+    lacking: str = ""
+    """What the answers have none of (`no land border`)."""
+    union: tuple[int, ...] = ()
+    """Mentions of which either is enough."""
+    verify: bool = False
+    """Whether it asks for yes or no about two mentions."""
+    when: Edge | None = None
+    """Which end of a period is asked for, where the question asks when something was between two mentions."""
+
+    @property
+    def plain(self) -> bool:
+        """Tell whether the question asks for nothing but a path."""
+        return self == Demand(self.rest)
