@@ -307,6 +307,8 @@ class ComputedEvidence(Evidence):
     """What came of it, where that are numbers or dates."""
     uses: tuple[str, ...] = ()
     """Ids of the evidence it was made of."""
+    truncated: bool = False
+    """True where a cap had cut that: what was left out may change the outcome, and a count is the least there are."""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,35 @@ def spread(
     return origin, member
 
 
+_BLOCK = 1 << 22
+"""Groups that are sorted at a time to draw a sample of their members."""
+
+
+def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
+    """Return places of up to `most` members of each group, spread evenly over all of its members.
+
+    Args:
+        group: (N,) the group of each place, in [0, groups).
+
+    Returns:
+        Places by group, ascending. What is held at a time grows with the sample and not with N.
+    """
+    blocks = range(0, len(group), _BLOCK)
+    inside = [np.bincount(group[first : first + _BLOCK], minlength=groups) for first in blocks]
+    counts: npt.NDArray[np.int64] = np.zeros(groups, np.int64) + sum(inside)
+    of, rank = spread(np.zeros(groups, np.int64), np.minimum(counts, most))
+    wanted = rank * counts[of] // np.minimum(counts, most)[of]  # the how manieth member of its group
+    key = of * (len(group) + 1) + wanted
+    places, met = np.empty(len(of), np.int64), np.arange(groups) * (len(group) + 1)
+    for first, counted in zip(blocks, inside, strict=True):
+        begin, end = np.searchsorted(key, (met, met + counted))
+        here, chosen = spread(begin, end - begin)
+        order = np.argsort(group[first : first + _BLOCK], kind="stable")
+        places[chosen] = first + order[(counted.cumsum() - counted)[here] + key[chosen] - met[here]]
+        met += counted
+    return places
+
+
 def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]:
     """Tell for each number asked which of some disjoint ascending sets it is in: counted from 1, 0 for none."""
     found = np.zeros(len(asked), np.uint8)

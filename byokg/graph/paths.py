@@ -20,11 +20,25 @@ from byokg.graph.pathql.moves import Moves, steps_along
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, GraphStore, NamedStore, NodeArray, lasting_order, numbered_relations
+from byokg.graph.store import (
+    CappedEdgesStore,
+    Direction,
+    EdgeBatch,
+    GraphStore,
+    NamedStore,
+    NodeArray,
+    capped_edges,
+    lasting_order,
+    numbered_relations,
+)
 from byokg.types import INVERSE, EntityId, Metapath, Path
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+
+
+_MOST_EDGES = 1 << 20
+"""Edges that metapaths are lengthened by at a time; of the relations of hubs no more are looked at."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,8 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
         sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread over their
             numbers, on a server over their ids.
 
+    Of the relations of hubs, the first edges are looked at alone where there are more than a million in all.
+
     Returns:
         The lengthened metapaths, in the order of `chosen`, then by step, on a server by its label. Metapaths that reach
         nothing are left out.
@@ -93,7 +109,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
         return nothing
     # A node may stand in many frontiers; its edges are fetched once, and then repeated for each.
     nodes, place = np.unique(np.concatenate(frontiers), return_inverse=True)
-    batch = store.edges(nodes, Direction.BOTH)
+    batch = _edges(store, nodes, np.bincount(place))
     other = batch.other.astype(np.int64)
     step = batch.relation.astype(np.int64) << 1 | batch.inverse
     kept = np.ones(len(other), np.bool_)
@@ -114,6 +130,24 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     parents = np.asarray(chosen, np.int64)[owners[first]]
     steps: Int64 = np.concatenate((growth.steps[parents], taken[first, None]), axis=1, dtype=np.int64)
     return Growth(steps, np.append(first, len(ends)), ends, parents)
+
+
+def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
+    """Return the edges of nodes; of the relations of hubs so many that all of them, each node's `times`, stay few."""
+    degrees = store.degrees(nodes) if isinstance(store, CappedEdgesStore) else None
+    if degrees is None or int((times * degrees).sum()) <= _MOST_EDGES:
+        return store.edges(nodes, Direction.BOTH)
+    counts = store.relation_counts(nodes)
+    weight = times[counts.origin]
+    order = np.argsort(counts.count, kind="stable")
+    size, weight = counts.count[order], weight[order]
+    left = weight[::-1].cumsum()[::-1]  # of this relation of a node and all larger ones
+    total = (weight * size).cumsum() - weight * size + left * size
+    # What the largest whole cap leaves is shared among those that are larger still.
+    place = int(np.searchsorted(total, _MOST_EDGES, "right"))
+    smaller = int((weight * size)[:place].sum())
+    most = (_MOST_EDGES - smaller) // int(left[place])
+    return capped_edges(store, nodes, Direction.BOTH, most=max(1, most))
 
 
 def _in_order(store: GraphStore, steps: Int64) -> Int64:
@@ -283,7 +317,8 @@ def follow_all(
     names = Names(store, {})
     step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
-    moves = steps_along(store, single_steps(len(numbered_relations(store)), list(numbers)), None, lambda steps: steps)
+    read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
+    moves = steps_along(store, single_steps(len(numbered_relations(store)), list(numbers)), most=read)
     sources_of = np.unique(store.numbers(sources)).astype(np.int64)
     avoided = np.unique(np.asarray(store.numbers(avoid), np.int64))
     levels = [_beginning(sources_of)]

@@ -9,7 +9,8 @@ different nodes are one node; nothing leads out of a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import RLock
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from byokg.graph.store import (
     ALL_VALUES,
+    CappedEdgesStore,
     Direction,
     EdgeBatch,
     GraphStore,
@@ -29,6 +31,7 @@ from byokg.graph.store import (
     RelationCounts,
     SavedGraph,
     Schema,
+    capped_edges,
 )
 from byokg.index.string_hashes import hash_one
 from byokg.text import WORD
@@ -199,6 +202,33 @@ class PropertyView:
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, those to values among them, optionally of some relations only."""
+        return self._edges(nodes, direction, relations, self.store.edges)
+
+    def degrees(self, nodes: NodeArray) -> Int64 | None:
+        """Return how many edges of the graph touch each of `nodes`; see `CappedEdgesStore`."""
+        numbers = np.asarray(nodes, np.int64)
+        real = numbers < FIRST_VALUE
+        known = self.store.degrees(numbers[real]) if isinstance(self.store, CappedEdgesStore) else None
+        if known is None:
+            return None
+        found = np.zeros(len(numbers), np.int64)
+        found[real] = known
+        return found
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return up to `most` edges of each relation of each node, and all to values; see `CappedEdgesStore`."""
+        return self._edges(nodes, direction, relations, partial(capped_edges, self.store, most=most))
+
+    def _edges(
+        self,
+        nodes: NodeArray,
+        direction: Direction,
+        relations: RelationArray | None,
+        read: Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch],
+    ) -> EdgeBatch:
+        """Return edges that are read from the graph, and those to values."""
         numbers = np.asarray(nodes, np.int64)
         place = np.flatnonzero(numbers < FIRST_VALUE)
         wanted = None if relations is None else np.asarray(relations, np.int64)
@@ -207,7 +237,7 @@ class PropertyView:
         some = numbers[place]
         none = np.empty(0, np.int64)
         if real is None or len(real):
-            batch = self.store.edges(some, direction, real)
+            batch = read(some, direction, real)
             head, tail = batch.head.astype(np.int64), batch.tail.astype(np.int64)
             columns = [head, batch.relation.astype(np.int64), tail, batch.edge, place[batch.origin]]
             inverse = batch.inverse
@@ -229,8 +259,11 @@ class PropertyView:
         return EdgeBatch(head, kind, tail, edge, origin, inverse, self._space)
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation of the graph touch each of `nodes`; values are not counted."""
-        return self.store.relation_counts(nodes)
+        """Return how many edges of each relation of the graph touch each of `nodes`; those to values do not count."""
+        numbers = np.asarray(nodes, np.int64)
+        place = np.flatnonzero(numbers < FIRST_VALUE)
+        counts = self.store.relation_counts(numbers[place])
+        return RelationCounts(place[counts.origin], counts.relation, counts.inverse, counts.count)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number; an edge to a value has none."""

@@ -230,6 +230,40 @@ class FirstEdgesStore(Protocol):
 
 
 @runtime_checkable
+class CappedEdgesStore(Protocol):
+    """A store that reads some edges of each relation of a node without reading all of them."""
+
+    def degrees(self, nodes: NodeArray) -> npt.NDArray[np.int64] | None:
+        """Return how many edges touch each of `nodes`: (N,). None where that takes a request.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+        """
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return of each relation, and direction, of each node up to `most` edges, the first in the order of `edges`.
+
+        Args:
+            nodes, direction, relations: as those of `edges`.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+            RelationNotFound: a relation number is out of range.
+        """
+
+
+def capped_edges(
+    store: GraphStore, nodes: NodeArray, direction: Direction, relations: RelationArray | None = None, *, most: int
+) -> EdgeBatch:
+    """Return what `CappedEdgesStore.capped_edges` does, or all edges where a store cannot read some of them."""
+    if isinstance(store, CappedEdgesStore):
+        return store.capped_edges(nodes, direction, relations, most)
+    return store.edges(nodes, direction, relations)
+
+
+@runtime_checkable
 class InducingStore(Protocol):
     """A store that finds what is around nodes, and the edges among them, without handing out all that touch them."""
 
@@ -309,7 +343,7 @@ class SlowSchemaStore(Protocol):
         """Tell whether the schema was read, or is kept, so that asking for it takes no long look."""
 
     def watch(self, told: Callable[[str], None]) -> None:
-        """Have it told in a line what is being read of the schema, whenever that is."""
+        """Have it told in a line what is being read of the schema and how many nodes were listed, whenever that is."""
 
     def read_ahead(self) -> None:
         """Begin to read the schema in the background; `schema` waits for it, and raises what goes wrong there."""

@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
-from byokg.graph.property_view import FIRST_VALUE, PropertyView
-from byokg.graph.store import Direction, GraphStore, numbered_relations
+from byokg.graph.property_view import PropertyView
+from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.relation_words import acting, content_words, label_words, relation_text, synonyms
+from byokg.linking.relation_words import UNRELATED, acting, content_words, label_words, relation_text, synonyms
 from byokg.questions import Tie
 from byokg.text import Lexicon, is_identifier, singular, split_words
 
@@ -78,17 +78,24 @@ class Steps:
         store: the graph.
         embedder: gives the vectors of words, names and relations.
         settings: weights and thresholds.
+        names: gives the vectors of relations and of names at their ends in the place of `embedder`, and equal ones: one
+            that keeps them on disk.
         by_need: sample nothing; `met` tells of steps that were walked, `latest` of further relations. For servers,
             where a sample of every relation takes minutes, and a list of all of them seconds.
     """
 
     def __init__(
-        self, store: GraphStore, embedder: Embedder, settings: StepSettings | None = None, by_need: bool = False
+        self,
+        store: GraphStore,
+        embedder: Embedder,
+        settings: StepSettings | None = None,
+        by_need: bool = False,
+        names: Embedder | None = None,
     ) -> None:
         self.settings = settings or StepSettings()
         self.by_need = by_need
         self._store = store
-        self._embedder = embedder
+        self._embedder = names or embedder
         self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
         self._read_relations()
         self._latest = [self]
@@ -174,26 +181,37 @@ class Steps:
         return np.stack((backward, ~backward), axis=1).ravel() & self._either_way
 
     def _explain(self, word: str) -> Float:
-        return self._stretched(np.repeat(np.maximum(*self._labelled(word)), 2))
+        own, namespace, turned = self._labelled(word)
+        either = np.maximum(own, namespace)
+        return self._stretched(np.stack((either, np.maximum(either, turned)), axis=1).ravel())
 
-    def _labelled(self, word: str) -> tuple[Float64, Float64]:
-        """Return how near a word is to the own name of each relation, and to its namespace: (R,) and (R,)."""
+    def _labelled(self, word: str) -> tuple[Float64, Float64, Float64]:
+        """Return how near a word is to the own name of each relation, its namespace, and the name of its other end.
+
+        Each is (R,). The name of a relation says what its tail is (`parent`), but not one with `of` (`part_of`).
+        """
         vector = self._vector(word)
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
-        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1)
+        opposite = np.zeros(len(self._lexicon.words) + 1)
+        opposite[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).opposite)] = self.settings.synonym
+        turned = np.where(
+            opposite[self._own_numbers].max(axis=1) > 0, np.minimum(1.0, own + self.settings.synonym), 0.0
+        )
+        return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1), turned
 
     def _compute(self, word: str) -> tuple[Float, Float, Float]:
         settings = self.settings
         vector = self._vector(word)
-        own, namespace = self._labelled(word)
+        own, namespace, turned = self._labelled(word)
+        own, turned = np.where(self._named_of, turned, own), np.where(self._named_of, own, turned)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
         kinship = self.name_vectors @ vector
         end = np.maximum(settings.names * kinship, kind)
-        reach = np.maximum(np.stack((own, namespace), axis=1).ravel(), end)
+        reach = np.maximum(np.stack((own, np.maximum(namespace, turned)), axis=1).ravel(), end)
         return (
             self._stretched(end),
             self._stretched(reach),
@@ -205,7 +223,7 @@ class Steps:
         kin = np.zeros(len(lexicon.words))
         for place in lexicon.related(word):
             kin[place] = 1.0 if lexicon.words[place] == word else self.settings.derived
-        for place in lexicon.singular(synonyms().get(singular(word), ())):
+        for place in lexicon.singular(synonyms().get(singular(word), UNRELATED).alike):
             kin[place] = max(kin[place], self.settings.synonym)
         return kin
 
@@ -298,7 +316,7 @@ class Steps:
             counts = self._store.relation_counts(nodes)
             owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
         else:
-            batch = self._store.edges(nodes, Direction.OUT)
+            batch = capped_edges(self._store, nodes, Direction.OUT, most=1)
             owner, relation = batch.origin, batch.relation
         many = int(relation.max(initial=0)) + 1
         pairs = np.unique(owner.astype(np.int64) * many + relation)
@@ -311,10 +329,9 @@ class Steps:
         """
         if self.by_need:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        real = np.flatnonzero(nodes < FIRST_VALUE)
-        counts = self._store.relation_counts(nodes[real])
+        counts = self._store.relation_counts(nodes)
         many = max(1, self.count)
-        pairs = np.unique(real[counts.origin[counts.inverse]] * many + counts.relation[counts.inverse])
+        pairs = np.unique(counts.origin[counts.inverse] * many + counts.relation[counts.inverse])
         return pairs // many, pairs % many
 
     def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:

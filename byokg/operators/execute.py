@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.operators.demand import Demand, Order, Threshold, TimeTest
@@ -29,6 +30,9 @@ Int64 = npt.NDArray[np.int64]
 
 _LISTED = 10
 """Names written out in a line that says what was done."""
+
+_MOST_COUNTED = 1_000_000
+"""Ends of one path that are counted; of more, it is said that they are at least as many."""
 
 _ALIKE = 0.3
 """Likeness from which a noun may name nodes of a type."""
@@ -57,6 +61,8 @@ class Outcome:
     values: tuple[Value, ...] = ()
     uses: tuple[str, ...] = ()
     """Ids of the evidence it was made of."""
+    truncated: bool = False
+    """Whether that had been cut; then a count is the least there are."""
 
 
 @dataclass
@@ -124,19 +130,28 @@ class Operators:
             return None
         if demand.order is not None and not self._ordered(state, demand.order):
             return None
-        names = self._named(state.ends)
+        names, cut = self._named(state.ends[:_LISTED]), any(path.truncated for path in candidates.paths)
         if demand.count:
             if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
                 return None
-            state.operations.append("count")
-            text = "; ".join([*state.done, f"count of {len(state.ends)}: {listing(names)}"])
-            return Outcome("count", text, values=(len(state.ends),), uses=_ids(candidates))
+            count = len(state.ends)
+            if cut and not state.done and len(candidates.paths) == 1 and candidates.ends == candidates.paths[0].ends:
+                count, cut = self._counted(candidates.paths[0], linked)
+            text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
+            return Outcome("count", text, values=(count,), uses=_ids(candidates), truncated=cut)
         if not state.ends or not state.operations:
             return None
-        text = "; ".join([*state.done, listing(names)])
-        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates))
+        text = "; ".join([*state.done, listing(names, len(state.ends))])
+        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates), truncated=cut)
+
+    def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
+        """Return how many ends a path has of which only some were kept, and whether there are still more."""
+        own = next((ids for ids in linked.values() if path.source in ids), ())
+        avoid = [path.source, *(id for ids in linked.values() if ids is not own for id in ids)]
+        walks = follow(self._store, [path.source], path.relations, _MOST_COUNTED, _MOST_COUNTED, avoid)
+        return len(walks.ends), walks.truncated
 
     def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
         """Return which of some named nodes is the most; None where they have nothing to compare."""
@@ -494,7 +509,8 @@ def _ids(candidates: Candidates) -> tuple[str, ...]:
     return tuple(path.id for path in candidates.paths)
 
 
-def listing(names: Sequence[str]) -> str:
-    """Write names side by side, and how many are left out."""
-    more = len(names) - _LISTED
-    return " | ".join([*names[:_LISTED], *([f"… (+{more} more)"] if more > 0 else [])])
+def listing(names: Sequence[str], count: int | None = None) -> str:
+    """Write names side by side, and how many are left out, of as many as there are in all."""
+    shown = names[:_LISTED]
+    more = (len(names) if count is None else count) - len(shown)
+    return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

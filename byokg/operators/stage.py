@@ -109,7 +109,14 @@ class OperatorRetriever:
             return []
         return [
             ComputedEvidence(
-                RETRIEVER, score, outcome.operation, outcome.text, outcome.nodes, outcome.values, outcome.uses
+                RETRIEVER,
+                score,
+                outcome.operation,
+                outcome.text,
+                outcome.nodes,
+                outcome.values,
+                outcome.uses,
+                outcome.truncated,
             )
         ]
 
@@ -202,7 +209,8 @@ class OperatorRetriever:
                         if any(map(is_value, ends)):
                             continue
                         text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
-                        best = score, Outcome("union", text, ends, uses=(one.id, other.id))
+                        cut = one.truncated or other.truncated
+                        best = score, Outcome("union", text, ends, uses=(one.id, other.id), truncated=cut)
         if best is None:
             return None, 0.0
         rest = Candidates(best[0], best[1].nodes)

@@ -157,7 +157,7 @@ class Confidence:
             **self._words(reading, walks),
             **self._links(context, paths),
             kind=self._kind(question.text, mentions, items),
-            undone=float(computed is None and not demand.plain),
+            undone=float(not demand.plain if computed is None else computed.truncated),
         )
 
     def _among(self, context: Context, cited: Sequence[str]) -> Signs:

@@ -164,7 +164,11 @@ class ExtractiveAnswerer:
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)
-        values = [AnswerItem(value_name(value), None, item.score, citations, len(citations)) for value in item.values]
+        least = "at least " if item.operation == "count" and item.truncated else ""
+        values = [
+            AnswerItem(f"{least}{value_name(value)}", None, item.score, citations, len(citations))
+            for value in item.values
+        ]
         nodes = self._store.nodes(item.nodes)
         return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
 

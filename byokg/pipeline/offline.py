@@ -10,10 +10,13 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from byokg.errors import CacheUnusable
+from byokg.files import user_cache
 from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, NamedStore
-from byokg.index.embedders import Embedder, StaticEmbedder
+from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
+from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import OfflineLinker
@@ -134,7 +137,7 @@ def reading_parts(
     static = _shipped()
     if fitted is not None and fitted.ranker is not None:
         _all_numbered(store)  # it was trained on steps by their numbers
-    steps = Steps(store, embedder, by_need=by_need)
+    steps = _steps(store, embedder, by_need)
     importance = lru_cache(1 << 14)(static.importance)
 
     def explained(word: str) -> float:
@@ -153,6 +156,19 @@ def reading_parts(
 
         learnt = PathRanker.load(fitted.ranker, store, steps, embedder)
     return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
+
+
+def _steps(store: GraphStore, embedder: Embedder, by_need: bool) -> Steps:
+    """Return the steps of a graph; what a transformer embeds of it is kept in the user's cache, as exact as it is."""
+    if by_need or not isinstance(embedder, SentenceTransformerEmbedder):
+        return Steps(store, embedder, by_need=by_need)
+    kept = CachedEmbedder(embedder, user_cache() / "embeddings", "float32")
+    try:
+        return Steps(store, embedder, names=kept)
+    except CacheUnusable:
+        return Steps(store, embedder)
+    finally:
+        kept.close()
 
 
 def _all_numbered(store: GraphStore) -> None:

@@ -114,7 +114,8 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
         hops = [Hop.of(step) for step in item.relations]
         between = ["…" for _ in hops[1:]]
         ends = [shown_name(end, names) for end in item.ends[:shown]]
-        return walk_text([shown_name(item.source, names), *between, folded(ends, len(item.ends) - len(ends))], hops)
+        last = folded(ends, len(item.ends) - len(ends), item.truncated)
+        return walk_text([shown_name(item.source, names), *between, last], hops)
     if isinstance(item, TripleEvidence):
         triple = item.triple
         ends_of = [shown_name(triple.head, names), shown_name(triple.tail, names)]
@@ -125,7 +126,8 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
         rows = [row_text(row, names, item.joined) for row in item.rows[:shown]]
         return "\n".join([query_text(item), *rows, *more_rows(len(item.rows) - len(rows), item.truncated)])
     if isinstance(item, ComputedEvidence):
-        return f"{item.operation}: {on_one_line(item.text)}"
+        least = " (of evidence that was cut off)" if item.truncated else ""
+        return f"{item.operation}{least}: {on_one_line(item.text)}"
     if isinstance(item, Feedback):
         return feedback_text(item)
     return f"{item.retriever}: {item.score:g}"
@@ -158,8 +160,10 @@ def walk_text(nodes: Sequence[str | None], hops: Sequence[Hop]) -> str:
     return text
 
 
-def folded(entries: Sequence[str], more: int = 0) -> str:
-    """Write what shares everything else of a line, and how many more there are."""
+def folded(entries: Sequence[str], more: int = 0, truncated: bool = False) -> str:
+    """Write what shares everything else of a line, how many more there are, and whether others were cut off."""
+    if truncated:
+        return " | ".join([*entries, f"… (+{more} more, and others that were cut off)" if more else "… (cut off)"])
     return " | ".join([*entries, *([f"… (+{more} more)"] if more else [])])
 
 

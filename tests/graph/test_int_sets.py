@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from byokg.graph.int_sets import (
     incoming_order,
     positions,
     ranges,
+    sampled,
     sort_distinct,
     sort_order,
 )
@@ -107,6 +109,19 @@ def test_no_edges_can_be_sorted(key_bits: int, monkeypatch: pytest.MonkeyPatch) 
     assert [len(column) for column in sort_distinct(none, none, none)] == [0, 0, 0]
     assert len(sort_order(none, none, none)) == len(incoming_order(none, none)) == 0
     assert len(distinct_rows(none, none, none, none)) == 0
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.integers(0, 4)), st.integers(0, 6), st.sampled_from((1, 3, 1 << 22)))
+def test_a_sample_is_spread_evenly_over_the_members_of_each_group(group: list[int], most: int, block: int) -> None:
+    with patch.object(edge_order, "_BLOCK", block):
+        places = sampled(np.array(group, np.int16), 5, most)
+    expected = []
+    for one in range(5):
+        members = [place for place, each in enumerate(group) if each == one]
+        taken = min(most, len(members))
+        expected += [members[rank * len(members) // taken] for rank in range(taken)]
+    assert places.tolist() == expected
 
 
 def test_ranges_lie_one_behind_the_other() -> None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byokg.graph.columnar.folder import Arrays
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import Growth, follow, follow_all, grow, labels, paths_of, start
+from byokg.graph.property_view import viewed
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import EntityId
-from tests.graph.contract import ids
+from tests.graph.contract import edge, ids, node
 
 #   Alien -directed_by-> Scott <-directed_by- Blade
 #   Alien -starred-> Weaver <-starred- Aliens -directed_by-> Cameron
@@ -87,6 +89,28 @@ class TestGrow:
         graph = ColumnarGraph.from_triples([("a", "r", "a"), ("a", "r", "b")])
         growth = grow(graph, start(number(graph, "a")), [0], NONE, 10)
         assert spelled_growth(graph, growth) == [(("r",), ["a", "b"]), (("^r",), ["a"])]
+
+    @pytest.mark.parametrize(("most", "kept"), [(17, 10), (16, 9), (11, 5), (1, 1)])
+    def test_of_the_relations_of_a_hub_so_many_edges_are_looked_at_that_all_stay_few(
+        self, most: int, kept: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # hub -r-> 10 leaves, hub -s-> 6 others, hub -t-> a
+        leads_to = {"r": [f"leaf {n}" for n in range(10)], "s": [f"other {n}" for n in range(6)], "t": ["a"]}
+        graph = ColumnarGraph.from_triples(("hub", label, end) for label, ends in leads_to.items() for end in ends)
+        monkeypatch.setattr("byokg.graph.paths._MOST_EDGES", most)
+        growth = grow(graph, start(number(graph, "hub")), [0], NONE, 10)
+        assert spelled_growth(graph, growth) == [((label,), ends[:kept]) for label, ends in leads_to.items()]
+
+    def test_a_hub_that_several_metapaths_reach_counts_for_each(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        # a -r-> hub, a -s-> hub, hub -t-> 10 leaves: 10 edges are 20 for two metapaths, and the way back counts, too.
+        leaves = [f"leaf {n}" for n in range(10)]
+        graph = ColumnarGraph.from_triples(
+            [("a", "r", "hub"), ("a", "s", "hub"), *(("hub", "t", leaf) for leaf in leaves)]
+        )
+        growth = grow(graph, start(number(graph, "a")), [0], NONE, 10)
+        monkeypatch.setattr("byokg.graph.paths._MOST_EDGES", 12)
+        found = spelled_growth(graph, grow(graph, growth, [0, 1], graph.numbers(ids("a")), 10))
+        assert found == [(("r", "t"), leaves[:4]), (("s", "t"), leaves[:4])]
 
     def test_a_dead_end_grows_into_nothing(self, films: ColumnarGraph) -> None:
         scott = number(films, "Scott")
@@ -219,3 +243,26 @@ class FarNumbers:
         batch = self._graph.edges(nodes // self.FACTOR, direction, relations)
         head, tail = (end.astype(np.int64) * self.FACTOR for end in (batch.head, batch.tail))
         return replace(batch, head=head, tail=tail)
+
+
+@pytest.mark.parametrize("properties", [False, True])
+@pytest.mark.parametrize("hub_cap", [2, 3, 4])
+def test_of_a_hub_no_more_edges_are_read_than_walked(
+    properties: bool, hub_cap: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("byokg.graph.pathql.moves._BISECT_FROM", 0)
+    read: list[int] = []
+
+    def batch(arrays: Arrays, *given: Any) -> EdgeBatch:
+        read.append(len(given[3]))
+        return made(arrays, *given)
+
+    made = Arrays.batch
+    monkeypatch.setattr(Arrays, "batch", batch)
+    edges = [edge("hub", label, f"{label}{n}") for label in "rs" for n in range(3)]
+    nodes = [node("hub", size=3) if properties else node("hub"), *(node(one.tail) for one in edges)]
+    graph = ColumnarGraph.from_records(nodes, edges)
+    walks = follow(viewed(graph), ids("hub"), ["r"], hub_cap=hub_cap)
+    assert graph.ids(walks.ends) == ids("r0", "r1", "r2")[:hub_cap]
+    assert walks.truncated == (hub_cap < 3)
+    assert all(count <= hub_cap + 1 for count in read)

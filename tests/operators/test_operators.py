@@ -16,6 +16,8 @@ from byokg.operators.times import passes, period
 from byokg.periods import read_date
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
+from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.verbalize import verbalize
 from byokg.types import ComputedEvidence, EntityId
 
 NODES = """id,name,type,salary:int,founded:date,population:int
@@ -172,3 +174,20 @@ def test_a_period_holds_in_every_year_from_its_start_to_its_end(year: int) -> No
     assert passes(held, TimeTest(str(year), str(year))) == (2001 <= year <= 2005)
     assert passes(held, TimeTest(str(year), None, strict=True)) == (year < 2001)
     assert passes(held, TimeTest(None, str(year), strict=True)) == (year > 2001)
+
+
+@pytest.mark.parametrize(("counted", "answer"), [(1_000_000, "5"), (5, "5"), (4, "at least 4")])
+def test_ends_that_a_path_did_not_keep_are_counted_too(
+    counted: int, answer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("byokg.operators.execute._MOST_COUNTED", counted)
+    towns = ColumnarGraph.from_triples([("Nordland", "contains_town", f"Town {n}") for n in range(5)])
+    pipeline = offline_pipeline(towns, retrievers={"path": lambda store: PathRetriever(store, max_ends=2)})
+    found = pipeline.ask("How many towns does Nordland contain?")
+    assert [item.name for item in found.items] == [answer]
+    evidence = [item for one in found.rounds for item in one.evidence]
+    computed = next(item for item in evidence if isinstance(item, ComputedEvidence))
+    assert computed.truncated == (counted < 5)
+    assert f"count of {answer}: Town 0 | Town 1 | … (+" in computed.text
+    walked = next(item for item in evidence if item.id == computed.uses[0])
+    assert verbalize(walked, {}).endswith("Town 0 | Town 1 | … (cut off)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.embedders import SentenceTransformerEmbedder, Vectors
 from byokg.linking.entities import EntityLinker
 from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
@@ -50,6 +52,35 @@ def names(answer: Answer) -> list[str]:
 
 def evidence(answer: Answer) -> list[PathEvidence]:
     return [item for one in answer.rounds for item in one.evidence if isinstance(item, PathEvidence)]
+
+
+class Transformer(SentenceTransformerEmbedder):
+    """Stands for a model that takes long: counts the texts that it embeds."""
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    @property
+    def name(self) -> str:
+        return "stand-in"
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        self.embedded += texts
+        return EMBEDDER.encode(texts)
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_a_transformer_embeds_what_lies_at_the_ends_of_relations_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usable: bool
+) -> None:
+    if not usable:
+        (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path if usable else tmp_path / "file"))
+    first, again = Transformer(), Transformer()
+    answers = [ask(offline_pipeline(FILM_GRAPH, each), "who directed Alien") for each in (first, again)]
+    assert [item.name for item in answers[1].items] == ["Ridley Scott"] and answers[0] == answers[1]
+    assert "Ridley Scott" in first.embedded
+    assert ("Ridley Scott" in again.embedded) is not usable
 
 
 class TestAnswers:

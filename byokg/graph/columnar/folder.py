@@ -19,7 +19,15 @@ from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
 from byokg.graph.int_sets import Numbers, changes, distinct, finder
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, InducedEdges, RelationArray, RelationCounts, Schema
+from byokg.graph.store import (
+    Direction,
+    EdgeBatch,
+    InducedEdges,
+    NumberSpace,
+    RelationArray,
+    RelationCounts,
+    Schema,
+)
 from byokg.types import Language
 
 META = "meta.json"
@@ -262,6 +270,45 @@ class Arrays:
         starts[1::2], stops[1::2] = self.in_index[nodes], self.in_index[nodes + 1]
         return starts, stops
 
+    def batch(
+        self,
+        nodes: Int64,
+        direction: Direction,
+        segment: Int64,
+        slot: Int64,
+        relation: RelationArray,
+        space: NumberSpace,
+    ) -> EdgeBatch:
+        """Return the edges in some slots.
+
+        Args:
+            nodes: what was asked about.
+            direction: which way.
+            segment: (S,) of each slot, the position of its segment as `slots_of` counts them.
+            slot: (S,) which may be written to.
+            relation: (S,) their relations.
+            space: whose numbers these are.
+        """
+        both = direction is Direction.BOTH
+        if both:
+            inverse = (segment & 1).astype(np.bool_)
+            segment >>= 1
+        else:
+            inverse = np.full(len(segment), direction is Direction.IN)
+        far = self.other.take(slot)
+        near = nodes.astype(np.int32).take(segment)
+        if not both:
+            if direction is Direction.OUT:
+                return EdgeBatch(near, relation, far, slot, segment, inverse, space)
+            edge = self.numbers_of(slot, near)
+            return EdgeBatch(far, relation, near, edge, segment, inverse, space)
+        incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
+        slot[incoming] = self.numbers_of(slot.take(incoming), near.take(incoming))
+        turn = (far - near) * inverse
+        near += turn
+        far -= turn
+        return EdgeBatch(near, relation, far, slot, segment, inverse, space)
+
     def far_ends(self, nodes: Int64, direction: Direction) -> npt.NDArray[np.integer]:
         """Return the other ends of the edges that touch some nodes, each once, ascending."""
         starts, stops = self.slots_of(nodes, direction)
@@ -280,23 +327,43 @@ class Arrays:
 
     def relation_counts(self, nodes: Int64) -> RelationCounts:
         """Return how many edges of each relation touch each of some nodes."""
-        starts, stops = self.slots_of(nodes, Direction.BOTH)
+        which, start, stop = self.runs(*self.slots_of(nodes, Direction.BOTH))
+        relation = self.relation.take(start).astype(np.int64)
+        return RelationCounts(which >> 1, relation, (which & 1).astype(np.bool_), stop - start)
+
+    def runs(self, starts: Int64, stops: Int64) -> tuple[Int64, Int64, Int64]:
+        """Return where the edges of each relation lie in some segments, each of one node in one direction.
+
+        What is held at a time does not grow with the edges of a hub: its relations are found by bisection.
+
+        Returns:
+            For each of R runs the position of its segment, and the slots where it starts and stops: (R,) each.
+        """
         ends = (stops - starts).cumsum()
-        segments, relations, counts = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        found: list[tuple[Int64, Int64, Int64]] = [(np.empty(0, np.int64),) * 3]
         first = read = 0
-        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
+        while first < len(starts):
+            check()
             last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
-            segment, slot = slots(starts[first:last], stops[first:last])
-            relation = self.relation.take(slot)
-            groups = np.flatnonzero(changes(segment, relation))
-            segments.append(segment[groups] + first)
-            relations.append(relation[groups].astype(np.int64))
-            counts.append(np.diff(groups, append=len(slot)))
+            if int(ends[last - 1]) - read > COUNTED_AT_ONCE:  # a hub, alone
+                begin = self._changes(int(starts[first]), int(stops[first]))
+                found.append((np.full(len(begin), first), begin, np.append(begin[1:], stops[first])))
+            else:
+                segment, slot = slots(starts[first:last], stops[first:last])
+                groups = np.flatnonzero(changes(segment, self.relation.take(slot)))
+                begin = slot[groups]
+                found.append((segment[groups] + first, begin, begin + np.diff(groups, append=len(slot))))
             first, read = last, int(ends[last - 1])
-        which = np.concatenate(segments)
-        return RelationCounts(
-            which >> 1, np.concatenate(relations), (which & 1).astype(np.bool_), np.concatenate(counts)
-        )
+        which, start, stop = (np.concatenate(column) for column in zip(*found, strict=True))
+        return which, start, stop
+
+    def _changes(self, start: int, stop: int) -> Int64:
+        """Return the slots, of some that follow one another, in which a relation is met first; they are in order."""
+        firsts = []
+        while start < stop:
+            firsts.append(start)
+            start += int(np.searchsorted(self.relation[start:stop], self.relation[start], "right"))
+        return np.array(firsts, np.int64)
 
     def edges_among(self, nodes: Int64) -> InducedEdges:
         """Return the edges with both ends among some nodes, which are distinct; see `InducedEdges`."""

@@ -58,6 +58,7 @@ from byokg.graph.int_sets import (
     first_of_each,
     incoming_order,
     ranges,
+    sampled,
     sort_distinct,
     sort_order,
 )
@@ -379,11 +380,32 @@ class ColumnarGraph:
             kept[1::2] = np.minimum(kept[1::2], most - kept[0::2])
         return self._edges(numbers, direction, starts, starts + kept, None), bool((kept < counts).any())
 
+    def degrees(self, nodes: NodeArray) -> Int64:
+        """Return how many edges touch each of `nodes`: (N,). Raises `EntityNotFound` when out of range."""
+        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
+        degrees: Int64 = (stops - starts).reshape(-1, 2).sum(axis=1)
+        return degrees
+
+    def capped_edges(
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    ) -> EdgeBatch:
+        """Return the edges touching `nodes`, of each relation of each node at most so many; see `CappedEdgesStore`."""
+        numbers, arrays = self._checked(nodes), self._arrays
+        starts, stops = arrays.slots_of(numbers, direction)
+        if relations is None:
+            which, starts, stops = arrays.runs(starts, stops)
+        else:
+            wanted = self._checked_relations(relations)
+            which = np.arange(len(starts)).repeat(len(wanted))
+            starts, stops = arrays.narrow(starts, stops, wanted)
+        run, slot = slots(starts, np.minimum(stops, starts + most))
+        return arrays.batch(numbers, direction, which.take(run), slot, arrays.relation.take(slot), self._space)
+
     def _edges(
         self, numbers: Int64, direction: Direction, starts: Int64, stops: Int64, relations: RelationArray | None
     ) -> EdgeBatch:
         """Return the edges in segments; a segment is the range of one node in one direction, or a part of it."""
-        arrays, both = self._arrays, direction is Direction.BOTH
+        arrays = self._arrays
         split, wanted = 1, None
         if relations is not None:
             wanted = self._checked_relations(relations)
@@ -397,24 +419,7 @@ class ColumnarGraph:
             relation, slot, segment = relation.take(kept), slot.take(kept), segment.take(kept)
         if split > 1:
             segment //= split
-        if both:
-            inverse = (segment & 1).astype(np.bool_)
-            segment >>= 1
-        else:
-            inverse = np.full(len(segment), direction is Direction.IN)
-        far = arrays.other.take(slot)
-        near = numbers.astype(np.int32).take(segment)
-        if not both:
-            if direction is Direction.OUT:
-                return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
-            edge = arrays.numbers_of(slot, near)
-            return EdgeBatch(far, relation, near, edge, segment, inverse, self._space)
-        incoming = inverse.nonzero()[0]  # a place at a time is several times slower by mask than by number
-        slot[incoming] = arrays.numbers_of(slot.take(incoming), near.take(incoming))
-        turn = (far - near) * inverse
-        near += turn
-        far -= turn
-        return EdgeBatch(near, relation, far, slot, segment, inverse, self._space)
+        return arrays.batch(numbers, direction, segment, slot, relation, self._space)
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32.
@@ -467,13 +472,7 @@ class ColumnarGraph:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
-        order = np.argsort(relation, kind="stable")
-        counts = np.bincount(relation, minlength=len(self._relations))
-        taken = np.minimum(counts, per_relation)
-        group = np.repeat(np.arange(len(counts)), taken)
-        rank = np.arange(len(group)) - np.repeat(taken.cumsum() - taken, taken)
-        position = (counts.cumsum() - counts)[group] + rank * counts[group] // np.maximum(taken[group], 1)
-        edge = order[position]
+        edge = sampled(relation, len(self._relations), per_relation)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward, self._space)

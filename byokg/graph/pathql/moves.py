@@ -17,7 +17,7 @@ import numpy.typing as npt
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import spread
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
-from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore
+from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore, capped_edges
 from byokg.types import Triple, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -85,6 +85,10 @@ class Moves(Protocol):
         """Put steps between nodes into words."""
 
 
+def _all(steps: StepRows) -> StepRows:
+    return steps
+
+
 class ColumnarMoves:
     """Edges of a columnar graph that an automaton allows."""
 
@@ -92,12 +96,22 @@ class ColumnarMoves:
         self,
         graph: ColumnarGraph,
         automaton: Automaton,
-        variable: str | None,
-        capped: Callable[[StepRows], StepRows],
+        variable: str | None = None,
+        capped: Callable[[StepRows], StepRows] = _all,
+        most: int | None = None,
     ) -> None:
-        """Walk a graph; `variable` stands for the relation of each edge, and `capped` may leave steps out."""
+        """Walk a graph.
+
+        Args:
+            graph: whose edges these are.
+            automaton: which relations lead from state to state.
+            variable: stands for the relation of each edge.
+            capped: may leave steps out.
+            most: edges of one relation to read of a node, the first in edge order, where a state leads on along one
+                relation only; more need not be read. None reads all.
+        """
         self._arrays = arrays = graph.topology
-        self._graph, self._variable, self._capped = graph, variable, capped
+        self._graph, self._variable, self._capped, self._most = graph, variable, capped, most
         self._out, self._in = arrays.out_index, arrays.in_index
         self._relation, self._other = arrays.relation, arrays.other
         self._automaton = automaton
@@ -201,6 +215,8 @@ class ColumnarMoves:
             if len(few) * len(nodes) * 64 < looked_at:
                 starts, stops = self._arrays.narrow(starts, stops, few)
                 split = len(few)
+                if split == 1 and self._most is not None:
+                    stops = np.minimum(stops, starts + self._most)
         origin, slot = spread(starts, stops - starts)
         if split > 1:
             origin //= split
@@ -227,11 +243,12 @@ class StoreMoves:
         self,
         store: GraphStore,
         automaton: Automaton,
-        variable: str | None,
-        capped: Callable[[StepRows], StepRows],
+        variable: str | None = None,
+        capped: Callable[[StepRows], StepRows] = _all,
+        most: int | None = None,
     ) -> None:
         """See `ColumnarMoves`."""
-        self._store, self._variable, self._capped = store, variable, capped
+        self._store, self._variable, self._capped, self._most = store, variable, capped, most
         self._met: dict[int, tuple[int, int, int]] = {}
         """Head, relation and tail of the edges that were walked."""
         self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
@@ -350,7 +367,10 @@ class StoreMoves:
         direction = way[(inverse, forward) if backward else (forward, inverse)]
         allowed: Mask = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
-        batch = self._store.edges(nodes, direction, relations)
+        if self._most is not None and relations is not None and len(relations) == 1:
+            batch = capped_edges(self._store, nodes, direction, relations, most=self._most)
+        else:
+            batch = self._store.edges(nodes, direction, relations)
         against = batch.inverse ^ backward
         kinds = self._automaton.classes.take(batch.relation)
         far = batch.other.astype(np.int64)
@@ -367,11 +387,15 @@ class StoreMoves:
 
 
 def steps_along(
-    store: GraphStore, automaton: Automaton, variable: str | None, capped: Callable[[StepRows], StepRows]
+    store: GraphStore,
+    automaton: Automaton,
+    variable: str | None = None,
+    capped: Callable[[StepRows], StepRows] = _all,
+    most: int | None = None,
 ) -> ColumnarMoves | StoreMoves:
     """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
     kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
-    return kind(store, automaton, variable, capped)  # type: ignore[arg-type]
+    return kind(store, automaton, variable, capped, most)  # type: ignore[arg-type]
 
 
 class MatchMoves:

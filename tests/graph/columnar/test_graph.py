@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import weakref
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -272,6 +273,51 @@ class TestFarEnds:
     def test_a_node_number_out_of_range_raises(self) -> None:
         with pytest.raises(EntityNotFound, match="number 3"):
             ColumnarGraph.from_triples([("a", "r", "b")]).far_ends(np.array([0, 3]))
+
+
+class TestCappedEdges:
+    @settings(deadline=None, max_examples=80)
+    @given(
+        at_once=st.integers(1, 5),
+        most=st.integers(0, 4),
+        edges=st.lists(st.tuples(*[st.integers(0, 4)] * 2, st.sampled_from("rst")), max_size=30),
+        asked=st.lists(st.integers(0, 4)),
+        direction=st.sampled_from(Direction),
+        relations=st.none() | st.lists(st.integers(0, 2)),
+        keep_numbers=st.booleans(),
+    )
+    def test_they_are_the_first_of_each_relation_of_each_node(
+        self,
+        at_once: int,
+        most: int,
+        edges: list[tuple[int, int, str]],
+        asked: list[int],
+        direction: Direction,
+        relations: list[int] | None,
+        keep_numbers: bool,
+    ) -> None:
+        every = [(0, 0, "r"), (0, 0, "s"), (0, 0, "t"), *edges]
+        store = ColumnarGraph.from_records(
+            [node(str(at)) for at in range(5)], [edge(str(head), label, str(tail)) for head, tail, label in every]
+        )
+        if not keep_numbers:
+            without_edge_numbers(store)
+        wanted = None if relations is None else np.array(relations, np.int64)
+        nodes = np.array(asked, np.int64)
+        batch = store.edges(nodes, direction, wanted)
+        met: Counter[tuple[int, int, bool]] = Counter()
+        rows = []
+        for row, key in enumerate(
+            zip(batch.origin.tolist(), batch.relation.tolist(), batch.inverse.tolist(), strict=True)
+        ):
+            if met[key] < most:
+                rows.append(row)
+            met[key] += 1
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stored, "COUNTED_AT_ONCE", at_once)
+            found = store.capped_edges(nodes, direction, wanted, most)
+        for column in ("head", "relation", "tail", "edge", "origin", "inverse"):
+            assert getattr(found, column).tolist() == getattr(batch, column)[rows].tolist(), column
 
 
 class TestWidths:
