@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,10 +17,19 @@ from rich.tree import Tree
 
 from byokg.cli.config import read_settings
 from byokg.cli.evaluation import set_up
-from byokg.cli.terminal import AsJson, ConfigDir, Words, print_json, stdout
+from byokg.cli.terminal import (
+    AsJson,
+    ConfigDir,
+    IdProperty,
+    NameProperty,
+    Setting,
+    Words,
+    print_json,
+    server_settings,
+    stdout,
+)
 from byokg.cli.terminal import note as tell
 from byokg.errors import ConfigError, EntityNotFound
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import follow
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
@@ -121,20 +131,31 @@ def ask(
 def trace(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that an evaluation wrote.")],
     id: Annotated[str, typer.Argument(metavar="ID", help="Question, as in the data set.")],
-    graph: Annotated[Path | None, typer.Option(metavar="DIR", help="Graph of the run, for the names of nodes.")] = None,
+    graph: Annotated[
+        str | None, typer.Option(metavar="GRAPH", help="Graph of the run, for the names of nodes.")
+    ] = None,
     as_json: AsJson = False,
+    id_property: IdProperty = None,
+    name_property: NameProperty = None,
+    setting: Setting = None,
 ) -> None:
     """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
 
     byokg trace runs/mine WebQTest-12
     """
     from byokg.evaluation.records import read_trace
+    from byokg.open import opened
 
     record = read_trace(run, id)
     if as_json:
         print_json(record)
     else:
-        show_trace(record, stdout(), None if graph is None else ColumnarGraph.open(graph))
+        with ExitStack() as held:
+            store: GraphStore | None = None
+            if graph is not None:
+                settings = server_settings(graph, id_property, name_property, setting)
+                store = held.enter_context(opened(graph, **settings))
+            show_trace(record, stdout(), store)
         if stages := _stages(run, id):
             stdout().print(Text(stages))
 

@@ -38,7 +38,7 @@ from byokg.files import sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names, name_index
-from byokg.graph.store import GraphStore, SlowSchemaStore
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
@@ -208,9 +208,8 @@ def _bench(
 ) -> Bench:
     store = open_store(settings, dataset, note)
     try:
-        seen = watched(store, note)  # the names of a server's nodes take their time
         embedder = settings.build("embedding")
-        entities = settings.build("linking", store=seen, embedder=embedder)
+        entities = settings.build("linking", store=store, embedder=embedder)
         examples = None
         if str(settings.components["pipeline"].get("examples")) == _OF_DATASET:
             from byokg.cli.questions import solved
@@ -286,8 +285,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if isinstance(path, str):
         server = settings.open_graph(path)
         note(f"graph: {server.name}")
-        if isinstance(server, SlowSchemaStore):
-            server.watch(note)
+        watched(server, note)
         return server
     if settings.options["graph"] in set(SCHEMES.values()):
         option = settings.options["graph"]

@@ -282,7 +282,7 @@ def evaluate_linking(
         if lacking:
             say(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")
         embedder: Embedder = settings.build("embedding")
-        linkers = _linkers(settings, watched(store, say), embedder)
+        linkers = _linkers(settings, store, embedder)
         spotter = mention_spotter(store, embedder, next(iter(linkers.values()))) if source == "spotted" else None
 
         def progress(name: str, done: int, total: int) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from byokg.evaluation.runner import Progress as Done
     from byokg.graph.store import GraphStore, Rows
     from byokg.index.dense import Embedded
-    from byokg.open import Server
-    from byokg.types import Cell, EntityId
+    from byokg.types import Cell
 
 DEBUG = "BYOKG_DEBUG"
 """Environment variable that asks for tracebacks and logs."""
@@ -97,6 +96,15 @@ def stdout() -> Console:
     from rich.console import Console
 
     return Console(highlight=False)
+
+
+def watched(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
+    """Have a server's store tell what is being read of its whole graph, and return the store."""
+    from byokg.graph.store import SlowSchemaStore
+
+    if isinstance(store, SlowSchemaStore):
+        store.watch(told)
+    return store
 
 
 @contextmanager
@@ -165,9 +173,6 @@ _LINES = 10
 
 _EVERY_S = 5.0
 """Seconds between two lines about a graph that is read."""
-
-_LOOK = 1000
-"""Nodes between two looks at the clock."""
 
 
 @contextmanager
@@ -314,25 +319,6 @@ def server_settings(
         keys = dict.fromkeys(re.split("[.=]", word)[0] for word in words)
         given |= {key: component_or_value(chosen[key], f"graph.{key}") for key in keys}
     return given
-
-
-def watched(store: GraphStore, note: Callable[[str], None]) -> GraphStore:
-    """Have a store say, if it is a server, how far the reading of all its entities is; return the store itself."""
-    from byokg.open import is_address
-
-    if is_address(store.name):
-        server, entities = cast("Server", store), store.entities
-
-        def told() -> Iterator[EntityId]:
-            pace, done = _Pace(server.node_count), 0
-            for done, entity in enumerate(entities(), 1):
-                yield entity
-                if done % _LOOK == 0:
-                    pace.line(done, lambda: note(f"reading names: {pace.text(done)}"))  # noqa: B023
-            note(f"read the names of {done:,} nodes in {pace.seconds():.1f} s")
-
-        store.entities = told  # type: ignore[method-assign]
-    return store
 
 
 class _Pace:

@@ -343,7 +343,7 @@ class SlowSchemaStore(Protocol):
         """Tell whether the schema was read, or is kept, so that asking for it takes no long look."""
 
     def watch(self, told: Callable[[str], None]) -> None:
-        """Have it told in a line what is being read of the schema, whenever that is."""
+        """Have it told in a line what is being read of the schema and how many nodes were listed, whenever that is."""
 
     def read_ahead(self) -> None:
         """Begin to read the schema in the background; `schema` waits for it, and raises what goes wrong there."""

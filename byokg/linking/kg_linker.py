@@ -22,7 +22,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore, NodeArray
+from byokg.graph.store import GraphStore, NamedStore, NodeArray
 from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
@@ -70,6 +70,9 @@ class _Topic:
     id: EntityId
     mention: int
 
+
+_FEWEST_TURNED = 4
+"""Nodes that a step along a relation and the step against it both lead to, before they are taken for the same."""
 
 _Grown = tuple[_Topic, Growth, Aligned]
 
@@ -291,6 +294,8 @@ class OfflineLinker:
             growth = grow(store, growth, chosen, avoid, self._sample)
             if len(self._doubled):
                 growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
+            elif isinstance(store, NamedStore):
+                growth = growth.taken(told_once(growth))
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
                 allowed = (value < 0) | values[np.maximum(value, 0)]
@@ -571,3 +576,22 @@ class GivenEntities:
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions of the given entities."""
         return Artifacts(mentions=tuple(Mention(id, ids=(id,)) for id in question.topic_ids))
+
+
+def told_once(growth: Growth) -> Int64:
+    """Return the metapaths that do not end against a relation that means the same both ways, as far as a server shows.
+
+    There the step against it leads nowhere but where the step along it leads from the same nodes; to some nodes at
+    least, since a few may be chance (see `graph.inverses`, which looks at edges everywhere in a graph in files).
+    """
+    steps = growth.steps[:, -1]
+    keys = growth.parents * (int(steps.max(initial=0)) + 2) + steps
+    order = np.argsort(keys)
+    against = np.flatnonzero((steps & 1 == 1) & np.isin(keys - 1, keys) & (np.diff(growth.bounds) >= _FEWEST_TURNED))
+    along = order[np.searchsorted(keys[order], keys[against] - 1)]
+    twice = [
+        row
+        for row, other in zip(against.tolist(), along.tolist(), strict=True)
+        if np.isin(growth.reached(row), growth.reached(other)).all()
+    ]
+    return np.setdiff1d(np.arange(len(growth)), twice)

@@ -14,7 +14,7 @@ from byokg.text import related, split_label, split_words
 from byokg.types import EntityId, Mention
 
 _LOOKED_AT = 20
-"""Nodes whose types say what kind a path leads to."""
+"""Nodes whose types say what kind a path leads to: evenly spread over their ids, whatever order they come in."""
 
 
 class Kinds:
@@ -53,7 +53,7 @@ class Kinds:
         return _worded(self._store.schema().node_types)
 
     def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
-        looked_at = dict.fromkeys(end for some in ends for end in some[:_LOOKED_AT] if not is_value(end))
+        looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))
         return _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
 
     def only(self, ends: Sequence[EntityId], kind: str) -> tuple[EntityId, ...]:
@@ -63,9 +63,19 @@ class Kinds:
         return tuple(node.id for node in self._store.nodes(ends) if node.type == kind) or tuple(ends)
 
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
-        """Tell whether at least half of some nodes are of a type."""
-        nodes = self._store.nodes([end for end in ends[:_LOOKED_AT] if not is_value(end)])
-        return sum(node.type == kind for node in nodes) * 2 >= max(1, len(ends[:_LOOKED_AT]))
+        """Tell whether a third of some nodes are of a type, and at least as many as are of others or are values."""
+        some = _spread(ends)
+        types = [node.type for node in self._store.nodes([end for end in some if not is_value(end)])]
+        of_it, typed = types.count(kind), len(some) - types.count("")
+        return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= typed
+
+
+def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
+    """Return some of many nodes."""
+    if len(ends) <= _LOOKED_AT:
+        return ends
+    by_id = sorted(ends)
+    return [by_id[place * len(by_id) // _LOOKED_AT] for place in range(_LOOKED_AT)]
 
 
 def _worded(types: Iterable[str]) -> dict[str, list[str]]:

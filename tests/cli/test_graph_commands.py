@@ -134,7 +134,7 @@ def test_a_copy_that_fails_leaves_nothing(
 def test_a_question_is_answered_over_a_server(byokg: Run, server: str) -> None:
     outcome = fine(byokg("ask", "Who directed Heat?", f"graph.path={server}"))
     assert outcome.out.startswith("Michael Mann")
-    assert "graph: " in outcome.err and "read the names" not in outcome.err  # it is spelt as in the graph
+    assert "graph: " in outcome.err and "listed" not in outcome.err  # it is spelt as in the graph
 
 
 def test_an_evaluation_over_a_server_records_its_address_and_counts(byokg: Run, server: str, films: Path) -> None:
@@ -191,9 +191,16 @@ def test_nodes_are_known_by_the_same_property_everywhere(byokg: Run, bolt_films:
         assert graph.node("Heat").id == "Heat"
 
 
-def test_reading_all_names_of_a_server_says_how_far_it_is(byokg: Run, server: str) -> None:
+def test_a_trace_names_the_nodes_of_a_server(byokg: Run, bolt_films: str, films: Path) -> None:
+    given = ("dataset=folder", f"dataset.root={films}", f"graph.path={bolt_films}", "graph.id_property=id")
+    assert byokg("eval", *given, "out=run", "-q").code == 0
+    outcome = fine(byokg("trace", "run", "q1", "--graph", bolt_films, "--id-property", "id"))
+    assert outcome.out.startswith("question q1\n├── round 1\n") and "Michael Mann" in outcome.out
+
+
+def test_listing_all_nodes_of_a_server_is_told(byokg: Run, server: str) -> None:
     outcome = fine(byokg("link", server, "heats", "--method", "dense", "--json", *by_id(server)))
-    assert "read the names of 11 nodes in" in outcome.err
+    assert "listed 11 nodes of " in outcome.err
     assert '"name": "Heat"' in outcome.out
 
 

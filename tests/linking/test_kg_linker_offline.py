@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
 import pytest
 
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.paths import follow
+from byokg.graph.paths import Growth, follow
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.kg_linker import OfflineLinker, told_once
 from byokg.linking.mentions import MentionSpotter
 from byokg.linking.path_scorer import PathScorer, Weights
 from byokg.linking.relation_meaning import Steps
@@ -180,3 +181,15 @@ class TestConsidered:
 def test_settings_out_of_range_are_named(setting: str, value: int) -> None:
     with pytest.raises(ConfigError, match=f"{setting}={value}"):
         linker(films(), False, **{setting: value})
+
+
+def test_a_relation_stated_both_ways_is_walked_once_on_a_server() -> None:
+    # metapaths out of one node: along relation 3 to 1 … 6, against it to 1 … 4; along 5 to 7, 8, against it to 7;
+    # along 7 to 1 … 4, against it to 1, 2, 3, 9; against 8 alone to 1 … 4
+    ends = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4], [7, 8], [7], [1, 2, 3, 4], [1, 2, 3, 9], [1, 2, 3, 4]]
+    steps = np.array([6, 7, 10, 11, 14, 15, 17])[:, None]
+    bounds = np.append(0, np.cumsum([len(some) for some in ends]))
+    growth = Growth(steps, bounds, np.concatenate(ends), np.zeros(7, np.int64))
+    assert told_once(growth).tolist() == [0, 2, 3, 4, 5, 6]
+    apart = Growth(steps, bounds, growth.ends, np.arange(7))  # out of different nodes, nothing is said twice
+    assert told_once(apart).tolist() == list(range(7))

@@ -99,6 +99,13 @@ class Interner:
         numbers[met] = self.numbers(strings.take(pa.array(met)))
         return numbers[codes]
 
+    def met(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32] | None:
+        """Return the number of each of S strings, which may repeat, -1 for those that have none.
+
+        None says that it is quicker to find out first which differ: few of them can be here.
+        """
+        return self.find(strings) if 2 * self._count >= len(strings) else None
+
     def find(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32]:
         """Return the number of each of S strings, -1 for those that have none."""
         return self._find(strings, hash_column(strings))

@@ -38,6 +38,7 @@ Int64 = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.bool_]
 
 TEXT = pa.large_string()
+_NOTHING = texts_column([""])[0]
 
 _FEW = 12
 """Up to this many ids, plain Python beats the fixed cost of Arrow calls."""
@@ -95,7 +96,9 @@ class Namespaces:
     def map(cls, folder: Path) -> Namespaces:
         """Map what was written."""
         batch = pa.ipc.open_file(pa.memory_map(str(folder / _SPACES))).get_batch(0)
-        return cls(batch.column("text"), batch.column("numbered").to_numpy(zero_copy_only=False))
+        bits = np.frombuffer(batch.column("numbered").buffers()[1], np.uint8)  # as `to_numpy` would import pandas
+        numbered = np.unpackbits(bits, count=batch.num_rows, bitorder="little").view(np.bool_)
+        return cls(batch.column("text"), numbered)
 
 
 class IdColumn:
@@ -175,7 +178,7 @@ class IdColumn:
             of_numbers, of_texts = self._rest(value[numbered], True), self._rest(value[~numbered], False)
             place = np.where(numbered, numbered.cumsum(), len(of_numbers) + (~numbered).cumsum()) - 1
             rest = pa.concat_arrays([of_numbers, of_texts]).take(positions(place))
-        return pc.binary_join_element_wise(begin, rest, pa.scalar("", TEXT))
+        return pc.binary_join_element_wise(begin, rest, _NOTHING)
 
     def _rest(self, value: Numbers, numbered: bool) -> pa.LargeStringArray:
         """Return what stands behind namespaces, all of which are numbered or none."""

@@ -31,6 +31,7 @@ from byokg.files import TextFile, uncompressed
 from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.schema import KINDS, TEXT, NodeColumns, Numbers, Problem, blank, typed, whole, without_null
 from byokg.graph.columnar.writer import EdgeBlock, Triples, ahead
+from byokg.index.string_hashes import positions
 
 _SEPARATORS = {".txt": "|", ".tsv": "\t", ".csv": ","}
 _SEPARATOR_NAMES = {"|": "'|'", "\t": "a tab", ",": "','"}
@@ -365,14 +366,33 @@ class TripleFile:
     def _numbered(self, table: pa.Table, rows: int) -> Triples:
         """Return head, relation and tail numbers of some lines, before which there were so many."""
         head, relation, tail = (whole(column, TEXT) for column in table.columns[:3])
-        ends, labels = pa.concat_arrays([head, tail]).dictionary_encode(), relation.dictionary_encode()
-        if blank("", ends) or blank("", labels):
+        met, coded = self._met(head, tail)
+        labels = relation.dictionary_encode()
+        if blank("", coded) or blank("", labels):
             columns = zip(TRIPLE_COLUMNS, (head, relation, tail), strict=True)
             raise_first(self.file, [blank(name, column.dictionary_encode()) for name, column in columns], rows)
+        if met is None:
+            numbers: Numbers = self._entities.encode(coded.dictionary, row_by_row(coded))
+        else:
+            met[met < 0] = self._entities.encode(coded.dictionary, coded.indices.to_numpy())
+            numbers = met
         triples = np.empty((table.num_rows, 3), np.int32)
-        triples[:, [0, 2]] = self._entities.encode(ends.dictionary, row_by_row(ends)).reshape(-1, 2)
+        triples[:, [0, 2]] = numbers.reshape(-1, 2)
         triples[:, 1] = self._relations.encode(labels.dictionary, labels.indices.to_numpy())
         return triples
+
+    def _met(self, head: pa.Array, tail: pa.Array) -> tuple[Numbers | None, pa.DictionaryArray]:
+        """Return head, tail, head, tail, … of E lines as numbers, -1 for those that have none yet, and what these are.
+
+        Without numbers, the others are all heads and then all tails.
+        """
+        ends = pa.concat_arrays([head, tail])
+        found = None if ends.null_count else self._entities.met(ends)
+        if found is None:
+            return None, ends.dictionary_encode()
+        numbers = found.reshape(2, -1).T.ravel()
+        fresh = np.flatnonzero(numbers < 0)
+        return numbers, ends.take(positions((fresh & 1) * len(head) + (fresh >> 1))).dictionary_encode()
 
 
 class _Times:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar, overload
+from urllib.parse import urlsplit
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +47,14 @@ Result = TypeVar("Result")
 _NODES = 100_000
 """Nodes remembered."""
 
+_EVERY_S = 5.0
+"""Seconds between two lines about nodes that are being listed."""
+
 _ENDS_S = 2.0
 """How long to wait for what is being read in the background when a store is closed."""
+
+_EXCERPT = 300
+"""Characters of what a server said that are told."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
@@ -140,8 +149,21 @@ class NumberingStore(ABC):
         return self._schema is not None or (self._cache is not None and self._cache.has(self._cache_key()))
 
     def watch(self, told: Callable[[str], None]) -> None:
-        """Have it told in a line what is being read of the schema, whenever that is."""
+        """Have it told in a line what is being read of the schema and how many nodes were listed, whenever that is."""
         self._tell = told
+
+    def _counted_out(self, pages: Iterable[Sequence[Result]], ended: bool = True) -> Iterator[Sequence[Result]]:
+        """Yield pages of all nodes; have it told now and then how many there were so far, and perhaps at the end."""
+        began = told = time.monotonic()
+        done = 0
+        for page in pages:
+            yield page
+            done += len(page)
+            if time.monotonic() - told >= _EVERY_S:
+                told = time.monotonic()
+                self._tell(f"listing the nodes of {self._name}: {done:,} ({done / (told - began):,.0f}/s)")
+        if ended:
+            self._tell(f"listed {done:,} nodes of {self._name} in {time.monotonic() - began:.1f} s")
 
     def _reading(self, what: str) -> None:
         """Tell what is being read of the schema."""
@@ -368,3 +390,26 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
 
     threading.Thread(target=run, daemon=True).start()
     return outcome.result(seconds)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def bare(url: str) -> str:
+    """Return an address without what may be secret: credentials and parameters."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url.partition("?")[0].rpartition("@")[2]
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def excerpt(body: bytes) -> str:
+    """Return the start of what a server said, on one line and without markup."""
+    text = re.sub(r"<[^>]*>", " ", body[:4000].decode("utf-8", "replace"))
+    return " ".join(text.split())[:_EXCERPT]

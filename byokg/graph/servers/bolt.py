@@ -204,8 +204,8 @@ class BoltServer(CypherServer):
     def agent(self, timeout_s: float) -> str:
         """Return what the server calls itself."""
         if self._agent is None:
-            self._agent = self._run(self._read_agent, timeout_s)
-        return self._agent
+            self._run(self._meet_server, timeout_s)
+        return self._agent or ""
 
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
         """Ask a genuine Neo4j whether the query only reads, once for each text."""
@@ -364,10 +364,28 @@ class BoltServer(CypherServer):
             database=self._database, default_access_mode=self._neo4j.READ_ACCESS, fetch_size=self._fetch_size
         )
 
+    async def _meet_server(self) -> None:
+        """Learn what the server calls itself, before anything else is sent. Raises `ConfigError` for a pretender."""
+        if self._agent is not None:
+            return
+        async with self._session() as session:
+            result = await session.run("RETURN 1 AS one")
+            await result.fetch(1)
+            summary = await result.consume()
+        agent = str(summary.server.agent)
+        if pretends(agent, summary.query_type):
+            raise ConfigError(
+                f"{self.name} calls itself {agent} and is no Neo4j (FalkorDB does so): it may put parameters into the "
+                "text of a query, where a name can become a query of its own, and run what it is asked to plan; copy "
+                "its graph to CSV or JSON lines, and give these to byokg graph build"
+            )
+        self._agent = agent
+
     async def _fetch(
         self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None
     ) -> tuple[tuple[str, ...], list[list[Any]]]:
         """Run a query and return columns and rows, one more than `max_rows` where there are more."""
+        await self._meet_server()
         async with self._session() as session:
             result = await session.run(self._neo4j.Query(text, timeout=timeout_s), dict(parameters))
             records = await result.fetch(sys.maxsize if max_rows is None else max_rows + 1)
@@ -378,11 +396,8 @@ class BoltServer(CypherServer):
             result = await session.run(self._neo4j.Query(f"EXPLAIN {text}", timeout=timeout_s), dict(parameters))
             return await result.consume()
 
-    async def _read_agent(self) -> str:
-        assert self._background is not None
-        return str((await self._background.driver.get_server_info()).agent)
-
     async def _open(self, text: str) -> tuple[neo4j.AsyncSession, neo4j.AsyncResult]:
+        await self._meet_server()
         session = self._new_session()
         try:
             return session, await session.run(text)
@@ -501,6 +516,11 @@ def _without_explain(message: str) -> str:
 def planner_is_trusted(agent: str) -> bool:
     """Tell from what a server calls itself whether it is Neo4j; others answer `EXPLAIN` with what says nothing."""
     return agent.startswith("Neo4j/") and "compatible" not in agent.casefold()
+
+
+def pretends(agent: str, query_type: str | None) -> bool:
+    """Tell whether a server only calls itself Neo4j, which tells of every query whether it reads or writes."""
+    return planner_is_trusted(agent) and query_type is None
 
 
 def finds_shortest_paths(agent: str) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
+from importlib.resources import files
 from types import ModuleType
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -119,7 +120,13 @@ def _east(seconds: int, zone: str) -> int:
 
 @cache
 def _zone(name: str) -> ZoneInfo:
-    return ZoneInfo(name)
+    """Return a zone of the package tzdata, if it is there: its tables are Java's, some machines' differ before 1970."""
+    zone = ZoneInfo(name)
+    try:
+        with files("tzdata").joinpath("zoneinfo", *name.split("/")).open("rb") as table:
+            return ZoneInfo.from_file(table, key=name)
+    except (ImportError, OSError, ValueError):
+        return zone
 
 
 def _local(seconds: int, nanoseconds: int) -> str:

@@ -381,7 +381,7 @@ class CypherNames(NumberingStore):
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
         """Yield ids with their names, in pages; see `NamedStore`."""
-        for page in self.all_nodes():
+        for page in self._counted_out(self.all_nodes(), ended=False):
             yield [(node.id, node.name) for node in page]
 
 

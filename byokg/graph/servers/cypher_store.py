@@ -149,7 +149,7 @@ class CypherStore(CypherNames):
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
         given = 0
-        for page in self._server.node_pages(self._identity_of("n"), self._timeout_s):
+        for page in self._counted_out(self._server.node_pages(self._identity_of("n"), self._timeout_s)):
             self._meet([element for element, _ in page], [value for _, value in page])
             # In number order whoever else is numbering nodes at the same time.
             for entity in self._nodes.keys(given):

@@ -10,7 +10,6 @@ Credentials come from the environment: `BYOKG_SPARQL_TOKEN` (bearer), or `BYOKG_
 from __future__ import annotations
 
 import importlib.metadata
-import ipaddress
 import json
 import logging
 import math
@@ -21,6 +20,7 @@ import ssl
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -36,13 +36,13 @@ from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
 from byokg.graph.rdf.terms import Prefixes
 from byokg.graph.read_cache import Kept, digest
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.base import within
+from byokg.graph.servers.base import bare, excerpt, is_loopback, within
 from byokg.graph.servers.ntriples import TripleLines
 from byokg.graph.servers.sparql_names import Naming
 from byokg.graph.servers.sparql_schema import SAMPLE
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, Vocabulary, read_table
-from byokg.graph.store import QueryLimits, Rows, Schema
+from byokg.graph.store import Direction, QueryLimits, Rows, Schema
 from byokg.types import Cell
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
@@ -56,8 +56,8 @@ _LOG = logging.getLogger(__name__)
 _VIRTUOSO, _FUSEKI, _OXIGRAPH = "Virtuoso", "Fuseki", "Oxigraph"
 _LIMITS = {_VIRTUOSO: 1000, _FUSEKI: 1}
 """Servers that take a time limit, with its units in a second."""
-_VIRTUOSO_BATCH = 100
-"""Virtuoso's time to look at nodes grows more than linearly."""
+_VIRTUOSO_BATCH, _VIRTUOSO_LOOKED_UP = 100, 200
+"""Virtuoso's time to look at nodes grows more than linearly, but where it looks them up as it is told."""
 _VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
 _VIRTUOSO_ROWS = "10000"
 """Rows that Virtuoso gives at most, as it is set up; it says so of tables, and not of triples."""
@@ -92,9 +92,9 @@ _LONG = 1800
 _BUSY = (429, 502, 503)
 _FINGERPRINT_S = 10.0
 """How long an endpoint may count its triples, before a schema is kept without a fingerprint."""
-_EXCERPT = 300
 _TIMED_OUT = re.compile(
-    r"time(?:d\s|-)?\s?out|(?:execution|evaluation|query) time .{0,60}(?:exceed|limit)", re.IGNORECASE
+    r"operation has been cancelled|time(?:d\s|-)?\s?out|(?:execution|evaluation|query) time .{0,60}(?:exceed|limit)",
+    re.IGNORECASE,
 )
 
 
@@ -150,14 +150,14 @@ class SparqlEndpoint(SparqlStore):
         url = url.removeprefix("sparql+")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ConfigError(f"{_bare(url)!r} is no address of a SPARQL endpoint; it should start with https://")
+            raise ConfigError(f"{bare(url)!r} is no address of a SPARQL endpoint; it should start with https://")
         if parts.username is not None or parts.password is not None:
             raise ConfigError(
                 f"credentials stand in the address of {parts.hostname}; remove them, and set {USER} and {PASSWORD}"
             )
         naming = Naming(name_predicates, alias_predicates, type_predicates)
-        super().__init__(_bare(url), prefixes or Prefixes(), languages, timeout_s, naming)
-        here = _is_loopback(parts.hostname)
+        super().__init__(bare(url), prefixes or Prefixes(), languages, timeout_s, naming)
+        here = is_loopback(parts.hostname)
         headers, auth = _credentials()
         if (headers or auth) and parts.scheme == "http" and not here:
             raise ConfigError(
@@ -283,11 +283,20 @@ class SparqlEndpoint(SparqlStore):
     def _words(self, timeout_s: float | None = None) -> Vocabulary:
         known = self._vocabulary
         words = super()._words(timeout_s)
-        if known is None and self._server == _VIRTUOSO and not self._graphs:
-            self._leave_out_system_graphs(timeout_s)
-            self._vocabulary = None
-            words = super()._words(timeout_s)
+        if known is None and self._server == _VIRTUOSO:
+            self._choose_indexes(timeout_s)
+            if not self._graphs:
+                self._leave_out_system_graphs(timeout_s)
+                self._vocabulary = None
+                words = super()._words(timeout_s)
         return words
+
+    def _choose_indexes(self, timeout_s: float | None) -> None:
+        """Tell Virtuoso by which index to look up nodes, if it has those that it is set up with."""
+        where = sparql.edges([_NO_GRAPH], Direction.BOTH, None, False, sparql.VIRTUOSO)
+        with suppress(QueryFailed):
+            self._ask(sparql.select("?s ?p ?o", where, 1), timeout_s or self._timeout_s, 0.0)
+            self._lookup, self._batch = sparql.VIRTUOSO, _VIRTUOSO_LOOKED_UP
 
     def _leave_out_system_graphs(self, timeout_s: float | None) -> None:
         """Read the graphs that people put into a Virtuoso, if there are few; else say what it reads besides."""
@@ -423,27 +432,25 @@ class SparqlEndpoint(SparqlStore):
             try:
                 rows = lines.rows()
             except ValueError as error:
-                raise _Again(f"its reply is no N-Triples, or breaks off ({error})") from error
+                raise _broken("N-Triples", body, timeout_s, error) from error
             most = most or (_VIRTUOSO_ROWS if self._server == _VIRTUOSO else "")
             return _Answer(SparqlResult(TRIPLE, rows), partial or _reaches(most, rows), ended)
         if kind == _CSV == accept:
             try:
                 table = sparql.read_csv(body)
             except ValueError as error:
-                raise _Again(f"its reply is no CSV, or breaks off ({error})") from error
+                raise _broken("CSV", body, timeout_s, error) from error
             return _Answer(table, partial or _reaches(most, table.bindings), ended)
         if kind not in _JSON_TYPES:
             reason = (
-                f"it answered {kind or 'without a content type'} instead of SPARQL results: {_excerpt(body)!r}; "
+                f"it answered {kind or 'without a content type'} instead of SPARQL results: {excerpt(body)!r}; "
                 "is this the address of a SPARQL endpoint"
             )
             raise StoreUnavailable(self._name, reason)
         try:
             reply = json.loads(body)
         except ValueError as error:
-            if _TIMED_OUT.search(body[-2000:].decode("utf-8", "replace")):
-                raise QueryTimeout(timeout_s) from error  # some engines notice after they have begun to answer
-            raise _Again(f"its reply is no JSON, or breaks off ({error})") from error
+            raise _broken("JSON", body, timeout_s, error) from error
         table = read_table(reply, self._name)
         if table.variables == (_ASKED,):  # Virtuoso's own way to answer an ASK
             return _Answer(SparqlResult((), (), any(row[_ASKED]["value"] == "1" for row in table.bindings)), False)
@@ -493,7 +500,7 @@ class SparqlEndpoint(SparqlStore):
 
     def _failure(self, status: int, headers: httpx.Headers, body: bytes, timeout_s: float) -> Exception:
         """Say what a status other than success means."""
-        said = _excerpt(body)
+        said = excerpt(body)
         if found := _VIRTUOSO_ERROR.search(said):
             if found[1] == "S1T00" or "execution time" in said:
                 return QueryTimeout(timeout_s)
@@ -508,7 +515,7 @@ class SparqlEndpoint(SparqlStore):
             reason = f"it refuses the credentials (HTTP {status}); set {TOKEN}, or {USER} and {PASSWORD}"
             return StoreUnavailable(self._name, reason)
         if 300 <= status < 400:
-            moved = _bare(headers.get("location", ""))
+            moved = bare(headers.get("location", ""))
             return StoreUnavailable(self._name, f"it has moved to {moved!r} (HTTP {status}); use that address")
         if status == 413:
             return QueryTooLarge("the endpoint says that the request is too large")
@@ -540,6 +547,13 @@ class _Again(Exception):
         self.away = away
 
 
+def _broken(format: str, body: bytes, timeout_s: float, error: ValueError) -> Exception:
+    """Say what a reply means that cannot be read: some engines keep to a time limit after they have begun to answer."""
+    if _TIMED_OUT.search(body[-2000:].decode("utf-8", "replace")):
+        return QueryTimeout(timeout_s)
+    return _Again(f"its reply is no {format}, or breaks off ({error})")
+
+
 def _pause(state: RetryCallState, until: float) -> float:
     """Return seconds to wait before the next attempt: as long as the endpoint asks, else longer each time."""
     error = state.outcome.exception() if state.outcome is not None else None
@@ -569,28 +583,6 @@ def _credentials() -> tuple[dict[str, str], httpx.BasicAuth | None]:
     if user := os.environ.get(USER):
         return {}, httpx.BasicAuth(user, os.environ.get(PASSWORD, ""))
     return {}, None
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _bare(url: str) -> str:
-    """Return an address without what may be secret: credentials and parameters."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return url.partition("?")[0].rpartition("@")[2]
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-
-def _excerpt(body: bytes) -> str:
-    """Return the start of what an endpoint said, on one line and without markup."""
-    text = re.sub(r"<[^>]*>", " ", body[:4000].decode("utf-8", "replace"))
-    return " ".join(text.split())[:_EXCERPT]
 
 
 def _version() -> str:

@@ -81,6 +81,7 @@ class SparqlNames(NumberingStore):
         self._batch = 1000
         """Nodes asked about in one request."""
         self._called: dict[str, str] = {}
+        self._lookup = sparql.PLAIN
         self._joins = self._joins_all = False
         """Whether the engine gives the edges of some nodes, or of all, faster as one text than row by row."""
 
@@ -126,6 +127,9 @@ class SparqlNames(NumberingStore):
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
         """Yield ids with their names and further names, in pages; see `NamedStore`."""
+        yield from map(list, self._counted_out(self._named_pages(), ended=False))
+
+    def _named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
         words = self._words()
         seen: set[str] = set()
         for predicate in (*words.names, *words.aliases):
@@ -267,7 +271,9 @@ class SparqlNames(NumberingStore):
         if unknown and words.names_classes:
             asked = [iri for iri in unknown if addressable(iri)]
             bare = Vocabulary(words.names, (), (RDF_TYPE,))
-            rows = self._gather("?n ?k ?v", lambda batch: sparql.described(batch, bare, self._languages), asked)
+            rows = self._gather(
+                "?n ?k ?v", lambda batch: sparql.described(batch, bare, self._languages, self._lookup), asked
+            )
             for iri, values in self._collect(rows).items():
                 if found := best_name(values, words.names):
                     self._called[iri] = found[1].text

@@ -182,7 +182,7 @@ class SparqlStore(SparqlNames):
         """Yield each entity once, heads and tails alike, in node-number order."""
         known = len(self._nodes)
         yield from map(node_id, self._nodes.keys()[:known])
-        for iris in self._every_node():
+        for iris in self._counted_out(self._every_node()):
             numbers = self._nodes.add(iris)
             yield from (node_id(iri) for iri, number in zip(iris, numbers.tolist(), strict=True) if number >= known)
 
@@ -205,7 +205,9 @@ class SparqlStore(SparqlNames):
         """Ask for names, types and properties. Raises `EntityNotFound`."""
         iris = [self._iri(entity) for entity in ids]
         words, wanted = self._words(), list(dict.fromkeys(iri for iri in iris if addressable(iri)))
-        rows = self._gather("?n ?k ?v", lambda batch: sparql.described(batch, words, self._languages), wanted)
+        rows = self._gather(
+            "?n ?k ?v", lambda batch: sparql.described(batch, words, self._languages, self._lookup), wanted
+        )
         described = self._describe(rows)
         unseen = [iri for iri in wanted if iri not in self._nodes and iri not in described]
         found = self._existing(unseen) if unseen else set()
@@ -337,7 +339,7 @@ class SparqlStore(SparqlNames):
                 return self._joined_edges_of(iris, direction, wanted)
         rows = self._gather(
             "?s ?p ?o ?e" if reified else "?s ?p ?o",
-            lambda batch: sparql.edges(batch, direction, wanted, reified),
+            lambda batch: sparql.edges(batch, direction, wanted, reified, self._lookup),
             iris,
             count=self._degrees,
         )
@@ -349,7 +351,8 @@ class SparqlStore(SparqlNames):
         """Ask for the edges of nodes, those of one relation at one end in one text. Raises `QueryInvalid`."""
         variables = "?near ?p ?way ?count ?ends"
         triples: list[Stated] = []
-        for row in self._gather(variables, lambda batch: sparql.grouped_edges(batch, direction, wanted), iris):
+        rows = self._gather(variables, lambda batch: sparql.grouped_edges(batch, direction, wanted, self._lookup), iris)
+        for row in rows:
             if "ends" not in row:
                 continue  # some stores give one row of nothing for a group of nothing
             near, predicate = row["near"]["value"], row["p"]["value"]
@@ -384,7 +387,7 @@ class SparqlStore(SparqlNames):
         reified = self._words().reified
         rows = self._gather(
             "?n ?p ?way ?edges",
-            lambda batch: sparql.touching_counts(batch, reified),
+            lambda batch: sparql.touching_counts(batch, reified, self._lookup),
             [iri for iri in keys if addressable(iri)],
         )
         return [
@@ -532,7 +535,9 @@ class SparqlStore(SparqlNames):
         words = self._words()
         iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
         asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
-        rows = self._gather("?n ?k ?v", lambda batch: sparql.met(batch, words, self._languages), asked, timeout_s)
+        rows = self._gather(
+            "?n ?k ?v", lambda batch: sparql.met(batch, words, self._languages, self._lookup), asked, timeout_s
+        )
         texts = {row["n"]["value"] for row in rows if "k" not in row}
         nodes = self._describe(row for row in rows if "k" in row)
 

@@ -47,7 +47,7 @@ def select(variables: str, where: str, limit: int | None = None, offset: int | N
     """
     if offset is not None:
         where = f"{{ SELECT {variables} WHERE {{ {where} }} ORDER BY {variables} }}"
-    text = f"SELECT {variables} WHERE {{ {where} }}"
+    text = f"{_prologue(where)}SELECT {variables} WHERE {{ {where} }}"
     if limit is not None:
         text += f" LIMIT {limit}"
     return text if not offset else f"{text} OFFSET {offset}"
@@ -55,31 +55,73 @@ def select(variables: str, where: str, limit: int | None = None, offset: int | N
 
 def count(where: str) -> str:
     """Write the query that counts the rows of a pattern as ?rows, a name that no pattern here has."""
-    return f"SELECT (COUNT(*) AS ?rows) WHERE {{ {where} }}"
+    return f"{_prologue(where)}SELECT (COUNT(*) AS ?rows) WHERE {{ {where} }}"
+
+
+def _prologue(where: str) -> str:
+    """Have nodes that are given looked up in the order that is written; else it may begin with all triples."""
+    looked_up = VIRTUOSO.by_head in where or VIRTUOSO.by_tail in where  # no literal can hold their quotation marks
+    return 'DEFINE sql:select-option "order" ' if looked_up else ""
 
 
 # Patterns
 
 
-def edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, reified: bool) -> str:
+@dataclass(frozen=True)
+class Lookup:
+    """How an engine is told to go from nodes that are given to their triples."""
+
+    table: bool = False
+    """The nodes are given with a second column, so that an engine joins them instead of testing each triple."""
+    by_head: str = ""
+    """Stands behind a triple whose head is given,"""
+    by_tail: str = ""
+    """and behind one whose tail is."""
+
+    def given(self, variable: str, iris: Sequence[str]) -> str:
+        """Write the nodes."""
+        if not self.table:
+            return _values(variable, iris)
+        return f"VALUES ({variable} ?given) {{ {' '.join(f'(<{iri}> 1)' for iri in iris)} }}"
+
+    def triple(self, head: str, relation: str, tail: str, by_tail: bool) -> str:
+        """Write a triple, one end of which is given."""
+        return f"{head} {relation} {tail}{self.by_tail if by_tail else self.by_head}"
+
+    def part(self, variables: str, where: str) -> str:
+        """Write a part of a union that begins with nodes that are given."""
+        return f"{{ SELECT {variables} WHERE {{ {where} }} }}" if self.table else f"{{ {where} }}"
+
+
+PLAIN = Lookup()
+VIRTUOSO = Lookup(True, ' OPTION (TABLE_OPTION "index RDF_QUAD_SP")', ' OPTION (TABLE_OPTION "index RDF_QUAD_OP")')
+"""Left to itself, Virtuoso may read all triples of each relation that a node has; that depends on what it sampled."""
+
+
+def edges(
+    iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, reified: bool, lookup: Lookup = PLAIN
+) -> str:
     """Match edges that touch nodes: ?s ?p ?o, and ?e in rows that tell of a statement."""
     parts = []
     for inverse in (False, True):
         if direction is (Direction.OUT if inverse else Direction.IN):
             continue
         near, far = ("?o", "?s") if inverse else ("?s", "?o")
-        given = f"{_values(near, iris)} {_relation_values(relations)}"
-        wanted = f"isIRI({far}) && {_relation_filter(relations)}"
-        parts.append(f"{given} ?s ?p ?o . FILTER({wanted}){_no_statement('?s', reified and inverse)}")
+        given = f"{lookup.given(near, iris)} {_relation_values(relations)}"
+        wanted, triple = f"isIRI({far}) && {_relation_filter(relations)}", lookup.triple("?s", "?p", "?o", inverse)
+        plain = f"{given} {triple} . FILTER({wanted}){_no_statement('?s', reified and inverse)}"
+        parts.append(lookup.part("?s ?p ?o", plain))
         if reified:
             end = RDF_OBJECT if inverse else RDF_SUBJECT
             other = RDF_SUBJECT if inverse else RDF_OBJECT
             statement = f"?e <{end}> {near} . ?e <{RDF_PREDICATE}> ?p . ?e <{other}> {far} ."
-            parts.append(f"{given} {statement} FILTER({wanted} && isIRI(?e))")
-    return " UNION ".join(f"{{ {part} }}" for part in parts) if len(parts) > 1 else parts[0]
+            parts.append(f"{{ {given} {statement} FILTER({wanted} && isIRI(?e)) }}")
+    return " UNION ".join(parts)
 
 
-def grouped_edges(iris: Sequence[str], direction: Direction, relations: Sequence[str] | None) -> str:
+def grouped_edges(
+    iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, lookup: Lookup = PLAIN
+) -> str:
     """Match the edges that touch nodes, those of one relation at one end together: ?near ?p ?way ?count ?ends.
 
     A row for each edge costs an engine several times as much as the text that all of them make.
@@ -89,11 +131,11 @@ def grouped_edges(iris: Sequence[str], direction: Direction, relations: Sequence
         if direction is (Direction.OUT if inverse else Direction.IN):
             continue
         near, far = ("?o", "?s") if inverse else ("?s", "?o")
-        given = f"{_values(near, iris)} {_relation_values(relations)}"
-        edges = f"{given} ?s ?p ?o . FILTER(isIRI({far}) && {_relation_filter(relations)})"
+        given = f"{lookup.given(near, iris)} {_relation_values(relations)}"
+        wanted, triple = f"isIRI({far}) && {_relation_filter(relations)}", lookup.triple("?s", "?p", "?o", inverse)
         way, ends = of_value("in" if inverse else "out"), _joined(f"STR({far})")
         select = f"SELECT ({near} AS ?near) ?p ({way} AS ?way) (COUNT(*) AS ?count) ({ends} AS ?ends)"
-        parts.append(f"{{ {select} WHERE {{ {edges} }} GROUP BY {near} ?p }}")
+        parts.append(f"{{ {select} WHERE {{ {given} {triple} . FILTER({wanted}) }} GROUP BY {near} ?p }}")
     return " UNION ".join(parts)
 
 
@@ -163,7 +205,7 @@ def reached(iri: str, direction: Direction, relations: Sequence[str]) -> str:
     return f"<{iri}> ({'|'.join(steps)})+ ?m . FILTER(isIRI(?m))"
 
 
-def touching_counts(iris: Sequence[str], reified: bool) -> str:
+def touching_counts(iris: Sequence[str], reified: bool, lookup: Lookup = PLAIN) -> str:
     """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in".
 
     `BIND` comes last, because Virtuoso reads the whole graph where it comes first, and counts wrongly.
@@ -172,9 +214,10 @@ def touching_counts(iris: Sequence[str], reified: bool) -> str:
     for way, near, far in (("out", "?n", "?m"), ("in", "?m", "?n")):
         wanted = f"isIRI(?m) && {_relation_filter(None)}"
         told = f"?e <{RDF_SUBJECT}> {near} . ?e <{RDF_PREDICATE}> ?p . ?e <{RDF_OBJECT}> {far} ."
-        plain = f"{near} ?p {far} . FILTER({wanted}){_no_statement('?m', reified and way == 'in')}"
+        triple = lookup.triple(near, "?p", far, way == "in")
+        plain = f"{triple} . FILTER({wanted}){_no_statement('?m', reified and way == 'in')}"
         edge = f"{plain} FILTER NOT EXISTS {{ {told} }}" if reified else plain
-        given, named = _values("?n", iris), f"BIND({of_value(way)} AS ?way)"
+        given, named = lookup.given("?n", iris), f"BIND({of_value(way)} AS ?way)"
         parts.append(f"{given} {edge} {named}")
         if reified:
             parts.append(f"{given} {told} FILTER({wanted} && isIRI(?e)) {named}")
@@ -199,16 +242,17 @@ def every_node(reified: bool) -> str:
     return f"{{ SELECT DISTINCT ?n WHERE {{ {{ {heads} }} UNION {{ {tails} }} }} }}"
 
 
-def described(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None) -> str:
+def described(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None, lookup: Lookup = PLAIN) -> str:
     """Match properties and types of nodes: ?n ?k ?v."""
     wanted = f"?k IN ({_iris(words.types)}) || (isLiteral(?v){_language_filter(languages)})"
-    return f"{_values('?n', iris)} ?n ?k ?v . FILTER({wanted})"
+    return f"{lookup.given('?n', iris)} {lookup.triple('?n', '?k', '?v', False)} . FILTER({wanted})"
 
 
-def met(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None) -> str:
+def met(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None, lookup: Lookup = PLAIN) -> str:
     """Match properties and types as `described` does; an IRI that is a relation or class comes in a row without ?k."""
     used = f"FILTER(EXISTS {{ ?head ?n ?tail }} || EXISTS {{ ?member <{RDF_TYPE}> ?n }})"
-    return f"{{ {described(iris, words, languages)} }} UNION {{ {_values('?n', iris)} {used} }}"
+    told = lookup.part("?n ?k ?v", described(iris, words, languages, lookup))
+    return f"{told} UNION {{ {_values('?n', iris)} {used} }}"
 
 
 def statements(iris: Sequence[str]) -> str:

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -233,3 +234,41 @@ def test_a_graph_opens_where_nothing_can_be_remembered(
     monkeypatch.setattr("byokg.graph.columnar.folder.SMALL_BYTES", 0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert ColumnarGraph.open(saved).node_count == 200
+
+
+READER = """
+import os, sys
+import numpy as np
+from byokg.graph.columnar.graph import ColumnarGraph
+
+graph = ColumnarGraph.open(sys.argv[1])
+print("open", flush=True)
+sys.stdin.readline()
+tails = graph.topology.other
+print(int(tails.sum(dtype=np.int64)), flush=True)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not let a mapped file be cut")
+@pytest.mark.parametrize("cut", [False, True], ids=["replaced", "cut short"])
+def test_a_reader_keeps_the_graph_that_it_opened_and_never_reads_what_is_not_there(cut: bool, tmp_path: Path) -> None:
+    folder = tmp_path / "graph"
+    triples = [(f"n{number}", "r", f"n{number * 7 % 9000}") for number in range(9000)]  # 72 KB, 18 pages of tails
+    graph = ColumnarGraph.from_triples(triples)
+    graph.save(folder)
+    with subprocess.Popen(
+        [sys.executable, "-c", READER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as reader:
+        assert reader.stdin is not None and reader.stdout is not None
+        assert reader.stdout.readline() == "open\n"
+        if cut:  # as another program may; nothing of ours shortens or rewrites a file that may be mapped
+            os.truncate(folder / "other.npy", 4096)
+        else:
+            ColumnarGraph.from_triples([("a", "r", "b")]).save(folder, overwrite=True)
+        said, _ = reader.communicate("\n")
+    if cut:
+        assert (reader.returncode, said) == (-signal.SIGBUS, "")
+        with pytest.raises(GraphCorrupt, match=r"other\.npy has"):
+            ColumnarGraph.open(folder)
+    else:
+        assert (reader.returncode, int(said)) == (0, int(graph.topology.other.sum(dtype=np.int64)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +181,23 @@ def test_a_graph_with_split_ids_is_saved_opened_and_saved_again(tmp_path: Path) 
         with pytest.raises(GraphCorrupt, match=name.replace(".", r"\.")):
             ColumnarGraph.open(tmp_path / "again")
         (tmp_path / "again" / name).write_bytes(content)
+
+
+@pytest.mark.usefixtures("small")
+def test_reading_split_ids_needs_no_pandas(tmp_path: Path) -> None:
+    nodes = [Node(EntityId(f"http://x.org/e/{number}"), f"n{number}") for number in range(50)]
+    ColumnarGraph.from_records(nodes, []).save(tmp_path / "graph")
+    program = f"""
+import sys
+import numpy as np
+from byokg.graph.columnar.graph import ColumnarGraph
+graph = ColumnarGraph.open({str(tmp_path / "graph")!r})
+every = list(graph.entities())
+assert graph.node_ids.spaces is not None and graph.numbers(every).tolist() == list(range(50))
+assert graph.ids(np.arange(50)) == every and graph.ids(np.arange(2)) == every[:2]
+assert "pandas" not in sys.modules, "importing it takes half a second and 27 MB"
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_folder_of_an_older_format_says_that_it_must_be_built_anew(tmp_path: Path) -> None:

@@ -137,3 +137,26 @@ def test_cronquestions_has_the_counts_of_its_description() -> None:
     assert sum("start" in row for row in times) == 26_121
     [event] = [row for row in facts(graph) if row[0] == "1909 Giro d'Italia"]
     assert event == ("1909 Giro d'Italia", "significant event", "occurrence", {"start": 1909, "end": 1909})
+
+
+def test_lines_are_numbered_alike_in_blocks_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(4)
+    lines = [f"{chance.choice('ab')}{chance.randrange(n + 1)}|r|{chance.randrange(n + 1)}b\n" for n in range(600)]
+    (tmp_path / "kb.txt").write_text("".join(lines))
+    expected = list(dict.fromkeys(end for line in lines for end in line.strip().split("|r|")))
+    monkeypatch.setattr(delimited, "_PARSE_BYTES", 300)
+    for size in (1, 2000, 1 << 26):  # in small ones most ends are known, and are looked for as they come
+        monkeypatch.setattr(delimited, "_BLOCK_BYTES", size)
+        graph = import_graph(tmp_path / "kb.txt")
+        assert list(graph.entities()) == expected
+        assert sorted(f"{head}|r|{tail}\n" for head, _, tail, _ in facts(graph)) == sorted(set(lines))
+
+
+@pytest.mark.parametrize("bad", ["| r |", " |r|b", "a|r| "])
+def test_a_blank_end_behind_many_known_ones_is_named(bad: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(delimited, "_PARSE_BYTES", 300)
+    monkeypatch.setattr(delimited, "_BLOCK_BYTES", 1)
+    (tmp_path / "kb.txt").write_text("a|r|b\n" * 500 + bad + "\n")
+    with pytest.raises(ImportFailed, match="is empty; fill it in") as error:
+        import_graph(tmp_path / "kb.txt")
+    assert error.value.line == 501

@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -34,6 +35,7 @@ from byokg.graph.servers.bolt import (
     listed_properties,
     planner_is_trusted,
     planner_objection,
+    pretends,
 )
 from byokg.graph.servers.bolt_errors import meaning
 from byokg.graph.servers.cypher_store import CypherStore
@@ -522,12 +524,45 @@ def test_a_plan_that_does_more_than_read_is_objected_to(query_type: str | None) 
     assert planner_objection(ARCADEDB, query_type) is None
 
 
+def test_a_server_that_only_calls_itself_neo4j_is_refused_before_anything_is_asked(stores: Stores) -> None:
+    class Pretending(BoltServer):
+        """Meets a server that does not tell whether a query reads, as FalkorDB 4.14 does not."""
+
+        sent: ClassVar[list[str]] = []
+
+        def _new_session(self) -> Any:
+            session: Any = super()._new_session()
+            run = session.run
+
+            async def told(text: Any, *given: Any) -> Any:
+                self.sent.append(str(text))
+                result = await run(text, *given)
+
+                async def summary() -> Any:
+                    return SimpleNamespace(server=SimpleNamespace(agent="Neo4j/5.13.0"), query_type=None)
+
+                result.consume = summary
+                return result
+
+            session.run = told
+            return session
+
+    assert pretends("Neo4j/5.13.0", None)
+    assert not pretends(NEO4J, "r") and not pretends(ARCADEDB, None)
+    store = stores.create("CREATE (:A {id: 'a'})", "id")
+    assert store.run("MATCH (n) RETURN n.id AS id").rows == (("a",),)
+    server = Pretending(stores.bolt.uri, store.name.rsplit("/", 1)[1], "root", PASSWORD)
+    with CypherStore(server, "id") as refused, pytest.raises(ConfigError, match="is no Neo4j"):
+        refused.numbers(ids("it's a name"))
+    assert Pretending.sent == ["RETURN 1 AS one"]
+
+
 def test_the_planner_is_asked_before_a_query_runs_where_it_is_trusted(stores: Stores) -> None:
     class Posing(BoltServer):
         """Takes this server, whose plans always claim to write, for a genuine Neo4j."""
 
-        async def _read_agent(self) -> str:
-            return NEO4J
+        async def _meet_server(self) -> None:
+            self._agent = NEO4J
 
     store = stores.create("CREATE (:A {id: 'a'})", "id")
     assert store.run("MATCH (n) RETURN n.id AS id").rows == (("a",),)

@@ -493,6 +493,36 @@ def test_threads_share_one_numbering(serve: Serve, connect: Connect) -> None:
     assert found == [["n20"]] * 8
 
 
+def test_virtuoso_is_told_how_to_look_up_nodes_and_no_other_server_is(endpoint: Endpoint, connect: Connect) -> None:
+    told, word = sparql_text.VIRTUOSO, ("http://example.org/p",)
+    words = sparql_text.Vocabulary(word, (), word)
+    for pattern in (
+        sparql_text.described(word, words, None, told),
+        sparql_text.grouped_edges(word, Direction.BOTH, None, told),
+        sparql_text.edges(word, Direction.BOTH, None, True, told),
+        sparql_text.touching_counts(word, False, told),
+        sparql_text.met(word, words, None, told),
+    ):
+        assert told.by_head in pattern and "?given) { (<http://example.org/p> 1) }" in pattern
+        assert sparql_text.select("?n", pattern).startswith('DEFINE sql:select-option "order" SELECT')
+        assert sparql_text.count(pattern).startswith('DEFINE sql:select-option "order" SELECT')
+    named = sparql_text.called([told.by_head], word, ["en"])  # somebody may call a node so
+    assert sparql_text.select("?n", named).startswith("SELECT")
+    store = connect(endpoint)
+    store.edges(store.numbers(ids("a")))
+    store.nodes(ids("a"))
+    assert not any("OPTION" in request.query or "DEFINE" in request.query for request in endpoint.requests)
+
+
+def test_an_answer_that_oxigraph_gave_up_is_one_that_took_too_long(endpoint: Endpoint, connect: Connect) -> None:
+    body = '{"head":{"vars":["n"]},"results":{"bindings":[The SPARQL operation has been cancelled'
+    store = connect(endpoint)
+    store.numbers(ids("a"))
+    endpoint.faults.append(answers(200, JSON, body))
+    with pytest.raises(QueryTimeout):
+        store.run(NAMES)
+
+
 def test_counting_rows_uses_a_variable_of_its_own() -> None:
     # Apache Jena refuses (COUNT(*) AS ?count) over a pattern that has a ?count.
     for where in (sparql_text.relation_counts(100, False), sparql_text.predicate_kinds(False, False)):
