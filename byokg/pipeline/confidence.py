@@ -165,7 +165,10 @@ class Confidence:
         choices = self._choices(context, ())
         if not choices:
             return Signs()
-        own = next((choice for choice in choices if choice[2] == tuple(cited)), choices[0])
+        alike = {choice[2]: choice for choice in reversed(choices)}
+        own = (
+            alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
+        )  # of paths that say the same the first
         units = [choice[0] / self._unit for choice in choices]
         firsts = [choice[1][:1] for choice in choices]
         score = own[0] / self._unit

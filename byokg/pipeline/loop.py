@@ -23,6 +23,7 @@ from byokg.llm.model import LanguageModel
 from byokg.operators.kinds import Kinds
 from byokg.pipeline.confidence import Judgement
 from byokg.pipeline.context import ContextWriter
+from byokg.pipeline.preference import Choice, Preference
 from byokg.prompts import PromptLibrary
 from byokg.text import estimate_tokens, is_identifier
 from byokg.types import (
@@ -99,10 +100,6 @@ class Parts:
         return made
 
 
-Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
-"""A score, the nodes that would be the answers, and the evidence they stand in."""
-
-
 class ExtractiveAnswerer:
     """Returns the end nodes of the best metapath, each citing the evidence it stands in.
 
@@ -110,27 +107,38 @@ class ExtractiveAnswerer:
     a metapath from one and a metapath from another end, where the linker believes in that pair more than in any single
     metapath; a third mention narrows them further. Nodes without a name are no answers.
 
-    Answers keep the order of the evidence: those that most walks reach first, then by node number. That decides
-    which answer Hits@1 looks at.
+    Where nothing is preferred, answers keep the order of the evidence: those that most walks reach first, then by node
+    number. That decides which answer Hits@1 looks at.
 
     Args:
         store: gives the names of the nodes.
         kinds: tells what kind of answer a question names; a path to such nodes comes before one that scores no more
             than `kind` better.
         kind: see there.
+        preference: decides between paths that fit about as well, and between the ends of one; None takes the best path.
     """
 
-    def __init__(self, store: GraphStore, kinds: Kinds | None = None, kind: float = 25.0) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        kinds: Kinds | None = None,
+        kind: float = 25.0,
+        preference: Preference | None = None,
+    ) -> None:
         self._store = store
         self._kinds = kinds
         self._kind = kind
+        self._preference = preference
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return what was worked out, else the ends of the best path evidence; nothing when there is neither."""
         for item in context.evidence:
             if isinstance(item, ComputedEvidence):
                 return self._computed(item)
-        for score, ends, citations in self.choices(context):
+        choices = self.choices(context)
+        if self._preference is not None:
+            choices = self._preference.ordered(context, choices)
+        for score, ends, citations in choices:
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
                 return [

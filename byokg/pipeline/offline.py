@@ -22,6 +22,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.mentions import MentionSpotter, SpottingSettings
 from byokg.linking.path_scorer import MAX_HOPS, PathScorer
+from byokg.linking.path_scorer import UNIT as SCORED
 from byokg.linking.path_weights import read_weights, weights_for
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.linking.relation_meaning import Steps
@@ -33,6 +34,7 @@ from byokg.operators.stage import OperatorLinker, OperatorRetriever
 from byokg.pipeline.confidence import UNIT, Confidence
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
+from byokg.pipeline.preference import Preference
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.types import EntityId
@@ -94,7 +96,8 @@ def offline_pipeline(
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
     kinds = Kinds(graph, by_need)
-    answerer = ExtractiveAnswerer(store, kinds=kinds)
+    odds = SCORED if scorer.ranker is None else _LEARNT
+    answerer = ExtractiveAnswerer(store, kinds, preference=Preference(graph, scorer, embedder, odds))
 
     def reach(noun: str) -> npt.NDArray[np.float32]:
         return scorer.steps.latest().reach(noun)

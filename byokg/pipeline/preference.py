@@ -1,0 +1,248 @@
+"""Which of several answers to give first, where several paths fit a question about as well.
+
+Three things decide, none of which a path alone can tell: what else nameless nodes on the way say (an office holder's
+nameless node leads to the office and the years, too), how many of the paths that fit end at the same node, and which
+name is nearest to what the question says. Paths that say the same by inverse relations make one answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.inverses import inverse_relations
+from byokg.graph.property_view import is_value
+from byokg.graph.store import Direction, GraphStore
+from byokg.index.embedders import Embedder, exact
+from byokg.linking.path_scorer import UNIT, PathScorer
+from byokg.operators.times import period
+from byokg.operators.walks import walk_table
+from byokg.periods import Period, read_periods
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, split_words
+from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
+
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+"""A score, the nodes that would be the answers, and the evidence they stand in."""
+
+Int64 = npt.NDArray[np.int64]
+
+_COMPARED = 10
+"""Choices that are compared, the best ones."""
+_MARGIN = 3.0
+"""Natural logarithms of odds below the best choice, from which one has no say."""
+_SHARPNESS = 0.75
+"""Natural logarithms of odds that make one: paths that lead to the same say much the same of the question."""
+_SAID = 1.25
+"""Natural logarithms of odds that a word of average importance adds, which a nameless node on the way leads to."""
+_HEARD = 1000
+"""Ends of a choice that are counted."""
+_NAMED = 30
+"""Ends whose names are compared with the question."""
+_NEAREST = 0.05
+"""Worth of a name that says the same as the question against a choice as good as the best."""
+_MOST_NODES = 2000
+"""Nameless nodes of a path that are looked at; of more nothing is read."""
+
+
+class Preference:
+    """Orders what may be the answer; safe to share between threads.
+
+    Where nodes have types, these decide, and choices stay as they are. Weights were found on dev questions of WebQSP,
+    CWQ, atlas, MetaQA and PathQuestion.
+
+    Args:
+        store: the graph.
+        scorer: knows which steps lead to nameless nodes, and how much a word tells.
+        embedder: compares names with what the question says.
+        unit: path scores that are a natural logarithm of odds.
+    """
+
+    def __init__(self, store: GraphStore, scorer: PathScorer, embedder: Embedder, unit: float = UNIT) -> None:
+        self._store = store
+        self._scorer = scorer
+        self._embedder = embedder
+        self._unit = unit
+        self._behind = not scorer.steps.by_need and bool((scorer.steps.nameless > 0.5).any())
+        self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
+
+    def ordered(self, context: Context, choices: Sequence[Choice]) -> list[Choice]:
+        """Return choices with the one to be answered first, its nodes in the order to be answered.
+
+        Args:
+            context: what was found for the question.
+            choices: what may be the answer, best first.
+        """
+        if not choices or any(map(is_value, choices[0][1])) or self._typed(choices[0]):
+            return list(choices)
+        words = self._words(context)
+        first = choices[0]
+        rest = [choice for choice in choices[1:] if choice[0] <= first[0]]
+        compared = self._told(context, words, [first, *rest[: _COMPARED - 1]])
+        votes = self._votes(compared)
+        order = sorted(range(len(compared)), key=lambda at: -max((votes[end] for end in compared[at][1]), default=0.0))
+        score, ends, citations = self._completed(context, [compared[at] for at in order])
+        best: Choice = (score, self._sorted(ends, votes, words), citations)
+        others = [compared[at] for at in order[1:]]
+        taken = {choice[2] for choice in compared}
+        return [best, *others, *(choice for choice in choices if choice[2] not in taken)]
+
+    def _typed(self, choice: Choice) -> bool:
+        """Tell whether nodes have types here, which say better what kind of answer is asked for."""
+        return any(node.type for node in self._store.nodes(choice[1][:1]))
+
+    def _words(self, context: Context) -> list[str]:
+        """Return what the question says beyond what it names."""
+        first = context.rounds[0]
+        named = {word for mention in first.artifacts.mentions for word in split_words(mention.text)}
+        named |= {word for one in first.linked.entities for word in split_words(one.name)}
+        left_out = named | FUNCTION_WORDS | QUESTION_WORDS
+        return [
+            word
+            for word in dict.fromkeys(split_words(context.question))
+            if word not in left_out and len(word) > 1 and not word.isdigit()
+        ]
+
+    # What the same fact, told the other way round, adds
+
+    def _completed(self, context: Context, compared: Sequence[Choice]) -> Choice:
+        """Return the first choice with the ends of those whose paths say the same by inverse relations.
+
+        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has.
+        """
+        paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
+        score, ends, citations = compared[0]
+        own = paths.get(citations[0])
+        if len(citations) > 1 or own is None:
+            return compared[0]
+        meant = own.source, self._meaning(own.relations)
+        for _, further, cited in compared[1:]:
+            path = paths.get(cited[0])
+            if len(cited) > 1 or path is None or (path.source, self._meaning(path.relations)) != meant:
+                continue
+            if not set(further) <= set(ends) and not any(map(is_value, further)):
+                ends, citations = tuple(dict.fromkeys((*ends, *further))), (*citations, *cited)
+        return score, ends, citations
+
+    def _meaning(self, relations: Metapath) -> tuple[tuple[str, bool], ...]:
+        """Return one name for all metapaths that say the same: for each step a label, and whether it is turned."""
+        meant = []
+        for step in relations:
+            label, turned = step.removeprefix(INVERSE), step.startswith(INVERSE)
+            twins = inverse_relations(self._store).get(label, ())
+            meant.append(min([(label, turned), *((twin, not turned) for twin in twins)]))
+        return tuple(meant)
+
+    # How many say the same
+
+    def _votes(self, compared: Sequence[Choice]) -> dict[EntityId, float]:
+        """Count for each node the choices that hold it, each by how likely it is against the best."""
+        best = max(choice[0] for choice in compared)
+        votes: dict[EntityId, float] = defaultdict(float)
+        for score, ends, _ in compared:
+            below = (best - score) / self._unit
+            if below <= _MARGIN:
+                for end in ends[:_HEARD]:
+                    votes[end] += math.exp(-below / _SHARPNESS)
+        return defaultdict(float, {end: round(count, 6) for end, count in votes.items()})
+
+    def _sorted(
+        self, ends: tuple[EntityId, ...], votes: dict[EntityId, float], words: Sequence[str]
+    ) -> tuple[EntityId, ...]:
+        """Order nodes by their votes; of about as many, that with the nearest name first."""
+        near: dict[EntityId, float] = {}
+        order = sorted(ends, key=lambda end: -votes[end])
+        if len(ends) > 1 and words:
+            nodes = self._store.nodes(order[:_NAMED])
+            near = dict(zip((node.id for node in nodes), self._nearness(nodes, words), strict=True))
+        return tuple(sorted(order, key=lambda end: -(votes[end] + _NEAREST * near.get(end, 0.0))))
+
+    def _nearness(self, nodes: Sequence[Node], words: Sequence[str]) -> list[float]:
+        if not nodes:
+            return []
+        said = np.stack([self._vector(word) for word in words])
+        cosines = exact(self._embedder.encode([node.name for node in nodes])) @ said.T
+        best: list[float] = cosines.max(axis=1).tolist()
+        return best
+
+    # What nameless nodes on the way say
+
+    def _told(self, context: Context, words: Sequence[str], choices: Sequence[Choice]) -> list[Choice]:
+        """Raise the choices in which a nameless node on the way leads to what the question says, and narrow them to it.
+
+        None on a server, where that would be requests for each path.
+        """
+        if not self._behind:
+            return list(choices)
+        by_id = {item.id: item for item in context.evidence}
+        times = read_periods(context.question)
+        said = [(word, self._scorer.importance(word)) for word in words]
+        made = []
+        for choice in choices:
+            path = by_id.get(choice[2][0]) if len(choice[2]) == 1 else None
+            made.append(self._narrowed(choice, path, said, times) if isinstance(path, PathEvidence) else choice)
+        return made
+
+    def _narrowed(
+        self, choice: Choice, path: PathEvidence, said: Sequence[tuple[str, float]], times: Sequence[Period]
+    ) -> Choice:
+        number = self._scorer.steps.number
+        passed = [
+            place
+            for place, label in enumerate(path.relations[:-1], 1)
+            if (relation := number.get(label.removeprefix(INVERSE))) is not None
+            and self._scorer.steps.nameless[2 * relation + label.startswith(INVERSE)] > 0.5
+        ]
+        table = walk_table(self._store, path.source, path.relations) if passed else None
+        if table is None:
+            return choice
+        worth = np.zeros(len(table))
+        for place in passed:
+            nodes, at = np.unique(table.nodes[:, place], return_inverse=True)
+            if len(nodes) <= _MOST_NODES:
+                own = {*table.nodes[:, place - 1].tolist(), *table.nodes[:, place + 1].tolist()}
+                worth += self._worth(nodes, own, said, times)[at]
+        best = float(worth.max(initial=0.0))
+        if best <= 0:
+            return choice
+        kept = frozenset(self._store.ids(np.unique(table.nodes[worth == best, -1])))
+        ends = tuple(end for end in choice[1] if end in kept)
+        return (choice[0] + _SAID * self._unit * best, ends, choice[2]) if ends else choice
+
+    def _worth(
+        self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
+    ) -> npt.NDArray[np.float64]:
+        """Say how much of the question the other neighbours of nameless nodes say: (N,), a word by its importance."""
+        batch = self._store.edges(nodes, Direction.BOTH)
+        other = batch.other.astype(np.int64)
+        distinct, place = np.unique(other, return_inverse=True)
+        names = [node.name for node in self._store.nodes(self._store.ids(distinct))]
+        worths = [
+            0.0 if number in own or is_identifier(name) else _share(split_words(name), said)
+            for number, name in zip(distinct.tolist(), names, strict=True)
+        ]
+        worth = np.zeros(len(nodes))
+        dates: dict[int, dict[str, str]] = defaultdict(dict)
+        for node, relation, at in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
+            worth[node] = max(worth[node], worths[at])
+            dates[node][self._store.relations[relation].rpartition(".")[2]] = names[at]
+        for node, properties in dates.items() if times else ():
+            held = period(properties)
+            worth[node] += held is not None and any(_overlap(held, time) for time in times)
+        return worth
+
+
+def _share(name: Sequence[str], said: Sequence[tuple[str, float]]) -> float:
+    """Return how much of what is said stands in a name, by importance."""
+    return round(sum(worth for word, worth in said if word in name), 6)
+
+
+def _overlap(one: Period, other: Period) -> bool:
+    """Tell whether two periods have a day in common."""
+    early = one.last is None or other.start is None or other.start <= one.last
+    late = other.last is None or one.start is None or one.start <= other.last
+    return early and late
