@@ -244,7 +244,12 @@ class OfflineLinker:
         return named, list(topics.values())
 
     def _kinds(self, topics: Sequence[_Topic]) -> set[str]:
-        """Return what the topics are called by their types: the last word of each (`region`)."""
+        """Return what the topics are called by their types: the last word of each (`region`).
+
+        Nothing on a server, where that would be one more request for each question.
+        """
+        if self.scorer.steps.by_need:
+            return set()
         types = {node.type for node in self._store.nodes([topic.id for topic in topics if topic.id])}
         return {words[-1] for type in types if (words := split_words(split_label(type)))}
 

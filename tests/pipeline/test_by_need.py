@@ -90,4 +90,4 @@ def test_over_a_slow_line_each_hop_takes_its_edges_and_their_ends(
         before = line.round_trips
         with SparqlEndpoint(line.address) as store:
             assert offline_pipeline(store).run(question).items
-        assert line.round_trips - before <= _ONCE + _EACH_HOP * hops
+        assert line.round_trips - before <= _ONCE + _EACH_HOP * hops + (hops > 1)  # a path further down meets others
