@@ -246,7 +246,7 @@ def _key(first: Numbers, second: Numbers, third: Numbers, second_bits: int, thir
 # What a search has met
 
 _NEVER = (1 << 31) - 1
-_EACH = 1 << 24
+_EACH = 1 << 23
 """Vertices up to which each has its place among the marks. In larger graphs searches meet few of them all over."""
 _PAGE_BITS = 6
 _PAGE = 1 << _PAGE_BITS
