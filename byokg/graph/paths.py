@@ -93,8 +93,8 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     Of the relations of hubs, the first edges are looked at alone where there are more than a million in all.
 
     Returns:
-        The lengthened metapaths, in the order of `chosen`, then by step, on a server by its label. Metapaths that reach
-        nothing are left out.
+        The lengthened metapaths, in the order of `chosen`, then by the label of the step. Metapaths that reach nothing are
+        left out.
     """
     frontiers = []
     for path in chosen:
@@ -151,11 +151,9 @@ def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
 
 
 def _in_order(store: GraphStore, steps: Int64) -> Int64:
-    """Return the distinct steps in an order that no earlier request changes: by number in files, else by label."""
+    """Return the distinct steps by label, each on the way out first: an order that no numbering changes."""
     distinct = np.flatnonzero(np.bincount(steps))
-    if not isinstance(store, NamedStore):
-        return distinct
-    named = store.met_relations
+    named = store.met_relations if isinstance(store, NamedStore) else store.relations
     return np.array(sorted(distinct.tolist(), key=lambda step: (named[step >> 1], step & 1)), np.int64)
 
 

@@ -112,8 +112,11 @@ class Preference:
     def _completed(self, context: Context, compared: Sequence[Choice]) -> Choice:
         """Return the first choice with the ends of those whose paths say the same by inverse relations.
 
-        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has.
+        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has. It is
+        not known on a server which relations do.
         """
+        if self._scorer.steps.by_need:
+            return compared[0]
         paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
         score, ends, citations = compared[0]
         own = paths.get(citations[0])
