@@ -93,8 +93,8 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     Of the relations of hubs, the first edges are looked at alone where there are more than a million in all.
 
     Returns:
-        The lengthened metapaths, in the order of `chosen`, then by the label of the step. Metapaths that reach nothing are
-        left out.
+        The lengthened metapaths, in the order of `chosen`, then by the label of the step. Metapaths that reach nothing
+        are left out.
     """
     frontiers = []
     for path in chosen:

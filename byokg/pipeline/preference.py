@@ -112,8 +112,8 @@ class Preference:
     def _completed(self, context: Context, compared: Sequence[Choice]) -> Choice:
         """Return the first choice with the ends of those whose paths say the same by inverse relations.
 
-        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has. It is
-        not known on a server which relations do.
+        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has.
+        Which relations do is not known on a server.
         """
         if self._scorer.steps.by_need:
             return compared[0]
