@@ -276,6 +276,9 @@ class Neo4j:
         if value is None or isinstance(value, bool | int | float):
             return value
         text = value.iso_format() if hasattr(value, "iso_format") else str(value)
+        if getattr(getattr(value, "tzinfo", None), "zone", None):  # whose offsets the driver rounds to minutes
+            told = self._session.run("RETURN toString($value) AS text", value=value).single()
+            text = text if told is None else told["text"]
         return _FRACTION.sub(r"\1", _ZONE.sub("", text).replace("+00:00", "Z")) if _TIME.match(text) else text
 
 
