@@ -250,7 +250,7 @@ _EACH = 1 << 23
 """Vertices up to which each has its place among the marks. In larger graphs searches meet few of them all over."""
 _PAGE_BITS = 6
 _PAGE = 1 << _PAGE_BITS
-_KEPT_BYTES, _KEPT_IN_PAGES = 1 << 30, 1 << 27
+_KEPT_BYTES, _KEPT_IN_PAGES = 1 << 30, 1 << 26
 """What the marks take at most that a thread keeps for its next search: those with a place for each vertex, of which
 there is a bound, and those in pages."""
 
