@@ -61,7 +61,7 @@ def spread(
 
 
 _BLOCK = 1 << 22
-"""Groups that are sorted at a time to draw a sample of their members."""
+"""Places that are sorted at a time by their groups."""
 
 
 def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
@@ -77,7 +77,7 @@ def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
     inside = [np.bincount(group[first : first + _BLOCK], minlength=groups) for first in blocks]
     counts: npt.NDArray[np.int64] = np.zeros(groups, np.int64) + sum(inside)
     of, rank = spread(np.zeros(groups, np.int64), np.minimum(counts, most))
-    wanted = rank * counts[of] // np.minimum(counts, most)[of]  # the how manieth member of its group
+    wanted = rank * counts[of] // np.minimum(counts, most)[of]  # which member of its group, counted from 0
     key = of * (len(group) + 1) + wanted
     places, met = np.empty(len(of), np.int64), np.arange(groups) * (len(group) + 1)
     for first, counted in zip(blocks, inside, strict=True):

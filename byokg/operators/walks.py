@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.store import Direction, GraphStore, NamedStore
+from byokg.graph.store import Direction, GraphStore, NamedStore, capped_edges
 from byokg.types import INVERSE, EntityId, Metapath
 
 Int64 = npt.NDArray[np.int64]
@@ -58,7 +58,8 @@ def walk_table(
         relation = number[label if turned else step]
         relations.append(relation)
         here, place = np.unique(nodes[:, -1], return_inverse=True)
-        batch = store.edges(here, Direction.IN if turned else Direction.OUT, np.array([relation]))
+        direction = Direction.IN if turned else Direction.OUT
+        batch = capped_edges(store, here, direction, np.array([relation]), most=MOST_WALKS + 1)
         first, last = np.searchsorted(batch.origin, (place, place + 1))
         counts = last - first
         if counts.sum() > MOST_WALKS:

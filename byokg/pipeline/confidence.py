@@ -166,9 +166,8 @@ class Confidence:
         if not choices:
             return Signs()
         alike = {choice[2]: choice for choice in reversed(choices)}
-        own = (
-            alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
-        )  # of paths that say the same the first
+        # Of several paths that say the same, the first one is judged.
+        own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
         units = [choice[0] / self._unit for choice in choices]
         firsts = [choice[1][:1] for choice in choices]
         score = own[0] / self._unit

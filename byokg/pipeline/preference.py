@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore, capped_edges
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.path_scorer import UNIT, PathScorer
 from byokg.operators.times import period
@@ -47,6 +47,8 @@ _NEAREST = 0.05
 """Worth of a name that says the same as the question against a choice as good as the best."""
 _MOST_NODES = 2000
 """Nameless nodes of a path that are looked at; of more nothing is read."""
+_MOST_TOLD = 100
+"""Edges of each relation of such a node that are looked at."""
 
 
 class Preference:
@@ -220,20 +222,24 @@ class Preference:
         self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
     ) -> npt.NDArray[np.float64]:
         """Say how much of the question the other neighbours of nameless nodes say: (N,), a word by its importance."""
-        batch = self._store.edges(nodes, Direction.BOTH)
+        batch = capped_edges(self._store, nodes, Direction.BOTH, most=_MOST_TOLD)
         other = batch.other.astype(np.int64)
         distinct, place = np.unique(other, return_inverse=True)
         names = [node.name for node in self._store.nodes(self._store.ids(distinct))]
-        worths = [
-            0.0 if number in own or is_identifier(name) else _share(split_words(name), said)
-            for number, name in zip(distinct.tolist(), names, strict=True)
-        ]
+        worths = np.array(
+            [
+                0.0 if number in own or is_identifier(name) else _share(split_words(name), said)
+                for number, name in zip(distinct.tolist(), names, strict=True)
+            ]
+        )
         worth = np.zeros(len(nodes))
+        np.maximum.at(worth, batch.origin, worths[place])
+        if not times:
+            return worth
         dates: dict[int, dict[str, str]] = defaultdict(dict)
         for node, relation, at in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
-            worth[node] = max(worth[node], worths[at])
             dates[node][self._store.relations[relation].rpartition(".")[2]] = names[at]
-        for node, properties in dates.items() if times else ():
+        for node, properties in dates.items():
             held = period(properties)
             worth[node] += held is not None and any(_overlap(held, time) for time in times)
         return worth

@@ -109,6 +109,7 @@ class ColumnarGraph:
     ) -> None:
         self._name = name
         self._space = NumberSpace(name)
+        self._samples: dict[int, EdgeBatch] = {}
         self._arrays = arrays
         self._nodes = nodes
         self._ids = IdIndex(ids, arrays.id_hash, arrays.id_order)
@@ -470,12 +471,17 @@ class ColumnarGraph:
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
+        if (known := self._samples.get(per_relation)) is not None:
+            return known
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
         edge = sampled(relation, len(self._relations), per_relation)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
-        return EdgeBatch(head, relation[edge], arrays.other[edge], edge, np.arange(len(edge)), forward, self._space)
+        place = np.arange(len(edge))
+        sample = EdgeBatch(head, relation[edge], arrays.other[edge], edge, place, forward, self._space)
+        self._samples[per_relation] = sample  # looking through all edges takes seconds where there are many
+        return sample
 
     # What this store offers beyond the protocol
 
