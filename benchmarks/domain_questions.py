@@ -318,7 +318,7 @@ def make(domain: Domain, questions: int, seed: int = 0, kinds: Sequence[str] = (
             if head != tail
         )
     )
-    world = _World(domain, edges, chance)
+    world = World(domain, edges, chance)
     found: dict[str, Example] = {}
     for kind in itertools.cycle(kinds or tuple(_MAKERS)):
         if len(found) == questions:
@@ -344,12 +344,12 @@ def make(domain: Domain, questions: int, seed: int = 0, kinds: Sequence[str] = (
 
 
 _MAKERS = {"1-hop": "one", "2-hop": "two", "3-hop": "three", "shared": "shared", "two constraints": "constrained"}
-_Asked = tuple[str, tuple[str, ...], set[str], int | None]
+Asked = tuple[str, tuple[str, ...], set[str], int | None]
 _Way = tuple[Link, bool]
 """A relation, and whether it is walked from tail to head."""
 
 
-class _World:
+class World:
     """A graph while questions are made over it."""
 
     def __init__(self, domain: Domain, edges: Sequence[tuple[str, str, str]], chance: random.Random) -> None:
@@ -363,19 +363,19 @@ class _World:
             self._kinds[head], self._kinds[tail] = of[label].head, of[label].tail
         self._nodes = sorted(self._kinds)
 
-    def one(self) -> _Asked | None:
+    def one(self) -> Asked | None:
         """Ask about the neighbours of a node."""
         return self._chain(1)
 
-    def two(self) -> _Asked | None:
+    def two(self) -> Asked | None:
         """Ask about theirs."""
         return self._chain(2)
 
-    def three(self) -> _Asked | None:
+    def three(self) -> Asked | None:
         """Ask about theirs again."""
         return self._chain(3)
 
-    def shared(self) -> _Asked | None:
+    def shared(self) -> Asked | None:
         """Ask for the nodes that have a neighbour in common with one."""
         topic = self._chance.choice(self._nodes)
         links = [link for link in self._links if link.head == self._kinds[topic] and link.head != link.tail]
@@ -391,9 +391,9 @@ class _World:
                 f"what other {kind} have the {noun} of {topic}",
             )
         )
-        return (text, (topic,), ends, 2) if 0 < len(ends) <= _MOST else None
+        return (text, (topic,), ends, 2) if 0 < len(ends) <= MOST_ANSWERS else None
 
-    def constrained(self) -> _Asked | None:
+    def constrained(self) -> Asked | None:
         """Ask for the heads of two relations at once."""
         link, other = self._chance.sample(self._links, 2)
         if link.head != other.head or link.head in (link.tail, other.tail):
@@ -412,9 +412,9 @@ class _World:
                 f"{plural(link.head)} {verb} {one}, {second} {another}",
             )
         )
-        return (text, (one, another), ends, None) if len(ends) <= _MOST else None
+        return (text, (one, another), ends, None) if len(ends) <= MOST_ANSWERS else None
 
-    def _chain(self, hops: int) -> _Asked | None:
+    def _chain(self, hops: int) -> Asked | None:
         topic = self._chance.choice(self._nodes)
         kind, way, phrase = self._kinds[topic], list[_Way](), topic
         for _ in range(hops):
@@ -446,7 +446,7 @@ class _World:
                     start = start[:3]
                 phrase = f"{self._chance.choice(start)}{phrase}"
         ends = self._walk({topic}, way) - {topic}
-        return (phrase, (topic,), ends, hops) if 0 < len(ends) <= _MOST else None
+        return (phrase, (topic,), ends, hops) if 0 < len(ends) <= MOST_ANSWERS else None
 
     def _walk(self, nodes: set[str], way: Sequence[_Way]) -> set[str]:
         for link, back in way:
@@ -454,7 +454,7 @@ class _World:
         return nodes
 
 
-_MOST = 40
+MOST_ANSWERS = 40
 """Answers of a question at most."""
 _PEOPLE = frozenset(
     "author doctor coach person painter collector employee singer composer player patient developer reporter student "

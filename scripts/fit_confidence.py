@@ -5,7 +5,8 @@
 DIR holds `metaqa`, `webqsp`, `cwq`, `freebase_core`, `pathquestion`, `cronquestions`, `medqa_ddb` and `northwind`
 (default: $BYOKG_DATA or ../shared/data; what is not there is left out); atlas and biomedical come with the package, and
 made-up domains with `benchmarks/domain_questions.py`, of which no question is in the table.
-Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`. The table is of
+Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`; questions over
+the domains that few paths answer (`benchmarks/hard_questions.py`) count a twentieth. The table is of
 test questions: for each set AUROC and expected calibration error (ten bins of equal width) with weights that
 were fitted without any question over the set's graph, and with those that were written. `--signs` keeps what was seen,
 so that a second fit takes seconds.
@@ -29,6 +30,7 @@ import numpy.typing as npt
 
 from benchmarks.domain_questions import FITTED as DOMAINS
 from benchmarks.domain_questions import HELD_OUT, make
+from benchmarks.hard_questions import make_hard
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
@@ -49,6 +51,9 @@ Array = npt.NDArray[np.float64]
 
 PACKAGE = FITTED.parent
 
+HARD = 0.05
+"""What a set of hard questions counts beside another: they show how answers are wrong, and not how many are."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -57,6 +62,7 @@ class Asked:
     name: str
     graph: str
     split: str
+    """`dev`, `test`, or `hard`: fitted on, too."""
     judged: Judged
 
 
@@ -142,7 +148,9 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
         (place := folder / f"domain {domain.name}").mkdir()
         made_up = make(domain, 200)
         pipeline = offline_pipeline(_graph(made_up.write(place), place / "graph"))
-        yield examine(domain.name, domain.name, "dev", pipeline, with_gold(made_up.examples, 200, "gold"))
+        hard = make_hard(domain, 150)
+        for split, examples in (("dev", made_up.examples), ("hard", hard.examples)):
+            yield examine(domain.name, domain.name, split, pipeline, with_gold(examples, 200, "gold"))
 
 
 def _graph(source: Path, out: Path) -> ColumnarGraph:
@@ -186,10 +194,16 @@ def _kept(file: Path) -> list[Asked]:
         ]
 
 
-def fitted(asked: Sequence[Asked]) -> Fitted:
-    """Fit on sets, of which each counts as one, and several over one graph by the root of their number."""
-    graphs = [one.graph for one in asked]
-    return fit_confidence([(graphs.count(one.graph) ** -0.5, one.judged) for one in asked])
+def fitted(asked: Sequence[Asked], without: str = "") -> Fitted:
+    """Fit on all questions but those of test splits and of one graph.
+
+    Each set counts as one, several over one graph by the root of their number, and hard ones less.
+    """
+    seen = [one for one in asked if one.split != "test" and one.graph != without]
+    plain = [one.graph for one in seen if one.split != "hard"]
+    return fit_confidence(
+        [(HARD if one.split == "hard" else plain.count(one.graph) ** -0.5, one.judged) for one in seen]
+    )
 
 
 def report(asked: Sequence[Asked], shipped: Fitted) -> None:
@@ -197,7 +211,7 @@ def report(asked: Sequence[Asked], shipped: Fitted) -> None:
     print(f"\n{'test set':24}{'n':>6}{'right':>8}  without its graph{'':7}all graphs")
     print(f"{'':40}{'AUROC':>8}{'ECE':>7}{'mean':>7}   {'AUROC':>8}{'ECE':>7}{'mean':>7}")
     for one in (each for each in asked if each.split == "test"):
-        others = fitted([each for each in asked if each.split == "dev" and each.graph != one.graph])
+        others = fitted(asked, without=one.graph)
         right, cells = one.judged.right, []
         for weights in (others, shipped):
             said = probabilities(weights, one.judged)
@@ -220,7 +234,7 @@ def main() -> None:
                 asked.append(one)
                 if options.signs:
                     _keep(options.signs, asked)
-    weights = fitted([one for one in asked if one.split == "dev"])
+    weights = fitted(asked)
     save_weights(FITTED, weights)
     report(asked, weights)
 

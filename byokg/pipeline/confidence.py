@@ -1,10 +1,10 @@
 """How sure the first answer is: the probability that it is right, on any graph.
 
 `Confidence` looks at what does not depend on which graph or whose questions they are: how much of what else fits says
-the same as the answer, by how much its path beats the others, what of the question it explains, how its mentions were
-linked, whether its kind is the one asked for, what should have been worked out. A logistic function of these makes a
-probability of them. `scripts/fit_confidence.py` fits it on questions of several graphs, where some signs count nothing,
-and `byokg fit` on those of one graph, where they may.
+the same as the answer, by how much its path beats the others, what of the question it explains, which words it passes
+over that the graph has relations for, how its mentions were linked, whether its kind is the one asked for, what should
+have been worked out. A logistic function of these makes a probability of them. `scripts/fit_confidence.py` fits it on
+questions of several graphs, where some signs count nothing, and `byokg fit` on those of one graph, where they may.
 """
 
 from __future__ import annotations
@@ -25,8 +25,18 @@ from byokg.linking.relation_meaning import Steps
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import asking_when, read
 from byokg.questions import REQUESTS, Reading, read_question
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS
-from byokg.types import INVERSE, AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, singular, split_label, split_words
+from byokg.types import (
+    INVERSE,
+    AnswerItem,
+    ComputedEvidence,
+    Context,
+    EntityId,
+    LinkedEntity,
+    Mention,
+    PathEvidence,
+    Question,
+)
 
 Float32 = npt.NDArray[np.float32]
 
@@ -51,6 +61,12 @@ _SAME = 0.5
 _CLOSE = 2.0
 """Units within which another answer competes with the first."""
 
+_ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
+"""Logarithm of the odds of an answer that nothing competes with."""
+
+_FAIR = 0.5
+"""Score, in hundreds, of what was worked out along no path."""
+
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
 
@@ -70,6 +86,8 @@ class Signs:
     """Share of what the question says that its path explains."""
     unexplained: float = 0.0
     """How much of what the question says it does not explain, in words of average importance."""
+    overlooked: float = 0.0
+    """How many words of the question it does not explain that another relation of the graph would explain."""
     weakest: float = 0.0
     """How well the question explains the path's least explained step."""
     reach: float = 0.0
@@ -84,8 +102,14 @@ class Signs:
     """Mentions that the answer makes no use of."""
 
 
-AGAINST = frozenset(("rivals", "unexplained", "undone", "doubt", "unused"))
+AGAINST = frozenset(("rivals", "unexplained", "overlooked", "undone", "doubt", "unused"))
 """Signs that speak against an answer; all others speak for it."""
+
+COMMON = frozenset(("share", "gap", "rivals", "score", "overlooked", "kind", "undone", "doubt"))
+"""Signs that mean the same on every graph; what the others mean is told by questions of the graph itself.
+
+A word that a graph has no relation for (`movie` where all are) is left unexplained by right answers, too.
+"""
 
 NAMES = tuple(field.name for field in fields(Signs))
 
@@ -148,13 +172,20 @@ class Confidence:
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         cited = items[0].citations if computed is None else computed.uses
         paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
-        if computed is not None and computed.operation == "verification":
-            # An edge between the two nodes that the question names: no path among many.
-            return Signs(gap=_WIDEST, doubt=1 - min((one.score for one in first.linked.entities), default=1.0))
+        if computed is not None and not paths:
+            # A fact about nodes that the question names: no path among many.
+            return Signs(
+                share=_ODDS_ALONE,
+                gap=_WIDEST,
+                score=_FAIR,
+                kind=self._kind(question.text, mentions, items),
+                undone=float(computed.truncated),
+                doubt=_doubt(first.linked.entities),
+            )
         walks = [self._numbers(path) for path in paths]
         return replace(
             self._among(context, cited),
-            **self._words(reading, walks),
+            **self._words(reading, walks, self._known(context), _worked_out(computed)),
             **self._links(context, paths),
             kind=self._kind(question.text, mentions, items),
             undone=float(not demand.plain if computed is None else computed.truncated),
@@ -192,8 +223,25 @@ class Confidence:
                 steps.append(2 * number + turned)
         return steps
 
-    def _words(self, reading: Reading, walks: Sequence[Sequence[int]]) -> dict[str, float]:
-        """Say what the steps explain of the question, and the question of the steps."""
+    def _known(self, context: Context) -> Sequence[int] | None:
+        """Return the steps that the question could have meant: None for all, where they are known without a request."""
+        if not self._steps.by_need:
+            return None
+        return sorted(
+            {step for item in context.evidence if isinstance(item, PathEvidence) for step in self._numbers(item)}
+        )
+
+    def _words(
+        self, reading: Reading, walks: Sequence[Sequence[int]], known: Sequence[int] | None, done: Collection[str]
+    ) -> dict[str, float]:
+        """Say what the steps explain of the question, and the question of the steps.
+
+        Args:
+            reading: the question.
+            walks: the steps of each path that the answer stands on.
+            known: steps that it could have stood on, None for all.
+            done: words that stand for what was worked out.
+        """
         of = self._steps.latest()
         words = [
             (place, word)
@@ -202,7 +250,7 @@ class Confidence:
         ]
         steps = sorted({step for walk in walks for step in walk})
         lasts = sorted({walk[-1] for walk in walks if walk})
-        total = told = 0.0
+        total = told = overlooked = 0.0
         by_step = dict.fromkeys(steps, 0.0)
         for place, word in words:
             weight = self._importance(word)
@@ -211,13 +259,18 @@ class Confidence:
             for step in lasts if place in reading.focus else ():
                 own[step] = max(own[step], float(of.reach(word)[step]))
             best = max(own.values(), default=0.0)
-            by_step = {step: max(known, own[step]) for step, known in by_step.items()}
+            by_step = {step: max(before, own[step]) for step, before in by_step.items()}
             total += weight
             told += weight * best
+            if singular(word) not in done:
+                elsewhere = np.maximum(means, of.reach(word)) if place in reading.focus else means
+                elsewhere = elsewhere if known is None else elsewhere[known]
+                overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
         focus = [reading.words[place] for place in reading.focus]
         return {
             "covered": told / total if total else 0.0,
             "unexplained": total - told,
+            "overlooked": overlooked,
             "weakest": min(by_step.values(), default=0.0),
             "reach": max((float(of.reach(word)[step]) for word in focus for step in lasts), default=0.0),
         }
@@ -247,6 +300,19 @@ class Confidence:
         return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
 
 
+def _doubt(linked: Sequence[LinkedEntity]) -> float:
+    """Return how far the least sure mention is from certain, each by the best of what it may mean."""
+    best: dict[Mention, float] = {}
+    for one in linked:
+        best[one.mention] = max(best.get(one.mention, 0.0), one.score)
+    return 1 - min(best.values(), default=1.0)
+
+
+def _worked_out(computed: ComputedEvidence | None) -> Collection[str]:
+    """Return the words that what was worked out is told in: `longest by length of 12`."""
+    return {singular(word) for word in split_words(split_label(computed.text))} if computed is not None else ()
+
+
 def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
     """Return how much of the candidates' weight says the same as one of them, as the logarithm of its odds."""
     best, ends = max(choice[0] for choice in choices), set(own[1][:_ENDS])
@@ -267,6 +333,7 @@ _SAID = {
     "score": "no path fits the question well",
     "covered": "its path leaves much of the question unexplained",
     "unexplained": "its path leaves words of the question unexplained",
+    "overlooked": "its path leaves out something that the question asks for",
     "weakest": "the question does not speak of every step of its path",
     "doubt": "it is not sure what the question names",
     "unused": "something that the question names plays no part in it",

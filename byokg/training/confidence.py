@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.linking.path_ranker import on_grid, product
-from byokg.pipeline.confidence import AGAINST, NAMES, Fitted, Signs
+from byokg.pipeline.confidence import AGAINST, COMMON, NAMES, Fitted, Signs
 from byokg.training.ranker import exponential
 
 Float64 = npt.NDArray[np.float64]
@@ -47,9 +47,9 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = N
 
     Args:
         sets: answers, and what all of a set count together.
-        near: weights to stay near, the more so the fewer answers there are. Without them each sign speaks for or
-            against an answer as it must: else a few graphs are told apart by their signs, and another graph is judged
-            by whose signs it shares.
+        near: weights to stay near, the more so the fewer answers there are. Without them only signs that mean the
+            same on every graph count, and each speaks for or against an answer as it must: else a few graphs are told
+            apart by their signs, and another graph is judged by whose signs it shares.
     """
     sets = [(worth, judged) for worth, judged in sets if len(judged.right)]
     if not sets and near is not None:
@@ -61,7 +61,7 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = N
     middle = _sums(weight, signs)
     spread = np.sqrt(_sums(weight, (signs - middle) ** 2)) + 1e-6
     rows = (signs - middle) / spread
-    way = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
+    way = np.array([0.0 if name not in COMMON else -1.0 if name in AGAINST else 1.0 for name in NAMES])
     start, bias, ridge = np.zeros(len(NAMES)), 0.0, _RIDGE
     if near is not None:
         start = np.array(near.weights) * spread

@@ -80,6 +80,24 @@ def test_a_misspelt_name_and_an_unused_one_are_noted() -> None:
     assert signs(PIPELINE, "who directed Blade Runer").doubt > 0
 
 
+def test_a_word_that_another_relation_explains_is_overlooked() -> None:
+    edges = [("Heat", "director", "Ann"), ("Heat", "year", "1995")]
+    text = "what anthem has the director of Heat"
+    silent, speaking = (
+        offline_pipeline(ColumnarGraph.from_triples(each), EMBEDDER)
+        for each in (edges, [*edges, ("Rome", "anthem", "Song")])
+    )
+    assert signs(speaking, text).overlooked > signs(silent, text).overlooked + 0.3
+    assert signs(speaking, "who is the director of Heat").overlooked < 0.1
+
+
+def test_what_was_worked_out_along_no_path_has_no_rivals() -> None:
+    graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
+    found = signs(offline_pipeline(graph, EMBEDDER), "Is Ann the director of Heat?")
+    assert found.rivals == found.overlooked == found.doubt == 0
+    assert found.share > signs(PIPELINE, "what about Alien").share
+
+
 class TestAbstaining:
     def asked(self, abstain: float) -> Answer:
         return offline_pipeline(GRAPH, EMBEDDER, abstain=abstain).run(Question("q", "who directed Alien"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byokg.evaluation.significance import auroc, calibration_error
-from byokg.pipeline.confidence import AGAINST, NAMES, Fitted
+from byokg.pipeline.confidence import AGAINST, COMMON, NAMES, Fitted
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 
 SHARE, GAP, RIVALS = (NAMES.index(name) for name in ("share", "gap", "rivals"))
@@ -34,6 +34,14 @@ def test_no_sign_counts_the_wrong_way_on_graphs_that_are_not_known() -> None:
     fitted = fit_confidence([(1.0, answers(1000, 0, share=-2.0, rivals=2.0, gap=1.0))])
     assert fitted.weights[SHARE] == fitted.weights[RIVALS] == 0 < fitted.weights[GAP]
     assert "rivals" in AGAINST
+
+
+def test_signs_that_mean_something_else_on_each_graph_count_on_a_known_one_only() -> None:
+    asked = answers(2000, 0, gap=1.0)
+    asked.signs[:, NAMES.index("covered")] = asked.right
+    everywhere = fit_confidence([(1.0, asked)])
+    assert {name for name, weight in zip(NAMES, everywhere.weights, strict=True) if weight} <= COMMON
+    assert fit_confidence([(1.0, asked)], everywhere).weights[NAMES.index("covered")] > 1
 
 
 @pytest.mark.parametrize(("count", "nearer"), [(4, True), (4000, False)])
