@@ -23,10 +23,9 @@ from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.linking.relation_meaning import Steps
 from byokg.operators.kinds import Kinds
-from byokg.operators.reading import asking_when, read
-from byokg.questions import REQUESTS, Reading, read_question
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS
-from byokg.types import INVERSE, AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
+from byokg.operators.reading import path_reading, read
+from byokg.questions import Reading
+from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
 
 Float32 = npt.NDArray[np.float32]
 
@@ -142,8 +141,6 @@ class Confidence:
         first = context.rounds[0]
         mentions = first.artifacts.mentions
         demand = read(question.text, mentions)
-        missing = [one.text for one in mentions if one.start < 0]
-        reading = read_question(asking_when(demand.rest), mentions, missing)
         by_id = {item.id: item for item in context.evidence}
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         cited = items[0].citations if computed is None else computed.uses
@@ -151,10 +148,10 @@ class Confidence:
         if computed is not None and computed.operation == "verification":
             # An edge between the two nodes that the question names: no path among many.
             return Signs(gap=_WIDEST, doubt=1 - min((one.score for one in first.linked.entities), default=1.0))
-        walks = [self._numbers(path) for path in paths]
+        walks = [self._steps.latest().walked(path.relations) for path in paths]
         return replace(
             self._among(context, cited),
-            **self._words(reading, walks),
+            **self._words(path_reading(question.text, mentions), walks),
             **self._links(context, paths),
             kind=self._kind(question.text, mentions, items),
             undone=float(not demand.plain if computed is None else computed.truncated),
@@ -181,30 +178,15 @@ class Confidence:
             score=own[0] / 100 * UNIT / self._unit,
         )
 
-    def _numbers(self, path: PathEvidence) -> list[int]:
-        """Return the steps of a path."""
-        known, steps = self._steps.latest().number, []
-        for label in path.relations:
-            plain = label.removeprefix(INVERSE)
-            turned = plain != label and (plain in known or label not in known)
-            number = known.get(plain if turned else label)
-            if number is not None:
-                steps.append(2 * number + turned)
-        return steps
-
     def _words(self, reading: Reading, walks: Sequence[Sequence[int]]) -> dict[str, float]:
         """Say what the steps explain of the question, and the question of the steps."""
         of = self._steps.latest()
-        words = [
-            (place, word)
-            for place, (word, hidden) in enumerate(zip(reading.words, reading.masked, strict=True))
-            if not hidden and word not in FUNCTION_WORDS and word not in QUESTION_WORDS and word not in REQUESTS
-        ]
         steps = sorted({step for walk in walks for step in walk})
         lasts = sorted({walk[-1] for walk in walks if walk})
         total = told = 0.0
         by_step = dict.fromkeys(steps, 0.0)
-        for place, word in words:
+        for place in reading.telling:
+            word = reading.words[place]
             weight = self._importance(word)
             means = np.maximum(of.relation(word), of.kind(word))
             own = {step: float(means[step]) for step in steps}
