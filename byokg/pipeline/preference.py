@@ -172,7 +172,7 @@ class Preference:
             reach = of.reach(word) if place in reading.focus else np.zeros_like(kind)
             named = float(relation[first_steps].max())
             meant = max(named, float(kind[first_steps].max()), float(reach[first_steps[-1]]))
-            # What a node is its further relations tell, too (a city by its `mayor`), and these may be what is asked for.
+            # Its further relations tell what a node is, too (a city by its `mayor`), and may be what is asked for.
             more = max(float(relation[all_steps].max()) - named, float(kind[all_steps].max()) - meant)
             gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
         if reading.asks in ("who", "whom", "when", "where"):
