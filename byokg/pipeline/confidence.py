@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from byokg.files import write_json
 from byokg.linking.relation_meaning import Steps
 from byokg.operators.kinds import Kinds
 from byokg.operators.reading import path_reading, read
+from byokg.pipeline.runners_up import Ranked, runners_up
 from byokg.questions import Reading
 from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
 
@@ -44,8 +46,14 @@ _FLOOR = 0.01
 _COMPARED, _ENDS = 40, 30
 """Candidates that are compared, the best ones, and ends of each that are looked at."""
 
+_RANKED = 25
+"""Candidates that may follow an unsure answer, the best ones."""
+
 _SAME = 0.5
 """Share of two candidates' ends that are common where both say the same."""
+
+UNSURE = 0.5
+"""Probability below which an answer is told to be unsure."""
 
 _CLOSE = 2.0
 """Units within which another answer competes with the first."""
@@ -97,6 +105,8 @@ class Judgement:
     """That the first answer is right, in [0, 1]."""
     missing: str
     """What speaks most against it, in words."""
+    further: tuple[AnswerItem, ...] = ()
+    """The next best answers where it is unsure, each with the probability that it is right."""
 
 
 class Confidence:
@@ -107,6 +117,7 @@ class Confidence:
         importance: how much a word tells, about 1 on average.
         choices: what may be the answer, best first, of all that was found.
         kinds: tells what kind of answer a question names.
+        ranked: what may be answered, the best first, with scores; without it nothing follows an unsure answer.
         unit: path scores that make a difference: what a margin is told in.
         weights: file of weights that `byokg fit` wrote, or `scripts/fit_confidence.py`; None takes those that ship with
             the package.
@@ -121,6 +132,7 @@ class Confidence:
         importance: Callable[[str], float],
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
+        ranked: Callable[[Context], Iterable[Ranked]] | None = None,
         unit: float = UNIT,
         weights: str | Path | None = None,
     ) -> None:
@@ -128,13 +140,19 @@ class Confidence:
         self._importance = importance
         self._choices = choices
         self._kinds = kinds
+        self._ranked = ranked
         self._unit = unit
         self.weights = read_weights(FITTED if weights is None else Path(weights))
 
     def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
-        """Return how sure the first of some answers is, and what is missing."""
+        """Return how sure the first of some answers is, what is missing, and what follows where it is unsure."""
         signs = self.signs(question, context, items)
-        return Judgement(self.weights.probability(signs), self._missing(signs))
+        probability = self.weights.probability(signs)
+        further: tuple[AnswerItem, ...] = ()
+        worked_out = any(isinstance(item, ComputedEvidence) for item in context.evidence)
+        if probability < UNSURE and self._ranked is not None and not worked_out:
+            further = runners_up(islice(self._ranked(context), _RANKED), probability, self._unit)
+        return Judgement(probability, self._missing(signs), further)
 
     def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
         """Return what speaks for the first answer and against it."""

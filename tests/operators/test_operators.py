@@ -19,6 +19,7 @@ from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.verbalize import verbalize
 from byokg.types import ComputedEvidence, EntityId
+from tests.linking.graphs import EMBEDDER
 
 NODES = """id,name,type,salary:int,founded:date,population:int
 p1,Ada,Person,5000,,
@@ -191,3 +192,9 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
     assert f"count of {answer}: Town 0 | Town 1 | … (+" in computed.text
     walked = next(item for item in evidence if item.id == computed.uses[0])
     assert verbalize(walked, {}).endswith("Town 0 | Town 1 | … (cut off)")
+
+
+def test_what_nothing_at_hand_has_any_of_is_no_superlative() -> None:
+    graph = ColumnarGraph.from_triples([("Ada", "died of", "fever"), ("Bob", "later known as", "Bobby")])
+    answer = offline_pipeline(graph, EMBEDDER).ask("What was Ada most known for?")
+    assert not [item for one in answer.rounds for item in one.evidence if isinstance(item, ComputedEvidence)]
