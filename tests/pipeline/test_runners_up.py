@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.pipeline.loop import UNSURE
+from byokg.pipeline.confidence import UNSURE
 from byokg.pipeline.offline import offline_pipeline
 from byokg.pipeline.runners_up import Ranked, runners_up
 from byokg.types import AnswerItem, EntityId, Question
