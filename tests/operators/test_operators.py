@@ -198,3 +198,12 @@ def test_what_nothing_at_hand_has_any_of_is_no_superlative() -> None:
     graph = ColumnarGraph.from_triples([("Ada", "died of", "fever"), ("Bob", "later known as", "Bobby")])
     answer = offline_pipeline(graph, EMBEDDER).ask("What was Ada most known for?")
     assert not [item for one in answer.rounds for item in one.evidence if isinstance(item, ComputedEvidence)]
+
+
+def test_without_types_a_kind_is_what_a_relation_leads_to() -> None:
+    homes = [(f"House {n}", "city", city) for n, city in enumerate(("Arlen", "Arlen", "Bergen"))]
+    owners = [("Arlen", "owner", "Ada"), ("Bergen", "owner", "Ben"), ("Bergen", "owner", "Cleo")]
+    pipeline = offline_pipeline(ColumnarGraph.from_triples([*homes, *owners]), EMBEDDER)
+    assert [item.name for item in pipeline.ask("Which city has the most owners?").items] == ["Bergen"]
+    assert [item.name for item in pipeline.ask("How many cities are there?").items] == ["2"]
+    assert not pipeline.ask("Which river has the most owners?").items
