@@ -17,6 +17,8 @@ Ranked = tuple[float, Sequence[AnswerItem]]
 
 _MOST = 2
 """Candidates that follow, at most."""
+_LONG = 20
+"""Answers of a candidate that follow, at most; one with more does not."""
 _ELSE = 0.3
 """How likely it is that no candidate is right where the first one is not, against one that is as good as the best."""
 _SAME = 0.5
@@ -55,7 +57,7 @@ def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tup
 
     further: list[AnswerItem] = []
     for _ in range(_MOST):
-        open_ones = [keys for keys in likely if not keys <= given]
+        open_ones = [keys for keys in likely if 0 < len(keys - given) <= _LONG]
         chosen = max(open_ones, key=lambda keys: expected(given | keys), default=None)
         if chosen is None or expected(given | chosen) <= expected(given):
             break

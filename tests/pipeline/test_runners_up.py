@@ -37,6 +37,9 @@ def test_one_more_costs_many_answers_little_and_many_more_cost_one_a_lot() -> No
     many = [f"city {number}" for number in range(20)]
     assert follow(0.45, (50.0, many), (45.0, ["Bob"])) == ["Bob"]
     assert follow(0.45, (50.0, ["Bob"]), (45.0, many)) == []
+    towns = [f"town {number}" for number in range(21)]
+    assert follow(0.3, (50.0, many), (50.0, towns[:20])) == towns[:20]
+    assert follow(0.3, (50.0, many), (50.0, towns)) == []  # nobody reads as many
 
 
 def test_what_says_the_same_is_no_rival_and_rivals_that_agree_count_together() -> None:
