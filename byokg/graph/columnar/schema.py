@@ -6,7 +6,7 @@ the first that is none. `count_schema` reads the finished columns once, some edg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
@@ -201,6 +201,8 @@ class NodeColumns:
     properties: Mapping[str, pa.Array] = field(default_factory=dict)
     hashes: npt.NDArray[np.uint64] | None = None
     """Those of `ids.hash_column`, if they are known."""
+    set_aside: Callable[[], object] = field(default=lambda: None)
+    """Gives back the memory of columns that are mapped from files, until they are read again."""
 
     def batch(self) -> pa.RecordBatch:
         """Return what stands in `nodes.arrow`: names unless they are the ids, types if nodes have any."""

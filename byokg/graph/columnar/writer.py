@@ -14,6 +14,7 @@ times, whatever their number.
 from __future__ import annotations
 
 import json
+import mmap
 import shutil
 import time
 from collections import deque
@@ -111,6 +112,9 @@ class ResumableStream(GraphStream, Protocol):
         Called before anything is read. `blocks` then yields what comes behind.
         """
 
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files, until they are asked for."""
+
     def state(self) -> Mapping[str, Any]:
         """Return, as JSON, how much of the source the blocks hold that were yielded so far."""
 
@@ -164,6 +168,9 @@ _STATE, _STATE_VERSION = "state.json", 2
 _KEPT_EVERY_S = 20.0
 """Seconds of work that are done again, at most, when reading goes on after it was interrupted."""
 
+_MAPPED_PORTIONS = 8
+"""Portions of edges whose bytes texts in files may take of the memory while edges are read."""
+
 _EDGE_PROPERTIES = "edge_properties.arrow"
 
 
@@ -195,7 +202,7 @@ def write_graph(
     if work.phase == _WRITTEN:
         return
     scratch = Scratch(work.scratch)
-    work.read(stream, scratch, edge_properties)
+    work.read(stream, scratch, edge_properties, _MAPPED_PORTIONS * portion_bytes)
     if work.phase == _READ:
         count = _write_nodes(stream.nodes(), folder)
         work.keep(_SORTING, stream, scratch, nodes=count)
@@ -260,8 +267,8 @@ class _Work:
         """Return how many nodes were written."""
         return int(self._state["nodes"])
 
-    def read(self, stream: GraphStream, scratch: Scratch, edge_properties: bool) -> None:
-        """Read what of a stream has not been read."""
+    def read(self, stream: GraphStream, scratch: Scratch, edge_properties: bool, most_mapped: int) -> None:
+        """Read what of a stream has not been read; bytes of mapped files stay in memory up to about `most_mapped`."""
 
         def add(block: EdgeBlock) -> None:
             said = (block.apart, block.properties) if edge_properties else (None, None)
@@ -282,6 +289,8 @@ class _Work:
         kept = time.monotonic()
         for block in stream.blocks():
             add(block)
+            if _mapped_bytes() > most_mapped:
+                stream.set_aside()
             if time.monotonic() - kept > _KEPT_EVERY_S:
                 self.keep(_READING, stream, scratch)
                 kept = time.monotonic()
@@ -302,15 +311,28 @@ class _Work:
                 path.unlink()
 
 
+def _mapped_bytes() -> int:
+    """Return what of this process's memory holds parts of files; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return 0
+
+
 def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
     """Write the nodes and their index by id; return how many there are."""
+    _write_index(nodes, folder)
+    batch = nodes.batch()
+    nodes.set_aside()
+    write_ids(folder, nodes.ids, "name" not in batch.schema.names, nodes.set_aside)
+    write_nodes(folder, batch, property_batch(nodes.properties))
+    return len(nodes.ids)
+
+
+def _write_index(nodes: NodeColumns, folder: Path) -> None:
     hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
-    batch = nodes.batch()
-    write_ids(folder, nodes.ids, "name" not in batch.schema.names)
-    write_nodes(folder, batch, property_batch(nodes.properties))
-    return len(order)
 
 
 def _write_edges(

@@ -63,6 +63,7 @@ from byokg.graph.rdf.terms import (
     local_name,
 )
 from byokg.graph.store import ALL_VALUES
+from byokg.index.string_hashes import positions
 from byokg.types import Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -162,7 +163,8 @@ class RdfFile:
         ids = ids if every else ids.take(pa.array(self._kept))
         names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
         types, self._source["types"] = self._type_column(names)
-        return NodeColumns(ids, names, types, columns, self._nodes.hashes if every else None)
+        hashes = self._nodes.hashes if every else None
+        return NodeColumns(ids, names, types, columns, hashes, self._nodes.set_aside)
 
     def relations(self) -> list[str]:
         """Return the relation labels."""
@@ -239,17 +241,27 @@ class RdfFile:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Return the node number of each subject, and of each object that is a node."""
         rows = np.flatnonzero(linked)
-        both = pa.concat_arrays([subject.dictionary, end.dictionary]).dictionary_encode()
-        place = both.indices.to_numpy()
-        heads = place[subject.indices.to_numpy()]
-        tails = place[len(subject.dictionary) + end.indices.to_numpy()[rows]]
-        met = np.concatenate((heads, tails))
-        order = np.argsort(np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1)), kind="stable")
-        numbers = np.empty(len(met), np.int32)
-        numbers[order] = self._nodes.encode(both.dictionary, met[order])
+        heads, ends = subject.indices.to_numpy(), end.indices.to_numpy()[rows]
+        is_end = np.zeros(len(end.dictionary), np.bool_)
+        is_end[ends] = True
+        texts = pa.concat_arrays([subject.dictionary, end.dictionary.take(positions(np.flatnonzero(is_end)))])
+        tails = len(subject.dictionary) + is_end.cumsum()[ends] - 1
+        numbers = self._nodes.find(texts)
+        fresh = np.flatnonzero(numbers < 0)
+        if len(fresh):
+            coded = texts.take(positions(fresh)).dictionary_encode()  # a subject may be an object, too
+            code = np.full(len(texts), -1, np.int32)
+            code[fresh] = coded.indices.to_numpy()
+            met = np.concatenate((code[heads], code[tails]))
+            place = np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1))
+            met, place = met[met >= 0], place[met >= 0]
+            met = met[np.argsort(place, kind="stable")]
+            given = np.full(len(coded.dictionary), -1, np.int32)
+            given[met] = self._nodes.encode(coded.dictionary, met)
+            numbers[fresh] = given[code[fresh]]
         found = np.full(len(heads), -1, np.int32)
-        found[rows] = numbers[len(heads) :]
-        return numbers[: len(heads)], found
+        found[rows] = numbers[tails]
+        return numbers[heads], found
 
     # Types
 

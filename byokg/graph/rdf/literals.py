@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
-from byokg.graph.columnar.scratch import RowsFile
+from byokg.graph.columnar.scratch import RowsFile, TextsFile
 from byokg.graph.int_sets import distinct_rows
 from byokg.graph.rdf.terms import (
     FREEBASE,
@@ -199,16 +199,22 @@ class LiteralStore:
         self._texts = Interner()
         self._rows = RowsFile(4)
         """Node, predicate, kind and text."""
+        self._folder: Path | None = None
 
     def keep_in(self, folder: Path, state: Mapping[str, Any]) -> None:
         """Keep all in files, and have what `state` tells of those that are there."""
         self.predicates = Interner(folder / "literal-predicates", state.get("predicates", 0))
         self._texts = Interner(folder / "literal-texts", state.get("texts", 0))
         self._rows = RowsFile(4, folder / "literals.scratch", state.get("rows", 0))
+        self._folder = folder
 
     def release(self) -> None:
         """Give back what only further literals need."""
         self._texts.release()
+
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files, until they are asked for."""
+        self._texts.set_aside()
 
     def state(self) -> dict[str, int]:
         """Return how much there is."""
@@ -296,7 +302,7 @@ class LiteralStore:
                 once[several] = False
                 once[several[known]] = True
                 node, part, fresh = node[once], part[once], fresh[once]
-            kind = rows[part, 2]
+            kind = rows[part, 2].astype(np.int16 if len(self._kinds) < 1 << 15 else np.int32)
             starts = np.flatnonzero(np.diff(node, prepend=-1)).astype(np.int32)
             yield iri, _Said(node, kind, rows[part, 3], ranks[kind], fresh, starts)
 
@@ -326,16 +332,17 @@ class LiteralStore:
                 choice[node[better]] = text[better]
                 by_label[node[better]] = iri == RDFS_LABEL
                 best[node[better]] = rank[better]
-        names = [pa.array([], TEXT)]
+        names = TextsFile(self._folder / "names" if self._folder else None)
         for start in range(0, len(ids), _NAMES):
             chosen, named = choice[start : start + _NAMES], best[start : start + _NAMES] < _NO_RANK
-            if named.all():
-                names.append(self._spelled(chosen))
-                continue
-            fallen = _fallback_names(ids.take(positions(start + np.flatnonzero(~named))))
-            place = np.where(named, named.cumsum(), np.count_nonzero(named) + (~named).cumsum()) - 1
-            names.append(pa.concat_arrays([self._spelled(chosen[named]), fallen]).take(positions(place)))
-        return pa.concat_arrays(names), by_label
+            texts = self._spelled(chosen[named])
+            if not named.all():
+                fallen = _fallback_names(ids.take(positions(start + np.flatnonzero(~named))))
+                place = np.where(named, named.cumsum(), np.count_nonzero(named) + (~named).cumsum()) - 1
+                texts = pa.concat_arrays([texts, fallen]).take(positions(place))
+            names.append(texts)
+            self.set_aside()
+        return names.column(), by_label
 
     def _usual(self, found: _Said) -> int:
         """Return the kind that most nodes' only literal has; of several the one that the file has first."""

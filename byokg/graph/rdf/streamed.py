@@ -53,6 +53,11 @@ class TripleStream(RdfFile):
         if known.get("done"):
             self._finish()
 
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files; see `ResumableStream`."""
+        self._nodes.set_aside()
+        self._literals.set_aside()
+
     def state(self) -> dict[str, Any]:
         """Return how far the files have been read, and how much is known by then."""
         return {
@@ -93,3 +98,4 @@ class TripleStream(RdfFile):
         self._choose_prefixes()
         self._nodes.release()
         self._literals.release()
+        self.set_aside()
