@@ -32,7 +32,7 @@ from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 5
+VERSION = 6
 
 NODES = "nodes.arrow"
 NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
@@ -430,12 +430,11 @@ def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
     return segment, slot
 
 
-def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `NodeColumns.batch` returned, and the nodes' properties, as far as there are any columns."""
-    for name, batch in ((NODES, nodes), ("node_properties.arrow", properties)):
-        if batch is not None and batch.num_columns:
-            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-                writer.write_batch(batch)
+def write_nodes(folder: Path, nodes: pa.RecordBatch) -> None:
+    """Write what `NodeColumns.batch` returned, if there are any columns."""
+    if nodes.num_columns:
+        with pa.OSFile(str(folder / NODES), "wb") as sink, pa.ipc.new_file(sink, nodes.schema) as writer:
+            writer.write_batch(nodes)
 
 
 class BatchFile:

@@ -44,7 +44,8 @@ from byokg.graph.columnar.folder import (
 )
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import write_ids
-from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
+from byokg.graph.columnar.node_properties import NodeProperties, write_properties
+from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
 from byokg.index.string_hashes import hash_column, sorted_hashes
@@ -213,7 +214,7 @@ def write_graph(
     kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
     batch = map_batches(path)[0] if (path := folder / NODES).exists() else NO_COLUMNS
-    properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
+    properties = NodeProperties.map(folder, {path.name for path in folder.iterdir()}).columns()
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
     relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
     schema = count_schema(relation, other, count, batch, properties, of_edges, labels)
@@ -325,7 +326,9 @@ def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
     batch = nodes.batch()
     nodes.set_aside()
     write_ids(folder, nodes.ids, "name" not in batch.schema.names, nodes.set_aside)
-    write_nodes(folder, batch, property_batch(nodes.properties))
+    write_nodes(folder, batch)
+    del batch
+    write_properties(folder, nodes.properties, len(nodes.ids))
     return len(nodes.ids)
 
 

@@ -533,15 +533,11 @@ class Patterns:
         """Return the name, type or a property of nodes; None where a node has none."""
         if isinstance(self._store, ColumnarGraph):
             own, properties = self._store.node_columns
-            batch = own if of_node and label in ("name", "type") else properties
-            if of_node and label == "name" and "name" not in own.schema.names:
-                return list(self._store.ids(nodes))
-            if batch is None or label not in batch.schema.names:
-                return [None] * len(nodes)
-            taken = batch.column(label).take(pa.array(nodes))
-            if pa.types.is_date(taken.type):
-                taken = taken.cast(pa.string())
-            return list(taken.to_pylist())
+            if not of_node or label not in ("name", "type"):
+                return properties.of_property(label, nodes)
+            if label in own.schema.names:
+                return list(own.column(label).take(pa.array(nodes)).to_pylist())
+            return list(self._store.ids(nodes)) if label == "name" else [None] * len(nodes)
         found = self._store.nodes(self._store.ids(nodes))
         if of_node and label in ("name", "type"):
             return [getattr(node, label) or None for node in found]

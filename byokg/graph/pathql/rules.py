@@ -298,8 +298,7 @@ class Inferred:
         relation, tail = relation[edges], tail[edges]
         new = [(relation_, key) for relation_, key in self._why if isinstance(relation_, int)]
         keys = np.array([key for _, key in new], np.int64)
-        columns, more_columns = self.stored.node_columns
-        about = dict(zip(more_columns.schema.names, more_columns.columns, strict=True)) if more_columns else {}
+        columns, about = self.stored.node_columns
         held = dict(zip(columns.schema.names, columns.columns, strict=True))
         more = len(new)
         number = np.concatenate((edges, -1 - np.arange(more)))
@@ -307,7 +306,7 @@ class Inferred:
         relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
         graph = ColumnarGraph.assemble(
             f"{self.stored.name} with {len(self._rules)} rules",
-            NodeColumns(self.stored.node_ids.whole(), held.get("name"), held.get("type"), about),
+            NodeColumns(self.stored.node_ids.whole(), held.get("name"), held.get("type"), about.columns()),
             self._relations,
             np.column_stack((heads, relations, tails)).astype(np.int64),
             {**self._edge_properties(more), _ORIGIN: pa.array(number)},

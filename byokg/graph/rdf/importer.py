@@ -44,7 +44,7 @@ import pyarrow.compute as pc
 
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.schema import TEXT, NodeColumns
+from byokg.graph.columnar.schema import TEXT, NodeColumns, placed
 from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.int_sets import changes, distinct_rows
@@ -442,5 +442,5 @@ def _edge_columns(properties: Mapping[int, Properties], count: int) -> dict[str,
         literals = {number: of_value(value) for number, value in values.items()}
         if len(kinds) > 1 and kinds != {int, float}:
             literals = {number: Literal(literal.text) for number, literal in literals.items()}
-        columns[key] = column_of(literals, count)
+        columns[key] = placed(column_of(list(literals.values())), list(literals), count)
     return columns
