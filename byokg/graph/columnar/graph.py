@@ -38,6 +38,7 @@ from byokg.graph.columnar.folder import (
     read_meta,
     refuse_taken,
     relation_width,
+    sampled_edges,
     slots,
     stamp,
     verify_checksums,
@@ -60,7 +61,6 @@ from byokg.graph.int_sets import (
     first_of_each,
     incoming_order,
     ranges,
-    sampled,
     sort_distinct,
     sort_order,
 )
@@ -469,7 +469,7 @@ class ColumnarGraph:
             return known
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
-        edge = sampled(relation, len(self._relations), per_relation)
+        edge = sampled_edges(relation, len(self._relations), per_relation, self.checksum)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         place = np.arange(len(edge))
