@@ -456,6 +456,10 @@ class ColumnarGraph:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
         return self._arrays.relation_counts(self._checked(nodes))
 
+    def some_holders(self, most: int) -> Int64:
+        """Return up to `most` nodes of each property that few nodes have; see `HoldersStore`."""
+        return self._node_properties.some_holders(most)
+
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
         numbers = np.asarray(edges, np.int64)
