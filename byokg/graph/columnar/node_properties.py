@@ -21,7 +21,7 @@ from byokg.files import write_json
 from byokg.graph.columnar.folder import map_array, relation_width, slots
 from byokg.graph.columnar.schema import PropertyColumn, placed, plain
 from byokg.graph.columnar.scratch import ArrayFile
-from byokg.graph.int_sets import Int64, Numbers
+from byokg.graph.int_sets import Int64, Numbers, distinct
 from byokg.index.string_hashes import positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 
@@ -151,7 +151,7 @@ class NodeProperties:
         """Return up to `most` nodes, spread evenly, of each property that few nodes have: distinct, ascending."""
         few = [column.nodes for column in self.columns() if column.nodes is not None]
         some = [nodes[np.linspace(0, len(nodes) - 1, min(most, len(nodes))).astype(np.int64)] for nodes in few]
-        return np.unique(np.concatenate([np.empty(0, np.int64), *some]))
+        return distinct(np.concatenate([np.empty(0, np.int64), *some]))
 
     def rows(self, start: int, stop: int) -> dict[str, pa.Array]:
         """Return all properties of the nodes from one number up to another, as columns."""

@@ -24,7 +24,7 @@ from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, PropertyColumn, is_date, typed
 from byokg.graph.columnar.scratch import RowsFile, TextsFile
-from byokg.graph.int_sets import distinct_rows
+from byokg.graph.int_sets import distinct, distinct_rows
 from byokg.graph.rdf.terms import (
     FREEBASE,
     NAME_PREDICATES,
@@ -390,7 +390,7 @@ class _ByPredicate:
         node, part = node[fresh], part[fresh]
         again = np.flatnonzero(np.diff(node) == 0)
         if len(again):
-            several = np.unique(np.concatenate((again, again + 1)))
+            several = distinct(np.concatenate((again, again + 1)))
             said, none = rows[part[several]], np.zeros(len(several), np.int64)
             known = distinct_rows(node[several], said[:, 2], said[:, 3], none)
             once = np.ones(len(node), np.bool_)
