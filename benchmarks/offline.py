@@ -4,7 +4,7 @@ python benchmarks/offline.py [--data DIR] [--json FILE] [--questions N] [--split
 
 MetaQA (all questions of the split unless --questions says otherwise) and WebQSP with gold topic entities, atlas with
 linked ones. WebQSP runs on the graph in `freebase_core`, which is not the published one: its figures stand beside no
-published figure. Each accuracy is a Hits@1 or Hit of the `strict` profile with its 95 % interval.
+published figure. Each accuracy is a Hits@1, Hit or F1 of the `strict` profile with its 95 % interval.
 AUROC and calibration error are of the scores of first answers; their weights were fitted on dev and train questions of
 these graphs, among others: `scripts/fit_confidence.py` prints both without the set's own graph.
 """
@@ -76,7 +76,7 @@ class Bench:
         examples: Sequence[Example],
         entities: Literal["gold", "linked"],
         hops: Literal["gold", "predicted"] = "predicted",
-        metrics: Sequence[str] = ("hits@1", "hit"),
+        metrics: Sequence[str] = ("hits@1", "hit", "f1"),
     ) -> None:
         """Run an evaluation as `byokg eval` does, and keep some of its metrics and its speed."""
         settings = RunSettings(name, "", "", entities=entities, hops=hops)

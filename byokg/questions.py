@@ -129,6 +129,16 @@ class Reading:
         """Return the words outside mentions."""
         return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
 
+    @property
+    def telling(self) -> tuple[int, ...]:
+        """Return the places of words that say something of what is asked, outside mentions."""
+        silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS
+        return tuple(
+            place
+            for place, (word, hidden) in enumerate(zip(self.words, self.masked, strict=True))
+            if not hidden and word not in silent
+        )
+
 
 def read_question(
     text: str, mentions: Sequence[Mention], names: Collection[str] = (), kinds: Callable[[], Collection[str]] = tuple

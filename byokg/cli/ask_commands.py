@@ -100,7 +100,7 @@ def ask(
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
 
     Without a language model, an answer's score is the probability that the first one is right; one below 0.5 is called
-    unsure, with what speaks against it. pipeline.abstain=0.5 gives no such answers.
+    unsure, with what speaks against it, and the next best may follow. pipeline.abstain=0.5 gives no such answers.
 
     The exit code is 1 if there is no answer.
     """

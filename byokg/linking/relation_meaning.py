@@ -25,6 +25,7 @@ from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_words import UNRELATED, acting, content_words, label_words, relation_text, synonyms
 from byokg.questions import Tie
 from byokg.text import Lexicon, is_identifier, singular, split_words
+from byokg.types import INVERSE, Metapath
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -138,6 +139,17 @@ class Steps:
         other._ends = np.concatenate((steps, step)), nodes, places
         other._read_ends()
         return other
+
+    def walked(self, metapath: Metapath) -> list[int]:
+        """Return the steps of a metapath, those that are known."""
+        steps = []
+        for label in metapath:
+            plain = label.removeprefix(INVERSE)
+            turned = plain != label and (plain in self.number or label not in self.number)
+            number = self.number.get(plain if turned else label)
+            if number is not None:
+                steps.append(2 * number + turned)
+        return steps
 
     def relation(self, word: str) -> Float:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""

@@ -352,6 +352,8 @@ class Operators:
             if degree is None:
                 return False
             label, counts = degree
+            if not any(counts[id] for id in state.ends):
+                return False
             ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
             if len(ranked) < order.place:
                 return False

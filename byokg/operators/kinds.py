@@ -32,6 +32,8 @@ class Kinds:
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
+        self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
+        """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
 
     def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> str:
         """Return the type that a question asks for, by its noun; empty where there is none of that name.
@@ -51,6 +53,10 @@ class Kinds:
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
         return _worded(self._store.schema().node_types)
+
+    @cached_property
+    def _relations(self) -> Mapping[str, Sequence[str]]:
+        return {} if self._by_need or self._types else _worded(self._store.relations)
 
     def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
         looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))

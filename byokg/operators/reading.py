@@ -13,6 +13,7 @@ from functools import cache, lru_cache
 
 from byokg.operators.demand import Demand, Edge, Next, Order, Threshold, TimeTest
 from byokg.operators.words import HIDDEN, adjectives, comparative, greatest, idea, measured_by, patterns, superlative
+from byokg.questions import Reading, read_question
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
 
@@ -484,3 +485,9 @@ def asking_when(text: str) -> str:
         return said.ljust(len(found.group()))
 
     return patterns().year_asked.sub(instead, text, count=1)
+
+
+def path_reading(text: str, mentions: Sequence[Mention]) -> Reading:
+    """Read what is left of a question as one of a path."""
+    missing = [mention.text for mention in mentions if mention.start < 0]
+    return read_question(asking_when(read(text, mentions).rest), mentions, missing)

@@ -47,8 +47,11 @@ _TRIED = 40
 _MOST_NODES = 200_000
 """Nodes of a type that are looked through where a question names nothing."""
 
+_MOST_EDGES = 20_000_000
+"""Edges that are looked through for the tails of a relation."""
+
 _TYPES = 8
-"""Types whose nodes are remembered."""
+"""Types, and relations, whose nodes are remembered."""
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
@@ -93,6 +96,7 @@ class OperatorRetriever:
         self._margin = margin
         self._kinds = kinds
         self._of_type = lru_cache(_TYPES)(self._read_type)
+        self._tails = lru_cache(_TYPES)(self._read_tails)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return one item that says what came of it; nothing where the operations fit no candidate."""
@@ -218,10 +222,15 @@ class OperatorRetriever:
         return further or best[1], best[0]
 
     def _named(self, question: str) -> tuple[EntityId, ...]:
-        """Return all nodes of the type that a question names, where it names no node."""
-        words = (word for word in split_words(question) if word not in FUNCTION_WORDS)
-        type = next((found for word in words if (found := self._kinds.named(word))), "")
-        return self._of_type(type) if type else ()
+        """Return all nodes of the kind that a question names, where it names no node.
+
+        Without types, a node is what the relation that leads to it calls it (`House 1 -city-> Arlen`).
+        """
+        words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
+        if type := next((found for word in words if (found := self._kinds.named(word))), ""):
+            return self._of_type(type)
+        relation = next((found for word in words if (found := self._kinds.led_to(word))), "")
+        return self._tails(relation) if relation else ()
 
     def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:
         """Return all nodes of the type that a mention names, where it was taken for a part of some node's name."""
@@ -237,3 +246,11 @@ class OperatorRetriever:
             return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
         ids = list(islice(self._store.entities(), _MOST_NODES + 1))
         return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if node.type == type)
+
+    def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
+        """Return the nodes that a relation leads to; none where they, or the edges to look through, are too many."""
+        if not isinstance(self._store, ColumnarGraph) or self._store.edge_count > _MOST_EDGES:
+            return ()
+        _, relations, tails = self._store.outgoing
+        rows = np.unique(tails[relations == list(self._store.relations).index(relation)])
+        return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))

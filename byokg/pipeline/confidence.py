@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,10 +24,10 @@ from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.linking.relation_meaning import Steps
 from byokg.operators.kinds import Kinds
-from byokg.operators.reading import asking_when, read
-from byokg.questions import REQUESTS, Reading, read_question
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS
-from byokg.types import INVERSE, AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
+from byokg.operators.reading import path_reading, read
+from byokg.pipeline.runners_up import Ranked, runners_up
+from byokg.questions import Reading
+from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, Mention, PathEvidence, Question
 
 Float32 = npt.NDArray[np.float32]
 
@@ -45,8 +46,14 @@ _FLOOR = 0.01
 _COMPARED, _ENDS = 40, 30
 """Candidates that are compared, the best ones, and ends of each that are looked at."""
 
+_RANKED = 25
+"""Candidates that may follow an unsure answer, the best ones."""
+
 _SAME = 0.5
 """Share of two candidates' ends that are common where both say the same."""
+
+UNSURE = 0.5
+"""Probability below which an answer is told to be unsure."""
 
 _CLOSE = 2.0
 """Units within which another answer competes with the first."""
@@ -98,6 +105,8 @@ class Judgement:
     """That the first answer is right, in [0, 1]."""
     missing: str
     """What speaks most against it, in words."""
+    further: tuple[AnswerItem, ...] = ()
+    """The next best answers where it is unsure, each with the probability that it is right."""
 
 
 class Confidence:
@@ -108,6 +117,7 @@ class Confidence:
         importance: how much a word tells, about 1 on average.
         choices: what may be the answer, best first, of all that was found.
         kinds: tells what kind of answer a question names.
+        ranked: what may be answered, the best first, with scores; without it nothing follows an unsure answer.
         unit: path scores that make a difference: what a margin is told in.
         weights: file of weights that `byokg fit` wrote, or `scripts/fit_confidence.py`; None takes those that ship with
             the package.
@@ -122,6 +132,7 @@ class Confidence:
         importance: Callable[[str], float],
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
         kinds: Kinds,
+        ranked: Callable[[Context], Iterable[Ranked]] | None = None,
         unit: float = UNIT,
         weights: str | Path | None = None,
     ) -> None:
@@ -129,21 +140,25 @@ class Confidence:
         self._importance = importance
         self._choices = choices
         self._kinds = kinds
+        self._ranked = ranked
         self._unit = unit
         self.weights = read_weights(FITTED if weights is None else Path(weights))
 
     def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
-        """Return how sure the first of some answers is, and what is missing."""
+        """Return how sure the first of some answers is, what is missing, and what follows where it is unsure."""
         signs = self.signs(question, context, items)
-        return Judgement(self.weights.probability(signs), self._missing(signs))
+        probability = self.weights.probability(signs)
+        further: tuple[AnswerItem, ...] = ()
+        worked_out = any(isinstance(item, ComputedEvidence) for item in context.evidence)
+        if probability < UNSURE and self._ranked is not None and not worked_out:
+            further = runners_up(islice(self._ranked(context), _RANKED), probability, self._unit)
+        return Judgement(probability, self._missing(signs), further)
 
     def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
         """Return what speaks for the first answer and against it."""
         first = context.rounds[0]
         mentions = first.artifacts.mentions
         demand = read(question.text, mentions)
-        missing = [one.text for one in mentions if one.start < 0]
-        reading = read_question(asking_when(demand.rest), mentions, missing)
         by_id = {item.id: item for item in context.evidence}
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         cited = items[0].citations if computed is None else computed.uses
@@ -151,10 +166,10 @@ class Confidence:
         if computed is not None and computed.operation == "verification":
             # An edge between the two nodes that the question names: no path among many.
             return Signs(gap=_WIDEST, doubt=1 - min((one.score for one in first.linked.entities), default=1.0))
-        walks = [self._numbers(path) for path in paths]
+        walks = [self._steps.latest().walked(path.relations) for path in paths]
         return replace(
             self._among(context, cited),
-            **self._words(reading, walks),
+            **self._words(path_reading(question.text, mentions), walks),
             **self._links(context, paths),
             kind=self._kind(question.text, mentions, items),
             undone=float(not demand.plain if computed is None else computed.truncated),
@@ -181,30 +196,15 @@ class Confidence:
             score=own[0] / 100 * UNIT / self._unit,
         )
 
-    def _numbers(self, path: PathEvidence) -> list[int]:
-        """Return the steps of a path."""
-        known, steps = self._steps.latest().number, []
-        for label in path.relations:
-            plain = label.removeprefix(INVERSE)
-            turned = plain != label and (plain in known or label not in known)
-            number = known.get(plain if turned else label)
-            if number is not None:
-                steps.append(2 * number + turned)
-        return steps
-
     def _words(self, reading: Reading, walks: Sequence[Sequence[int]]) -> dict[str, float]:
         """Say what the steps explain of the question, and the question of the steps."""
         of = self._steps.latest()
-        words = [
-            (place, word)
-            for place, (word, hidden) in enumerate(zip(reading.words, reading.masked, strict=True))
-            if not hidden and word not in FUNCTION_WORDS and word not in QUESTION_WORDS and word not in REQUESTS
-        ]
         steps = sorted({step for walk in walks for step in walk})
         lasts = sorted({walk[-1] for walk in walks if walk})
         total = told = 0.0
         by_step = dict.fromkeys(steps, 0.0)
-        for place, word in words:
+        for place in reading.telling:
+            word = reading.words[place]
             weight = self._importance(word)
             means = np.maximum(of.relation(word), of.kind(word))
             own = {step: float(means[step]) for step in steps}

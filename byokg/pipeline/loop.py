@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -21,7 +21,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.operators.kinds import Kinds
-from byokg.pipeline.confidence import Judgement
+from byokg.pipeline.confidence import UNSURE, Judgement
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.preference import Choice, Preference
 from byokg.prompts import PromptLibrary
@@ -135,17 +135,23 @@ class ExtractiveAnswerer:
         for item in context.evidence:
             if isinstance(item, ComputedEvidence):
                 return self._computed(item)
+        return next((items for _, items in self.ranked(context)), [])
+
+    def ranked(self, context: Context) -> Iterator[tuple[float, list[AnswerItem]]]:
+        """Yield what the best path evidence may answer, with its score, the best first."""
         choices = self.choices(context)
         if self._preference is not None:
             choices = self._preference.ordered(context, choices)
         for score, ends, citations in choices:
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
             if nodes:
-                return [
-                    AnswerItem(node.name, None if is_value(node.id) else node.id, score, citations, len(citations))
-                    for node in nodes
-                ]
-        return []
+                yield (
+                    score,
+                    [
+                        AnswerItem(node.name, None if is_value(node.id) else node.id, score, citations, len(citations))
+                        for node in nodes
+                    ],
+                )
 
     def choices(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
         """Return what may be the answer, best first: the ends of each metapath, and what several have in common.
@@ -223,9 +229,6 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
     return score, nodes, citations
 
 
-UNSURE = 0.5
-"""Probability below which an answer is told to be unsure."""
-
 ENDED = "ended"
 """What a round that ends a stage notes, with `because`: it proposed, and nothing was retrieved."""
 
@@ -301,8 +304,8 @@ class Loop:
         entities: ties mentions to nodes.
         stages: rounds of retrieval, of one kind after the other; each sees what those before it found.
         answerer: answers from the evidence.
-        judge: says how likely the first answer is to be right, which becomes the score of all; None leaves the scores
-            that the answerer gave.
+        judge: says how likely the first answer is to be right, which becomes the score of all, and what follows them;
+            None leaves the scores that the answerer gave.
         abstain: probability below which nothing is answered, in [0, 1].
 
     Raises:
@@ -377,7 +380,10 @@ class Loop:
                 items = ()
             elif judged.probability < UNSURE:
                 note = f"unsure ({judged.probability:.2f}): {judged.missing}"
+                if judged.further:
+                    note += f"; next best: {judged.further[0].name!r} ({judged.further[0].score:.2f})"
             items = tuple(replace(item, score=judged.probability) for item in items)
+            items += judged.further if items else ()
         elif self.judge is not None:
             note = _lacking(context)
         seconds["answer"] += time.perf_counter() - began

@@ -106,7 +106,7 @@ def offline_pipeline(
     operators = OperatorRetriever(graph, operations, sequences, answerer.choices, kinds, steps=scorer.steps)
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
-    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, unit, sure)
+    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, answerer.ranked, unit, sure)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 

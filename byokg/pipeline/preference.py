@@ -1,8 +1,9 @@
 """Which of several answers to give first, where several paths fit a question about as well.
 
-Three things decide, none of which a path alone can tell: what else nameless nodes on the way say (an office holder's
-nameless node leads to the office and the years, too), how many of the paths that fit end at the same node, and which
-name is nearest to what the question says. Paths that say the same by inverse relations make one answer.
+Four things decide, none of which a path alone can tell: what else nameless nodes on the way say (an office holder's
+nameless node leads to the office and the years, too), how many of the paths that fit end at the same node, whether a
+path only goes on from where a shorter one has the answer, and which name is nearest to what the question says. Paths
+that say the same by inverse relations make one answer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore, capped_edges
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.path_scorer import UNIT, PathScorer
+from byokg.operators.reading import path_reading
 from byokg.operators.times import period
 from byokg.operators.walks import walk_table
 from byokg.periods import Period, read_periods
@@ -39,6 +41,14 @@ _SHARPNESS = 0.75
 """Natural logarithms of odds that make one: paths that lead to the same say much the same of the question."""
 _SAID = 1.25
 """Natural logarithms of odds that a word of average importance adds, which a nameless node on the way leads to."""
+_DETOUR = 1.5
+"""Natural logarithms of odds by which a path may seem better than its own beginning, and still be a detour."""
+_SILENT = 0.1
+"""Words of average importance that the rest of a detour explains at most, beyond what its beginning does."""
+_ASKED = 0.1
+"""What the end of a detour may be nearer to who, when or where than where its beginning leads, as a cosine."""
+_CO = "co"
+"""What makes a verb one that two share (`co-wrote`)."""
 _HEARD = 1000
 """Ends of a choice that are counted."""
 _NAMED = 30
@@ -54,8 +64,8 @@ _MOST_TOLD = 100
 class Preference:
     """Orders what may be the answer; safe to share between threads.
 
-    Where nodes have types, these decide, and choices stay as they are. Weights were found on dev questions of WebQSP,
-    CWQ, atlas, MetaQA and PathQuestion.
+    Where nodes have types, these decide, and choices stay as they are, but for detours. Weights were found on dev
+    questions of WebQSP, CWQ, atlas, MetaQA and PathQuestion.
 
     Args:
         store: the graph.
@@ -79,23 +89,25 @@ class Preference:
             context: what was found for the question.
             choices: what may be the answer, best first.
         """
-        if not choices or any(map(is_value, choices[0][1])) or self._typed(choices[0]):
+        if not choices or any(map(is_value, choices[0][1])):
             return list(choices)
+        if type := self._type(choices[0]):
+            return self._shortened(context, choices, type)
         words = self._words(context)
         first = choices[0]
         rest = [choice for choice in choices[1:] if choice[0] <= first[0]]
         compared = self._told(context, words, [first, *rest[: _COMPARED - 1]])
         votes = self._votes(compared)
         order = sorted(range(len(compared)), key=lambda at: -max((votes[end] for end in compared[at][1]), default=0.0))
-        score, ends, citations = self._completed(context, [compared[at] for at in order])
-        best: Choice = (score, self._sorted(ends, votes, words), citations)
-        others = [compared[at] for at in order[1:]]
         taken = {choice[2] for choice in compared}
-        return [best, *others, *(choice for choice in choices if choice[2] not in taken)]
+        further = [choice for choice in choices if choice[2] not in taken]
+        ranked = self._shortened(context, [*(compared[at] for at in order), *further])
+        score, ends, citations = self._completed(context, ranked[: len(compared)])
+        return [(score, self._sorted(ends, votes, words), citations), *ranked[1:]]
 
-    def _typed(self, choice: Choice) -> bool:
-        """Tell whether nodes have types here, which say better what kind of answer is asked for."""
-        return any(node.type for node in self._store.nodes(choice[1][:1]))
+    def _type(self, choice: Choice) -> str:
+        """Return the type of a choice's first node: where there is one, it says better what kind of answer is meant."""
+        return next((node.type for node in self._store.nodes(choice[1][:1])), "")
 
     def _words(self, context: Context) -> list[str]:
         """Return what the question says beyond what it names."""
@@ -108,6 +120,68 @@ class Preference:
             for word in dict.fromkeys(split_words(context.question))
             if word not in left_out and len(word) > 1 and not word.isdigit()
         ]
+
+    # Where a path only goes on from the answer
+
+    def _shortened(self, context: Context, choices: Sequence[Choice], type: str = "") -> list[Choice]:
+        """Put the beginning of the first choice's path before it, where the rest of the path is a detour.
+
+        That is so where the rest explains nothing of the question that the beginning does not (`place of death`, and
+        who else died there), is no nearer to who, when or where, and no link of the question needs it.
+
+        Args:
+            context: what was found for the question.
+            choices: what may be the answer, best first.
+            type: that of the first answer, which the one before it must have, too.
+        """
+        paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
+        own = paths.get(choices[0][2][0])
+        if own is None or len(choices[0][2]) > 1:
+            return list(choices)
+        shorter: list[tuple[int, int, PathEvidence]] = []
+        for place, (_, ends, citations) in enumerate(choices[1:], 1):
+            path = paths.get(citations[0])
+            if (
+                path is not None
+                and len(citations) == 1
+                and path.source == own.source
+                and path.relations == own.relations[: len(path.relations)]
+                and own.score - path.score < _DETOUR * self._unit
+                and not (type and self._type(choices[place]) != type)
+                and not any(map(is_value, ends))
+            ):
+                shorter.append((len(path.relations), place, path))
+        for _, place, path in sorted(shorter, key=lambda each: -each[0]):
+            if self._detour(context, own, path):
+                return [choices[place], *choices[:place], *choices[place + 1 :]]
+        return list(choices)
+
+    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence) -> bool:
+        """Tell whether what a path adds to its beginning answers nothing of the question."""
+        reading = path_reading(context.question, context.rounds[0].artifacts.mentions)
+        of = self._scorer.steps.latest()
+        all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
+        if len(all_steps) < len(whole.relations):
+            return False
+        hops = len(first_steps) - int((of.nameless[first_steps[:-1]] > 0.5).sum())
+        back = all_steps[-1] ^ all_steps[-2] == 1
+        if hops < reading.links or (back and (reading.shares or _CO in reading.words)):
+            return False
+        gained = 0.0
+        for place in reading.telling:
+            word = reading.words[place]
+            relation, kind = of.relation(word), of.kind(word)
+            reach = of.reach(word) if place in reading.focus else np.zeros_like(kind)
+            named = float(relation[first_steps].max())
+            meant = max(named, float(kind[first_steps].max()), float(reach[first_steps[-1]]))
+            # Its further relations tell what a node is, too (a city by its `mayor`), and may be what is asked for.
+            more = max(float(relation[all_steps].max()) - named, float(kind[all_steps].max()) - meant)
+            gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
+        if reading.asks in ("who", "whom", "when", "where"):
+            kin = of.kinship("who" if reading.asks == "whom" else reading.asks)
+            if kin[all_steps[-1]] - kin[first_steps[-1]] >= _ASKED:
+                return False
+        return gained <= _SILENT
 
     # What the same fact, told the other way round, adds
 

@@ -19,6 +19,7 @@ from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.verbalize import verbalize
 from byokg.types import ComputedEvidence, EntityId
+from tests.linking.graphs import EMBEDDER
 
 NODES = """id,name,type,salary:int,founded:date,population:int
 p1,Ada,Person,5000,,
@@ -191,3 +192,18 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
     assert f"count of {answer}: Town 0 | Town 1 | … (+" in computed.text
     walked = next(item for item in evidence if item.id == computed.uses[0])
     assert verbalize(walked, {}).endswith("Town 0 | Town 1 | … (cut off)")
+
+
+def test_what_nothing_at_hand_has_any_of_is_no_superlative() -> None:
+    graph = ColumnarGraph.from_triples([("Ada", "died of", "fever"), ("Bob", "later known as", "Bobby")])
+    answer = offline_pipeline(graph, EMBEDDER).ask("What was Ada most known for?")
+    assert not [item for one in answer.rounds for item in one.evidence if isinstance(item, ComputedEvidence)]
+
+
+def test_without_types_a_kind_is_what_a_relation_leads_to() -> None:
+    homes = [(f"House {n}", "city", city) for n, city in enumerate(("Arlen", "Arlen", "Bergen"))]
+    owners = [("Arlen", "owner", "Ada"), ("Bergen", "owner", "Ben"), ("Bergen", "owner", "Cleo")]
+    pipeline = offline_pipeline(ColumnarGraph.from_triples([*homes, *owners]), EMBEDDER)
+    assert [item.name for item in pipeline.ask("Which city has the most owners?").items] == ["Bergen"]
+    assert [item.name for item in pipeline.ask("How many cities are there?").items] == ["2"]
+    assert not pipeline.ask("Which river has the most owners?").items

@@ -10,8 +10,8 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.pipeline.confidence import AGAINST, FITTED, NAMES, Confidence, Signs, read_weights
-from byokg.pipeline.loop import UNSURE, Loop
+from byokg.pipeline.confidence import AGAINST, FITTED, NAMES, UNSURE, Confidence, Signs, read_weights
+from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.types import Answer, Context, Question
 from tests.linking.graphs import EMBEDDER, films
