@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 _ROWS = 20
 """Rows of each table unless all are asked for; Freebase has thousands of relations."""
 
-_ENDS = 3
-"""Node types shown at one end of a relation."""
+_ENDS, _PROPERTIES = 3, 20
+"""Node types shown at one end of a relation; properties shown of a type or a relation, unless all are asked for."""
 
 _LABEL_WIDTH = 36
 """Characters of a relation's name that are never folded; the columns beside it fold first."""
@@ -72,6 +72,7 @@ def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
     if isinstance(graph, ColumnarGraph):
         saved = {
             "dropped_duplicates": graph.dropped_duplicates,
+            "edge_properties_left_out": graph.topology.in_edge is None,
             "source": graph.source,
             "engines": engines_in(graph.name),
             "names": asdict(indexes.names) if indexes.names else None,
@@ -121,10 +122,15 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     facts.add_row("nodes", _count(graph.node_count))
     facts.add_row("edges", _count(graph.edge_count))
     facts.add_row("relations", f"{len(schema.relations):,}")
+    if set(schema.node_types) == {""} and (names := schema.node_properties.get("")):
+        facts.add_row("properties", Text(_properties(names, schema.node_property_details.get("", ()), everything)))
     if isinstance(graph, ColumnarGraph):
         facts.add_row("source", Text(_origin(graph)))
-        if graph.dropped_duplicates:
-            facts.add_row("left out", f"{graph.dropped_duplicates:,} repeated triples")
+        left_out = [f"{graph.dropped_duplicates:,} repeated triples"] if graph.dropped_duplicates else []
+        if graph.topology.in_edge is None:
+            left_out.append("what is said of edges (--no-edge-properties)")
+        if left_out:
+            facts.add_row("left out", "; ".join(left_out))
         if engines := engines_in(graph.name):
             facts.add_row("queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines))
         facts.add_row("names", _names(indexes.names))
@@ -144,7 +150,8 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         types = list(schema.node_types.items())
         rows = []
         for name, count in types if everything else types[:_ROWS]:
-            properties = _properties(schema.node_properties.get(name, ()), schema.node_property_details.get(name, ()))
+            said = schema.node_properties.get(name, ()), schema.node_property_details.get(name, ())
+            properties = _properties(*said, everything)
             rows.append((name or _UNTYPED, f"{count:,}", properties))
         console.print(table([*labels("node type"), *figures("nodes"), *labels("properties")], rows))
         _say_more(console, len(types), "node types", everything)
@@ -165,7 +172,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         if typed:
             cells += [_ends(relation.domain), _ends(relation.range)]
         if propertied:
-            cells.append(_properties(relation.properties, relation.property_details))
+            cells.append(_properties(relation.properties, relation.property_details, everything))
         relations.append(cells)
     console.print(table(columns, relations))
     _say_more(console, len(listed), "relations", everything)
@@ -175,10 +182,12 @@ def _count(number: int | None) -> str:
     return "not counted: the server takes too long" if number is None else f"{number:,}"
 
 
-def _properties(names: Sequence[str], details: Sequence[PropertySchema]) -> str:
-    """List properties with their kinds, where these are known."""
+def _properties(names: Sequence[str], details: Sequence[PropertySchema], everything: bool) -> str:
+    """List properties with their kinds, where these are known; not all of many."""
     kinds = {detail.name: detail.kind for detail in details}
-    return ", ".join(f"{name}: {kinds[name]}" if kinds.get(name) else name for name in names)
+    shown = names if everything else names[:_PROPERTIES]
+    listed = ", ".join(f"{name}: {kinds[name]}" if kinds.get(name) else name for name in shown)
+    return f"{listed}, +{len(names) - len(shown)}" if len(shown) < len(names) else listed
 
 
 def _origin(graph: ColumnarGraph) -> str:

@@ -80,8 +80,8 @@ def node_blocks(graph: ColumnarGraph) -> _Blocks:
     """
     nodes, properties = graph.node_columns
     for start in _starts(graph.node_count):
-        some = nodes.slice(start, _ROWS)
-        ids = graph.node_ids.take(np.arange(start, min(start + _ROWS, graph.node_count)))
+        some, stop = nodes.slice(start, _ROWS), min(start + _ROWS, graph.node_count)
+        ids = graph.node_ids.take(np.arange(start, stop))
         names, types = pa.nulls(len(ids), TEXT), pa.nulls(len(ids), TEXT)
         if "name" in nodes.schema.names:
             names = some.column("name").cast(TEXT)
@@ -90,7 +90,7 @@ def node_blocks(graph: ColumnarGraph) -> _Blocks:
             types = some.column("type").dictionary_decode().cast(TEXT)
             types = pc.if_else(pc.equal(types, ""), pa.scalar(None, TEXT), types)
         columns = dict(zip(NODE_COLUMNS, (ids, names, types), strict=True))
-        yield _with_properties(columns, properties.slice(start, _ROWS) if properties else None)
+        yield _with_properties(columns, properties.rows(start, stop))
 
 
 def edge_blocks(graph: ColumnarGraph) -> _Blocks:
@@ -111,7 +111,8 @@ def edge_blocks(graph: ColumnarGraph) -> _Blocks:
                 "relation": labels.take(pa.array(relation[edges])),
                 "tail": ids.take(tail[edges]),
             }
-            yield _with_properties(columns, None if batch is None else batch.slice(start, _ROWS))
+            some = None if batch is None else batch.slice(start, _ROWS)
+            yield _with_properties(columns, dict(zip(some.schema.names, some.columns, strict=True)) if some else {})
         before += rows
 
 
@@ -122,10 +123,9 @@ def _starts(rows: int) -> range:
     return range(0, max(rows, 1), _ROWS)
 
 
-def _with_properties(fixed: Mapping[str, pa.Array], properties: pa.RecordBatch | None) -> pa.RecordBatch:
-    keys = properties.schema.names if properties else []
-    columns = [*fixed.values(), *(properties.columns if properties else [])]
-    return pa.RecordBatch.from_arrays(columns, [*fixed, *free_names(tuple(fixed), keys)])
+def _with_properties(fixed: Mapping[str, pa.Array], properties: Mapping[str, pa.Array]) -> pa.RecordBatch:
+    columns = [*fixed.values(), *properties.values()]
+    return pa.RecordBatch.from_arrays(columns, [*fixed, *free_names(tuple(fixed), list(properties))])
 
 
 # Objects of Python libraries

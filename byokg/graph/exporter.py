@@ -17,7 +17,7 @@ import pyarrow as pa
 from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.schema import KINDS, NodeColumns, is_date, placed, text_column
+from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, placed, text_column
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, ScannedStore
 from byokg.graph.traversal import triples
 from byokg.types import EntityId, Node, Properties, Triple, Value
@@ -86,7 +86,7 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
         NodeColumns(text_column(ids), text_column(names), text_column(types), _columns(of_nodes)),
         [labels[number] for number in used[order].tolist()],
         codes,
-        _columns(of_edges),
+        {one.name: placed(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
         source={"kind": "copy", "store": store.name},
     )
 
@@ -169,21 +169,21 @@ def refuse_taken(folder: Path, overwrite: bool) -> None:
         raise GraphExists(folder, "something is there already; choose another folder")
 
 
-def _columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
-    """Return a column for each property, null in rows that lack it."""
+def _columns(rows: Sequence[Properties]) -> list[PropertyColumn]:
+    """Return each property, of the rows that have it."""
     held: dict[str, tuple[list[int], list[Value]]] = {}
     for row, properties in enumerate(rows):
         for key, value in properties.items():
             places, values = held.setdefault(key, ([], []))
             places.append(row)
             values.append(value)
-    columns = {}
+    columns = []
     for key, (places, values) in held.items():
         kind = _common({"float" if isinstance(value, float) else _kind(value) for value in values})
         stored = KINDS[kind][0]
         textual = kind in ("string", "date")
         column = text_column([_text(value) for value in values]).cast(stored) if textual else pa.array(values, stored)
-        columns[key] = placed(column, places, len(rows))
+        columns.append(PropertyColumn(key, column, np.array(places, np.int32)))
     return columns
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.integer]
+Kind = TypeVar("Kind", bound=np.integer)
 Bools = npt.NDArray[np.bool_]
 
 _MARKED, _LOOKED_UP = 2, 256
@@ -24,7 +26,7 @@ _FEW = 8
 """So many members are compared one by one; and from so many times as many members as asked, each asked is searched."""
 
 
-def distinct(numbers: Numbers) -> Numbers:
+def distinct(numbers: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     """Return each number once, ascending."""
     if len(numbers) < 2:
         return numbers

@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import distinct
 from byokg.graph.store import GraphStore, InducingStore
 from byokg.text import FUNCTION_WORDS, normalize_label
 
@@ -66,7 +67,7 @@ def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset
     head, relation, tail = (
         np.asarray(column)[kept].astype(np.int64) for column in (sample.head, sample.relation, sample.tail)
     )
-    nodes = np.unique(np.concatenate((head, tail)))
+    nodes = distinct(np.concatenate((head, tail)))
     place = np.searchsorted(nodes, tail)
     among = graph.edges_among(nodes)
     back = _matches(
@@ -122,7 +123,7 @@ def _pairs(
 ) -> dict[tuple[int, int], int]:
     """Count by two relations how many edges of the one have the other among their matches."""
     rows, places = matches
-    found = np.unique(rows * many + other[places])  # an edge and a relation, each pair once
+    found = distinct(rows * many + other[places])  # an edge and a relation, each pair once
     pairs, counts = np.unique(relation[found // many] * many + found % many, return_counts=True)
     return {divmod(pair, many): count for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True)}
 

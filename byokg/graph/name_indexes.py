@@ -316,10 +316,11 @@ def _further_names(graph: ColumnarGraph, aliases: Sequence[str]) -> tuple[list[i
     keys = list(dict.fromkeys(aliases))
     names = graph.names_of_nodes()
     some = _matching(names, _QUALIFIED) | (_matching(names, _BY_ID) & _matching(names, r"[:_]|[a-z][A-Z]"))
-    columns = graph.node_columns[1]
-    for column in [] if columns is None else [each for key in keys for each in (key, key + ALL_VALUES)]:
-        if columns is not None and column in columns.schema.names:
-            some |= columns.column(column).is_valid().to_numpy(zero_copy_only=False)
+    properties = graph.node_columns[1]
+    for key in keys:
+        for column in map(properties.column, (key, key + ALL_VALUES)):
+            if column is not None:
+                some[column.held()[0]] = True
     owners: list[int] = []
     further: list[str] = []
     places = np.flatnonzero(some)

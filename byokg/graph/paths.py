@@ -14,7 +14,7 @@ from itertools import groupby, islice
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import changes, contains, sort_distinct, spread
+from byokg.graph.int_sets import changes, contains, distinct, sort_distinct, spread
 from byokg.graph.pathql.automaton import single_steps
 from byokg.graph.pathql.moves import Moves, steps_along
 from byokg.graph.pathql.names import Names
@@ -317,8 +317,8 @@ def follow_all(
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
     read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
     moves = steps_along(store, single_steps(len(numbered_relations(store)), list(numbers)), most=read)
-    sources_of = np.unique(store.numbers(sources)).astype(np.int64)
-    avoided = np.unique(np.asarray(store.numbers(avoid), np.int64))
+    sources_of = distinct(store.numbers(sources)).astype(np.int64)
+    avoided = distinct(np.asarray(store.numbers(avoid), np.int64))
     levels = [_beginning(sources_of)]
     place_of: dict[Metapath, int] = {(): 0}
     for _, paths in groupby(begun, len):

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import distinct
 from byokg.graph.store import (
     ALL_VALUES,
     CappedEdgesStore,
     Direction,
     EdgeBatch,
     GraphStore,
+    HoldersStore,
     NodeArray,
     NumberSpace,
     RelationArray,
@@ -54,6 +56,9 @@ FIRST_EDGE = 1 << 48
 
 _SAMPLED = 2000
 """Nodes looked at for an idea of what properties hold, where no edge leads to them."""
+
+_HOLDERS = 20_000
+"""Nodes looked at besides, of properties that few nodes have, where the store knows them; one of each at least."""
 
 _LONGEST = 200
 """Characters of a value that answers a question; a longer text describes its node."""
@@ -275,9 +280,12 @@ class PropertyView:
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, by relation; of a property, of nodes that were met."""
         batch = self.store.sample_edges(per_relation)
-        ends = np.unique(np.concatenate((batch.head, batch.tail)).astype(np.int64))
+        ends = distinct(np.concatenate((batch.head, batch.tail)).astype(np.int64))
         alone = list(islice(self.store.entities(), _SAMPLED))
-        met = np.unique(np.concatenate((ends, np.asarray(self.store.numbers(alone), np.int64))))
+        parts = [ends, np.asarray(self.store.numbers(alone), np.int64)]
+        if isinstance(self.store, HoldersStore) and self._own:
+            parts.append(self.store.some_holders(min(per_relation, max(1, _HOLDERS // len(self._own)))))
+        met = distinct(np.concatenate(parts))
         origin, relation, value = self._led_to(met, None, batch)
         order = np.argsort(relation, kind="stable")
         origin, relation, value = origin[order], relation[order], value[order]

@@ -36,6 +36,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import distinct
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import cap, names_at
@@ -146,7 +147,7 @@ class Nearness:
     def company(self) -> Mapping[str, tuple[str, ...]]:
         """For each relation with nameless nodes at its ends, the relations that often touch these nodes as well."""
         edges = self._store.sample_edges(_SAMPLE)
-        middle = self._nameless(np.unique(np.concatenate((edges.head, edges.tail))))
+        middle = self._nameless(distinct(np.concatenate((edges.head, edges.tail))))
         counts = self._store.relation_counts(middle)
         touching: dict[int, set[int]] = defaultdict(set)
         for node, relation in zip(middle[counts.origin].tolist(), counts.relation.tolist(), strict=True):

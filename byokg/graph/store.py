@@ -230,6 +230,14 @@ class FirstEdgesStore(Protocol):
 
 
 @runtime_checkable
+class HoldersStore(Protocol):
+    """A store that knows which nodes have a property that few have."""
+
+    def some_holders(self, most: int) -> npt.NDArray[np.int64]:
+        """Return up to `most` nodes, at least one, of each property that few nodes have: numbers, ascending."""
+
+
+@runtime_checkable
 class CappedEdgesStore(Protocol):
     """A store that reads some edges of each relation of a node without reading all of them."""
 

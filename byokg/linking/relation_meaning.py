@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import contains, distinct
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
@@ -125,14 +126,14 @@ class Steps:
         fresh = ~np.isin(owner, steps)
         if not fresh.any():
             return self
-        distinct, place = np.unique(np.asarray(growth.ends, np.int64)[fresh], return_inverse=True)
-        by_id = np.argsort(np.argsort(np.array(self._store.ids(distinct), object), kind="stable"), kind="stable")
-        pairs = np.unique(owner[fresh] * len(distinct) + by_id[place])
-        step, rank = pairs // len(distinct), pairs % len(distinct)
+        nodes_met, place = np.unique(np.asarray(growth.ends, np.int64)[fresh], return_inverse=True)
+        by_id = np.argsort(np.argsort(np.array(self._store.ids(nodes_met), object), kind="stable"), kind="stable")
+        pairs = distinct(owner[fresh] * len(nodes_met) + by_id[place])
+        step, rank = pairs // len(nodes_met), pairs % len(nodes_met)
         first = np.searchsorted(step, step)
         size, at = np.searchsorted(step, step, "right") - first, np.arange(len(step)) - first
         kept = at * self.settings.near // size != (at - 1) * self.settings.near // size
-        step, new = step[kept], distinct[np.argsort(by_id)][rank[kept]]
+        step, new = step[kept], nodes_met[np.argsort(by_id)][rank[kept]]
         nodes, places = np.unique(np.concatenate((nodes[places], new)), return_inverse=True)
         other = copy(self)
         other._ends = np.concatenate((steps, step)), nodes, places
@@ -280,7 +281,7 @@ class Steps:
         batch = self._store.sample_edges(self.settings.sample)
         ends, place = np.unique(np.concatenate((batch.tail, batch.head)), return_inverse=True)
         step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
-        pairs = np.unique(step * max(1, len(ends)) + place)  # a step and an end, each pair once
+        pairs = distinct(step * max(1, len(ends)) + place)  # a step and an end, each pair once
         return pairs // max(1, len(ends)), ends.astype(np.int64), pairs % max(1, len(ends))
 
     def _read_ends(self) -> None:
@@ -319,7 +320,7 @@ class Steps:
         """Return the share of the ends of each step that its relation leads out of: (S,)."""
         owner, relation = outgoing
         many = max(1, self.count)
-        leads = np.isin(place * many + (step >> 1), owner * many + relation)
+        leads = contains(owner * many + relation, place * many + (step >> 1))
         return np.bincount(step, leads, self.count) / size
 
     def _outgoing(self, nodes: Int64) -> tuple[Int64, Int64]:
@@ -331,7 +332,7 @@ class Steps:
             batch = capped_edges(self._store, nodes, Direction.OUT, most=1)
             owner, relation = batch.origin, batch.relation
         many = int(relation.max(initial=0)) + 1
-        pairs = np.unique(owner.astype(np.int64) * many + relation)
+        pairs = distinct(owner.astype(np.int64) * many + relation)
         return pairs // many, pairs % many
 
     def _incoming(self, nodes: Int64) -> tuple[Int64, Int64]:
@@ -343,7 +344,7 @@ class Steps:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         counts = self._store.relation_counts(nodes)
         many = max(1, self.count)
-        pairs = np.unique(counts.origin[counts.inverse] * many + counts.relation[counts.inverse])
+        pairs = distinct(counts.origin[counts.inverse] * many + counts.relation[counts.inverse])
         return pairs // many, pairs % many
 
     def _namespaces(self, outgoing: tuple[Int64, Int64], names: Sequence[str]) -> tuple[Int64, Int64]:
@@ -352,7 +353,7 @@ class Steps:
         of_relation = np.array([number.get(" ".join(words), -1) for words in self._namespace], np.int64)
         owner, relation = outgoing
         kind = of_relation[relation]
-        pairs = np.unique((owner * len(names) + kind)[kind >= 0])
+        pairs = distinct((owner * len(names) + kind)[kind >= 0])
         return pairs // len(names), pairs % len(names)
 
     def _set_kinds(

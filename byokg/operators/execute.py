@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import distinct
 from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import Direction, GraphStore
@@ -406,7 +407,7 @@ class Operators:
             return 0, found
         for table in self._tables(state)[:1]:
             for back in range(1, table.nodes.shape[1] - 1):
-                ids = self._store.ids(np.unique(table.nodes[:, -1 - back]))
+                ids = self._store.ids(distinct(table.nodes[:, -1 - back]))
                 found = self._measures.find(self._store.nodes(ids), nouns, dates)
                 if found is not None:
                     return back, found
@@ -426,7 +427,7 @@ class Operators:
             table, *rest = self._tables(state)
             numbers = np.asarray(self._store.numbers(sorted(nodes)), np.int64)
             state.tables = [table.taken(np.isin(table.nodes[:, -1 - hop], numbers)), *rest]
-            reached = set(self._store.ids(np.unique(state.tables[0].nodes[:, -1])))
+            reached = set(self._store.ids(distinct(state.tables[0].nodes[:, -1])))
             state.ends = [end for end in state.ends if end in reached]
         state.done.append(text)
         state.operations.append(operation)
@@ -440,7 +441,7 @@ class Operators:
         many = 2 * len(relations)
         reach = np.max([self._reach(noun) for noun in nouns], axis=0)
         steps = counts.relation.astype(np.int64) * 2 + counts.inverse
-        known = np.unique(steps) if len(nodes) > 1 else steps
+        known = distinct(steps) if len(nodes) > 1 else steps
         known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
         if not len(known):
             known = np.arange(many)
@@ -478,7 +479,7 @@ class Operators:
     def _narrow(self, state: _State, tables: list[WalkTable], operation: str, text: str) -> bool:
         left = frozenset(state.ends)
         for table in tables:
-            left &= frozenset(self._store.ids(np.unique(table.nodes[:, -1])))
+            left &= frozenset(self._store.ids(distinct(table.nodes[:, -1])))
         before = len(state.ends)
         state.ends = [end for end in state.ends if end in left]
         state.tables = self._ending(tables, state.ends)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.int_sets import distinct
 from byokg.graph.store import Direction, GraphStore, NamedStore, capped_edges
 from byokg.types import INVERSE, EntityId, Metapath
 
@@ -87,7 +88,7 @@ def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
     if isinstance(store, NamedStore):
         return frozenset(range(2 * len(store.relations)))
     sample = store.sample_edges(_SAMPLED)
-    counts = store.relation_counts(np.unique(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
+    counts = store.relation_counts(distinct(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
     step = 2 * counts.relation.astype(np.int64) + counts.inverse
     several = np.bincount(step, counts.count > 1)
     return frozenset(np.flatnonzero(several > share * np.bincount(step)).tolist())

@@ -47,6 +47,8 @@ _SILENT = 0.1
 """Words of average importance that the rest of a detour explains at most, beyond what its beginning does."""
 _ASKED = 0.1
 """What the end of a detour may be nearer to who, when or where than where its beginning leads, as a cosine."""
+_CO = "co"
+"""What makes a verb one that two share (`co-wrote`)."""
 _HEARD = 1000
 """Ends of a choice that are counted."""
 _NAMED = 30
@@ -163,7 +165,7 @@ class Preference:
             return False
         hops = len(first_steps) - int((of.nameless[first_steps[:-1]] > 0.5).sum())
         back = all_steps[-1] ^ all_steps[-2] == 1
-        if hops < reading.links or (back and reading.shares):
+        if hops < reading.links or (back and (reading.shares or _CO in reading.words)):
             return False
         gained = 0.0
         for place in reading.telling:

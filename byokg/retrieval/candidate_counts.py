@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import EntityNotFound
+from byokg.graph.int_sets import distinct
 from byokg.graph.store import Direction, GraphStore
 from byokg.periods import DATE
 from byokg.retrieval.candidates import (
@@ -391,7 +392,7 @@ class _Search:
             texts, place = np.unique([str(value) for value in values], return_inverse=True)
             for period in self._conditions.periods:
                 says = np.array([period.holds(text) for text in texts.tolist()], np.bool_)
-                kept = np.unique(pairs[says[place]])
+                kept = distinct(pairs[says[place]])
                 yield from (
                     replace(made[row], period=(attribute, period), total=total, hits=hits)
                     for row, total, hits in self._counted(group[kept], reach.nodes[kept])
@@ -411,7 +412,7 @@ class _Search:
             sizes = np.bincount(reach.group[reach.edges[0]], minlength=len(reach))
         order = groups[np.argsort(sizes[groups], kind="stable")]
         kept = np.sort(order[sizes[order].cumsum() <= self._templates.described])
-        if len(kept) < len(groups) and len(np.unique(reach.nodes[reach.pairs(groups)])) <= self._templates.described:
+        if len(kept) < len(groups) and len(distinct(reach.nodes[reach.pairs(groups)])) <= self._templates.described:
             kept = groups
         if len(kept) < len(groups):
             self._truncated.append(

@@ -267,6 +267,21 @@ def test_a_changed_file_is_found_by_its_checksum(byokg: Run, graph: Path) -> Non
     assert outcome.err.startswith("error: GraphCorrupt: ") and "other.npy has changed" in outcome.err
 
 
+def test_the_description_says_what_was_left_out_and_no_list_is_endless(
+    byokg: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = ["<http://x/a> <http://x/knows> <http://x/b> ."] * 2
+    lines += [f'<http://x/a> <http://x/p{number}> "v" .' for number in range(30)]
+    Path("g.nt").write_text("\n".join(lines) + "\n")
+    byokg("graph", "build", "g.nt", "--out", "g", "--no-edge-properties")
+    shown = " ".join(byokg("graph", "info", "g").out.split())
+    assert "left out 1 repeated triples; what is said of edges (--no-edge-properties)" in shown
+    assert "x:p19: string, +10" in shown and "x:p20" not in shown
+    assert "x:p29: string" in " ".join(byokg("graph", "info", "g", "--all").out.split())
+    assert json.loads(byokg("graph", "info", "g", "--json").out)["edge_properties_left_out"] is True
+
+
 def test_the_description_as_json_holds_every_relation(byokg: Run, graph: Path) -> None:
     outcome = byokg("graph", "info", graph, "--json")
     record = json.loads(outcome.out)

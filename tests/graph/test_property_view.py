@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, is_value, name_of_value, value_id, viewed
@@ -142,3 +144,17 @@ def test_ids_of_values_are_their_texts_in_quotation_marks() -> None:
     assert [value_id(value) for value in (7, 7.0, True, "x")] == ['"7"', '"7"', '"true"', '"x"']
     assert is_value('"7"') and not is_value("7") and not is_value('"')
     assert name_of_value('"7"') == "7"
+
+
+def test_a_property_that_few_of_many_nodes_have_answers_a_question(tmp_path: Path) -> None:
+    lines = []
+    for number in range(9000):
+        name = f"<http://x/n{number}> <http://www.w3.org/2000/01/rdf-schema#label>"
+        lines.append(f'{name} "thing {number}" .\n<http://x/n{number}> <http://x/partOf> <http://x/n{number // 2}> .')
+    lines.append('<http://x/n8000> <http://x/meltingTemperature> "24" .')
+    (tmp_path / "g.nt").write_text("\n".join(lines) + "\n")
+    view = PropertyView(build_graph(tmp_path / "g.nt", tmp_path / "g"))
+    sample = view.sample_edges(5)
+    labels = [view.relations[number] for number in sample.relation.tolist()]
+    assert labels == ["x:partOf"] * 5 + ["x:meltingTemperature"]
+    assert view.ids(sample.tail[-1:]) == ['"24"']

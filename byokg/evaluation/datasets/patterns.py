@@ -165,9 +165,10 @@ class Sampler:
                 dated |= any(word in self.graph.relations[relation] for word in ("date", "year"))
                 found.append(Measure(self.graph.relations[relation], dated, relation))
         _, properties = self.graph.node_columns
-        for column in properties.schema if properties is not None else ():
-            if str(column.type).startswith(("int", "double", "float", "date")) and comparable_label(column.name):
-                dated = "year" in column.name or "date" in column.name or str(column.type).startswith("date")
+        for column in properties.columns():
+            kind = str(column.values.type)
+            if kind.startswith(("int", "double", "float", "date")) and comparable_label(column.name):
+                dated = "year" in column.name or "date" in column.name or kind.startswith("date")
                 found.append(Measure(column.name, dated, None))
         return found
 
@@ -422,8 +423,8 @@ class Sampler:
             return begun[0] if begun else None
         if measure.label not in self._bearers:
             _, properties = self.graph.node_columns
-            column = properties.column(measure.label) if properties is not None else None
-            known = np.flatnonzero(column.is_valid()) if column is not None else np.empty(0, np.int64)
+            column = properties.column(measure.label)
+            known = np.empty(0, np.int64) if column is None else column.held()[0]
             self._bearers[measure.label] = known[:: max(1, len(known) // _POOLED_OF_ONE)].tolist()
         bearers = self._bearers[measure.label]
         return bearers[int(self._draw.random() * len(bearers))] if bearers else None

@@ -7,9 +7,10 @@ import json
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
-from byokg.graph.int_sets import Numbers, changes, distinct, finder
+from byokg.graph.int_sets import Numbers, changes, distinct, finder, sampled
 from byokg.graph.stopping import check
 from byokg.graph.store import (
     Direction,
@@ -32,7 +33,7 @@ from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 5
+VERSION = 6
 
 NODES = "nodes.arrow"
 NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
@@ -54,6 +55,9 @@ _LOOKED_AT_ONCE = 1 << 15
 
 COUNTED_AT_ONCE = 1 << 20
 """Edges whose far ends or relations are collected together, unless one node has more."""
+
+_REMEMBERED_FROM = 1 << 23
+"""Edges of a graph from which samples of them are remembered."""
 
 _STATES = 7
 """Copies of one graph that are remembered to be whole, beside the latest."""
@@ -194,6 +198,33 @@ def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> No
     read_meta(folder)
     if changed := find_changed(folder, files):
         raise GraphCorrupt(folder, changed)
+
+
+def sampled_edges(relation: RelationArray, relations: int, most: int, checksum: str | None) -> Int64:
+    """Return up to `most` edges of each relation, by relation, spread evenly over its edges.
+
+    Looking through all edges of a large graph takes seconds, so the user's cache remembers which they are.
+
+    Args:
+        relation: (E,) the relation of each edge.
+        relations: how many there are.
+        most: edges of each.
+        checksum: of the graph; None if it was never saved.
+    """
+    if checksum is None or len(relation) < _REMEMBERED_FROM:
+        return sampled(relation, relations, most)
+    file = user_cache() / "samples" / f"{checksum}-{most}.npy"
+    with suppress(OSError, ValueError, EOFError):
+        known = np.load(file, allow_pickle=False)
+        if known.dtype == np.int64 and known.ndim == 1 and 0 <= known.min(initial=0) <= known.max() < len(relation):
+            return cast(Int64, known)
+    found = sampled(relation, relations, most)
+    with suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        held = BytesIO()
+        np.save(held, found, allow_pickle=False)
+        write_file(file, [held.getvalue()])
+    return found
 
 
 @dataclass(frozen=True)
@@ -430,12 +461,11 @@ def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
     return segment, slot
 
 
-def write_nodes(folder: Path, nodes: pa.RecordBatch, properties: pa.RecordBatch | None) -> None:
-    """Write what `NodeColumns.batch` returned, and the nodes' properties, as far as there are any columns."""
-    for name, batch in ((NODES, nodes), ("node_properties.arrow", properties)):
-        if batch is not None and batch.num_columns:
-            with pa.OSFile(str(folder / name), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
-                writer.write_batch(batch)
+def write_nodes(folder: Path, nodes: pa.RecordBatch) -> None:
+    """Write what `NodeColumns.batch` returned, if there are any columns."""
+    if nodes.num_columns:
+        with pa.OSFile(str(folder / NODES), "wb") as sink, pa.ipc.new_file(sink, nodes.schema) as writer:
+            writer.write_batch(nodes)
 
 
 class BatchFile:

@@ -6,8 +6,8 @@ edges are one slice, too. Each of these 2 E places is a slot. The numbers of inc
 searched for where a graph was built without (`--no-edge-properties`).
 
 A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-ids (`node_ids`), and, if there are any, names and types in `nodes.arrow`, and properties in `node_properties.arrow` and
-`edge_properties.arrow`, the latter in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
+ids (`node_ids`), and, if there are any, names and types in `nodes.arrow`, properties of nodes (`node_properties`), and
+those of edges in `edge_properties.arrow`, in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from byokg.graph.columnar.folder import (
     read_meta,
     refuse_taken,
     relation_width,
+    sampled_edges,
     slots,
     stamp,
     verify_checksums,
@@ -45,10 +46,12 @@ from byokg.graph.columnar.folder import (
     write_nodes,
 )
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex, write_ids
+from byokg.graph.columnar.node_properties import NodeProperties, write_properties
 from byokg.graph.columnar.schema import (
     Labels,
     NodeColumns,
     count_schema,
+    of_all_nodes,
     property_batch,
     property_columns,
     read_rows,
@@ -58,7 +61,6 @@ from byokg.graph.int_sets import (
     first_of_each,
     incoming_order,
     ranges,
-    sampled,
     sort_distinct,
     sort_order,
 )
@@ -75,7 +77,7 @@ from byokg.graph.store import (
     schema_from_json,
 )
 from byokg.index.string_hashes import Texts, positions
-from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple
+from byokg.types import EntityId, Node, Properties, Triple
 
 Int64 = npt.NDArray[np.int64]
 
@@ -99,7 +101,7 @@ class ColumnarGraph:
         arrays: Arrays,
         ids: IdColumn,
         nodes: pa.RecordBatch,
-        node_properties: pa.RecordBatch | None,
+        node_properties: NodeProperties,
         edge_properties: Sequence[pa.RecordBatch],
         schema: Schema,
         source: Mapping[str, Any],
@@ -156,7 +158,7 @@ class ColumnarGraph:
     @classmethod
     def _map(cls, folder: Path) -> ColumnarGraph:
         meta = read_meta(folder)
-        files, node_properties, edge_properties = meta["files"], "node_properties.arrow", "edge_properties.arrow"
+        files, edge_properties = meta["files"], "edge_properties.arrow"
         try:
             names = [field.name for field in fields(Arrays) if field.default is MISSING or f"{field.name}.npy" in files]
             arrays = Arrays(**{name: map_array(folder / f"{name}.npy") for name in names})
@@ -166,7 +168,7 @@ class ColumnarGraph:
                 arrays=arrays,
                 ids=IdColumn.map(folder, files, meta["nodes"]),
                 nodes=map_batches(folder / NODES)[0] if NODES in files else NO_COLUMNS,
-                node_properties=map_batches(folder / node_properties)[0] if node_properties in files else None,
+                node_properties=NodeProperties.map(folder, files),
                 edge_properties=map_batches(folder / edge_properties) if edge_properties in files else (),
                 schema=schema_from_json(meta["schema"]),
                 source=meta["source"],
@@ -228,7 +230,7 @@ class ColumnarGraph:
             ids=text_column([node.id for node in node_list]),
             names=text_column([node.name for node in node_list]),
             types=text_column([node.type for node in node_list]),
-            properties=property_columns([node.properties for node in node_list]),
+            properties=of_all_nodes(property_columns([node.properties for node in node_list])),
         )
         return cls.assemble(
             name,
@@ -292,16 +294,17 @@ class ColumnarGraph:
             id_hash=index.hashes,
             id_order=index.order,
         )
-        batch, of_nodes, of_edges = nodes.batch(), property_batch(nodes.properties), property_batch(properties or {})
-        edge_batches = [of_edges] if of_edges else []
+        batch, of_nodes = nodes.batch(), NodeProperties.collect(nodes.properties, len(nodes.ids))
+        of_edges = [held] if (held := property_batch(properties or {})) else []
+        counted = batch, of_nodes.columns(), of_edges
         return cls(
             name=name,
             arrays=arrays,
             ids=index.ids,
             nodes=batch,
             node_properties=of_nodes,
-            edge_properties=edge_batches,
-            schema=count_schema(arrays.relation, arrays.other, len(index), batch, of_nodes, edge_batches, relations),
+            edge_properties=of_edges,
+            schema=count_schema(arrays.relation, arrays.other, len(index), *counted, relations),
             source=source,
             dropped_duplicates=dropped_duplicates + len(triples) - len(head),
         )
@@ -352,11 +355,11 @@ class ColumnarGraph:
         return cast(list[str], self.names_of_nodes().take(positions(self._checked(nodes))).to_pylist())
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        rows = positions(self.numbers(ids))
-        columns = self._nodes.schema.names
+        numbers = self.numbers(ids)
+        rows, columns = positions(numbers), self._nodes.schema.names
         names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
         types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
-        properties = read_rows(self._node_properties, rows)
+        properties = self._node_properties.of_nodes(numbers)
         return [Node(*row) for row in zip(ids, names, types, properties, strict=True)]
 
     def edges(
@@ -453,21 +456,16 @@ class ColumnarGraph:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
         return self._arrays.relation_counts(self._checked(nodes))
 
+    def some_holders(self, most: int) -> Int64:
+        """Return up to `most` nodes of each property that few nodes have; see `HoldersStore`."""
+        return self._node_properties.some_holders(most)
+
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
         numbers = np.asarray(edges, np.int64)
         if len(numbers) and int(numbers.view(np.uint64).max()) >= self.edge_count:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
-        batches = self._edge_properties
-        if len(batches) < 2:
-            return read_rows(batches[0] if batches else None, positions(numbers))
-        found: list[Properties] = [NO_PROPERTIES] * len(numbers)
-        for which in np.unique(numbers // BATCH_ROWS).tolist():
-            places = np.flatnonzero(numbers // BATCH_ROWS == which)
-            rows = read_rows(batches[which], positions(numbers[places] % BATCH_ROWS))
-            for place, row in zip(places.tolist(), rows, strict=True):
-                found[place] = row
-        return found
+        return read_rows(self._edge_properties, numbers, BATCH_ROWS)
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
@@ -475,7 +473,7 @@ class ColumnarGraph:
             return known
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
-        edge = sampled(relation, len(self._relations), per_relation)
+        edge = sampled_edges(relation, len(self._relations), per_relation, self.checksum)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         place = np.arange(len(edge))
@@ -524,8 +522,8 @@ class ColumnarGraph:
         return self._arrays
 
     @property
-    def node_columns(self) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
-        """Return without a copy the columns name and type, as far as there are any, and those of properties."""
+    def node_columns(self) -> tuple[pa.RecordBatch, NodeProperties]:
+        """Return without a copy the columns name and type, as far as there are any, and the properties."""
         return self._nodes, self._node_properties
 
     @property
@@ -567,7 +565,8 @@ class ColumnarGraph:
             write_ids(folder, self.node_ids.texts, "name" not in self._nodes.schema.names)
         else:
             self.node_ids.write(folder)
-        write_nodes(folder, self._nodes, self._node_properties)
+        write_nodes(folder, self._nodes)
+        write_properties(folder, self._node_properties.columns(), self.node_count)
         if self._edge_properties:
             with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
                 for batch in self._edge_properties:

@@ -6,17 +6,20 @@ for stores that have none, such as servers.
 
 from __future__ import annotations
 
+import mmap
 import os
+import sys
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from byokg.index.string_hashes import hash_column, string_buffers
+from byokg.index.string_hashes import hash_column, positions, string_buffers
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -33,6 +36,8 @@ _HALF = np.uint64(32)
 _SLOTS_AT_FIRST = 1 << 10
 _AT_ONCE = 1 << 16
 """Strings that are looked for or put into the table together, so that what is known of them stays in the cache."""
+_ZEROS = 1 << 20
+"""Bytes written at once where space cannot be reserved."""
 
 
 class Interner:
@@ -52,6 +57,7 @@ class Interner:
             count: how many of the strings in these files to take; those behind are overwritten.
         """
         self._stem, self._count = stem, count
+        self._maps: dict[str, mmap.mmap] = {}
         self._hashes: UInt64 = self._room(np.empty(0, np.uint64), "hashes", max(count, _SLOTS_AT_FIRST))
         self._offsets: Int64 = self._room(np.empty(0, np.int64), "offsets", max(count, _SLOTS_AT_FIRST) + 1)
         self._offsets[0] = 0
@@ -114,6 +120,11 @@ class Interner:
         """Give back the table, which is made again should a string be looked for."""
         self._slots, self._settled = np.full(_SLOTS_AT_FIRST, _FREE), 0
 
+    def set_aside(self) -> None:
+        """Give the memory of mapped files back; what is asked for is read again, as a rule from the system's cache."""
+        for mapped in self._maps.values():
+            mapped.madvise(mmap.MADV_DONTNEED)
+
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
         self._settle_all()
         numbers = np.full(len(hashes), _UNKNOWN, np.int32)
@@ -135,23 +146,11 @@ class Interner:
         return numbers
 
     def _same(self, numbers: npt.NDArray[np.int32], strings: pa.LargeStringArray, rows: Int64) -> npt.NDArray[np.bool_]:
-        """Compare known strings with some of a column, four bytes at a time: (len(rows),)."""
-        offsets, data = string_buffers(strings)
-        ours, theirs, lengths = self._offsets[numbers], offsets[rows], offsets[rows + 1] - offsets[rows]
-        same: npt.NDArray[np.bool_] = self._offsets[numbers + 1] - ours == lengths
-        # In words of eight bytes, or of what fits into a shorter string. The last word ends where the string ends, so
-        # words may overlap and none reads past it.
-        for width, longest in ((8, None), (4, 7), (1, 3)):
-            live = np.flatnonzero(same & (lengths >= width) & (longest is None or lengths <= longest))
-            known, given = _words(self._bytes, width), _words(data, width)
-            at = 0
-            while len(live):
-                live = live[lengths[live] > at]
-                place = np.minimum(at, lengths[live] - width)
-                differ = known[ours[live] + place] != given[theirs[live] + place]
-                same[live[differ]] = False
-                live = live[~differ]
-                at += width
+        """Compare known strings with some of a column: (len(rows),)."""
+        if not len(rows):
+            return np.empty(0, np.bool_)
+        alike = pc.equal(self.strings.take(positions(numbers)), strings.take(positions(rows)))
+        same: npt.NDArray[np.bool_] = alike.to_numpy(zero_copy_only=False)
         return same
 
     def _append(self, strings: pa.LargeStringArray, hashes: UInt64) -> None:
@@ -188,10 +187,10 @@ class Interner:
             longer[: len(array)] = array
             return longer
         path = self._stem.with_name(f"{self._stem.name}.{ending}")
-        with path.open("ab") as file:
-            if file.tell() < room * array.itemsize:  # on a disk that is full, writing to a hole would be fatal
-                os.posix_fallocate(file.fileno(), 0, room * array.itemsize)
-        mapped: npt.NDArray[Kind] = np.memmap(path, array.dtype, "r+", shape=(room,)).view(np.ndarray)
+        with path.open("ab+") as file:
+            _reserve(file, room * array.itemsize)
+            self._maps[ending] = mmap.mmap(file.fileno(), room * array.itemsize)
+        mapped: npt.NDArray[Kind] = np.frombuffer(self._maps[ending], array.dtype)
         return mapped
 
     def _settle(self, start: int, stop: int) -> None:
@@ -211,11 +210,15 @@ class Interner:
         return (places + 1) & (len(self._slots) - 1)
 
 
-def _words(data: Bytes, width: int) -> npt.NDArray[np.unsignedinteger]:
-    """View bytes as the words of some width that start at each of them."""
-    count = max(len(data) - width + 1, 0)
-    words: npt.NDArray[np.unsignedinteger] = np.ndarray((count,), f"<u{width}", data if count else None, 0, (1,))
-    return words
+def _reserve(file: BinaryIO, size: int) -> None:
+    """Make a file that long, and take the space: on a disk that is full, writing to a hole would be fatal."""
+    if sys.platform != "darwin":
+        if file.tell() < size:
+            os.posix_fallocate(file.fileno(), 0, size)
+        return
+    while (missing := size - file.tell()) > 0:
+        file.write(bytes(min(missing, _ZEROS)))
+    file.flush()
 
 
 def first_rows(codes: Numbers, count: int) -> Int64:

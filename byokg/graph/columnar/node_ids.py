@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -241,13 +241,20 @@ def _save(folder: Path, name: str, array: npt.NDArray[Any]) -> None:
 # Splitting
 
 
-def write_ids(folder: Path, ids: Texts, whole: bool) -> None:
-    """Write a column of ids, split into namespaces and the rest where that saves much; `whole` says not to split it."""
+def write_ids(folder: Path, ids: Texts, whole: bool, set_aside: Callable[[], object] = lambda: None) -> None:
+    """Write a column of ids, split into namespaces and the rest where that saves much.
+
+    Args:
+        folder: where to.
+        ids: (N,).
+        whole: not to split them.
+        set_aside: called now and then, gives back the memory of ids that are mapped from files.
+    """
     spaces = () if whole else find_spaces(ids)
     if not spaces:
         IdColumn(narrowed(ids)).write(folder)
         return
-    _Splitter(spaces).write(folder, ids)
+    _Splitter(spaces).write(folder, ids, set_aside)
 
 
 def find_spaces(ids: Texts) -> list[Namespace]:
@@ -295,7 +302,7 @@ class _Splitter:
             texts = texts_column([spaces[code].text for code in codes]).cast(pa.large_binary())
             self._of[numbered] = texts, np.array(codes, np.uint16)
 
-    def write(self, folder: Path, ids: Texts) -> None:
+    def write(self, folder: Path, ids: Texts, set_aside: Callable[[], object]) -> None:
         """Write a column of ids, some at a time."""
         used, texts, lengths = np.zeros(len(self._spaces), np.bool_), 0, [np.empty(0, np.uint32)]
         width = np.uint8 if len(self._spaces) <= 1 << 8 else np.uint16
@@ -314,6 +321,7 @@ class _Splitter:
                 values.append(value)
                 data.append(rest)
                 lengths.append(length[textual].astype(np.uint32))
+                set_aside()
         total = sum(int(some.sum(dtype=np.int64)) for some in lengths)
         with ArrayFile(folder / "id_offsets.npy", np.int32 if total < 1 << 31 else np.int64) as offsets:
             before = 0

@@ -6,10 +6,10 @@ the first that is none. `count_schema` reads the finished columns once, some edg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, NamedTuple, Protocol, SupportsIndex, cast
+from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.index.string_hashes import narrowed
+from byokg.index.string_hashes import narrowed, positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -189,6 +189,28 @@ def merge_repeated(codes: Numbers, count: int, content: pa.RecordBatch) -> tuple
     return rows, Clash(row, int(first[row]), int(codes[row]), key)
 
 
+class PropertyColumn(NamedTuple):
+    """A property of nodes."""
+
+    name: str
+    values: pa.Array
+    """Of each of `nodes`, or of all nodes, null where one has none."""
+    nodes: npt.NDArray[np.int32] | None = None
+    """Numbers of the nodes that have it, ascending; None says all nodes."""
+
+    def held(self) -> tuple[npt.NDArray[np.int32], pa.Array]:
+        """Return the nodes that have it, ascending, and their values."""
+        if self.nodes is not None:
+            return self.nodes, self.values
+        nodes = np.flatnonzero(self.values.is_valid().to_numpy(zero_copy_only=False))
+        return nodes.astype(np.int32), self.values if len(nodes) == len(self.values) else self.values.drop_null()
+
+
+def of_all_nodes(columns: Mapping[str, pa.Array]) -> list[PropertyColumn]:
+    """Name columns of all nodes, null where one has none."""
+    return [PropertyColumn(name, values) for name, values in columns.items()]
+
+
 @dataclass(frozen=True)
 class NodeColumns:
     """N nodes, in the order of their numbers."""
@@ -198,9 +220,12 @@ class NodeColumns:
     """None says that the ids are the names."""
     types: pa.Array | None = None
     """Plain or dictionary-encoded; None says that nodes are untyped."""
-    properties: Mapping[str, pa.Array] = field(default_factory=dict)
+    properties: Iterable[PropertyColumn] = ()
+    """May be used up once; then all else is read already."""
     hashes: npt.NDArray[np.uint64] | None = None
     """Those of `ids.hash_column`, if they are known."""
+    set_aside: Callable[[], object] = field(default=lambda: None)
+    """Gives back the memory of columns that are mapped from files, until they are read again."""
 
     def batch(self) -> pa.RecordBatch:
         """Return what stands in `nodes.arrow`: names unless they are the ids, types if nodes have any."""
@@ -285,18 +310,25 @@ def several_types(key: str, found: Iterable[type]) -> str:
     return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
 
 
-def read_rows(batch: pa.RecordBatch | None, rows: pa.Array) -> list[Properties]:
-    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings."""
-    if batch is None:
+def read_rows(batches: Sequence[pa.RecordBatch], rows: Int64, size: int) -> list[Properties]:
+    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings.
+
+    Args:
+        batches: of `size` rows each, the last one of the rest.
+        rows: numbers of rows, counted over all batches.
+        size: what numbers a batch holds, unless there is only one.
+    """
+    if not batches:
         return [NO_PROPERTIES] * len(rows)
     found: list[dict[str, Value]] = [{} for _ in range(len(rows))]
-    for key, column in zip(batch.schema.names, batch.columns, strict=True):
-        taken = column.take(rows)
-        if pa.types.is_date(taken.type):
-            taken = taken.cast(pa.string())
-        for row, value in zip(found, taken.to_pylist(), strict=True):
-            if value is not None:
-                row[key] = value
+    which = rows // size if len(batches) > 1 else np.zeros_like(rows)
+    for number in np.unique(which).tolist():
+        batch, places = batches[number], np.flatnonzero(which == number)
+        within = positions(rows[places] - number * size)
+        for key, column in zip(batch.schema.names, batch.columns, strict=True):
+            for place, value in zip(places.tolist(), plain(column.take(within)), strict=True):
+                if value is not None:
+                    found[place][key] = value
     return [row or NO_PROPERTIES for row in found]
 
 
@@ -312,7 +344,7 @@ def count_schema(
     other: Stored,
     count: int,
     nodes: pa.RecordBatch,
-    node_properties: pa.RecordBatch | None,
+    node_properties: Iterable[PropertyColumn],
     edge_properties: Sequence[pa.RecordBatch],
     relations: Sequence[str],
 ) -> Schema:
@@ -323,7 +355,7 @@ def count_schema(
         other: (2E,) their tails, and then their heads.
         count: of nodes, N.
         nodes: N rows, with the column `type` where nodes have types; else it may have no columns.
-        node_properties: N rows.
+        node_properties: of the N nodes.
         edge_properties: E rows in all.
         relations: R labels.
     """
@@ -340,8 +372,9 @@ def count_schema(
         edge_counts += np.bincount(part, minlength=len(relations))
     ranges = _ends(relation, other, out, codes, types, edge_counts)
     domains = _ends(relation, other, back, codes, types, edge_counts)
-    of_types = _property_schemas([node_properties] if node_properties else [], codes, len(types))
-    of_relations = _property_schemas(edge_properties, relation, len(relations))
+    of_nodes = ((one.name, [(one.values, codes if one.nodes is None else codes[one.nodes])]) for one in node_properties)
+    of_types = _property_schemas(of_nodes, len(types))
+    of_relations = _property_schemas(_of_edges(edge_properties, relation), len(relations))
     by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
     return Schema(
         node_types={types[n]: int(type_counts[n]) for n in by_count},
@@ -407,27 +440,35 @@ def _ends(
     return [tuple(names) for names in listed]
 
 
-def _property_schemas(
-    batches: Sequence[pa.RecordBatch], group: Stored, group_count: int
-) -> list[tuple[PropertySchema, ...]]:
-    """List for each group of rows the properties that at least one of them has, in column order."""
-    found: list[list[PropertySchema]] = [[] for _ in range(group_count)]
+def _of_edges(batches: Sequence[pa.RecordBatch], relation: Stored) -> Iterator[tuple[str, list[_Part]]]:
     starts = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
     for name in batches[0].schema.names if batches else ():
         held = [batch.column(name) for batch in batches]
-        parts = [group[start : start + len(column)] for start, column in zip(starts, held, strict=False)]
-        counts = np.array(
-            [np.bincount(part[_valid(column)], minlength=group_count) for column, part in zip(held, parts, strict=True)]
-        )
+        groups = [relation[start : start + len(column)] for start, column in zip(starts, held, strict=False)]
+        yield name, list(zip(held, groups, strict=True))
+
+
+_Part: TypeAlias = tuple[pa.Array, Numbers]
+"""Some values of a property, and the group of each."""
+
+
+def _property_schemas(
+    properties: Iterable[tuple[str, Sequence[_Part]]], group_count: int
+) -> list[tuple[PropertySchema, ...]]:
+    """List for each group of rows the properties that at least one of them has, in order."""
+    found: list[list[PropertySchema]] = [[] for _ in range(group_count)]
+    for name, parts in properties:
+        counts = np.array([np.bincount(part[_valid(column)], minlength=group_count) for column, part in parts])
         totals, before = counts.sum(axis=0), counts.cumsum(axis=0) - counts
-        # Which of its rows each group shows, counted from 0 over all batches: some, spread evenly.
+        having = totals.nonzero()[0]
+        # Which of its rows each group shows, counted from 0 over all parts: some, spread evenly.
         shown = [
-            np.linspace(0, total - 1, min(total, _EXAMPLE_ROWS)).astype(np.int64) if total else np.empty(0, np.int64)
-            for total in totals.tolist()
+            np.linspace(0, total - 1, min(total, _EXAMPLE_ROWS)).astype(np.int64) for total in totals[having].tolist()
         ]
-        owner, rank = np.repeat(np.arange(group_count), [len(some) for some in shown]), np.concatenate(shown)
-        values: list[list[Value]] = [[] for _ in range(group_count)]
-        for number, (column, part) in enumerate(zip(held, parts, strict=True)):
+        owner = having.repeat([len(some) for some in shown])
+        rank = np.concatenate([np.empty(0, np.int64), *shown])
+        values: dict[int, list[Value]] = {number: [] for number in having.tolist()}
+        for number, (column, part) in enumerate(parts):
             place = rank - before[number][owner]
             here = np.flatnonzero((place >= 0) & (place < counts[number][owner]))
             rows = np.flatnonzero(_valid(column))
@@ -435,11 +476,11 @@ def _property_schemas(
             order = rows[np.argsort(narrow[rows], kind="stable")]
             first = counts[number].cumsum() - counts[number]
             taken = column.take(pa.array(order[first[owner[here]] + place[here]]))
-            for member, value in zip(owner[here].tolist(), _plain(taken), strict=True):
+            for member, value in zip(owner[here].tolist(), plain(taken), strict=True):
                 values[member].append(value)
-        kind = _kind(held[0].type)
-        for number in totals.nonzero()[0].tolist():
-            found[number].append(PropertySchema(name, kind, _examples(values[number])))
+        kind = _kind(parts[0][0].type)
+        for number, some in values.items():
+            found[number].append(PropertySchema(name, kind, _examples(some)))
     return [tuple(properties) for properties in found]
 
 
@@ -452,9 +493,10 @@ def _kind(type_: pa.DataType) -> str:
     return {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}.get(type_, "string")
 
 
-def _plain(values: pa.Array) -> list[Value]:
-    plain: list[Value] = (values.cast(pa.string()) if pa.types.is_date(values.type) else values).to_pylist()
-    return plain
+def plain(values: pa.Array) -> list[Any]:
+    """Return values as Python has them, dates as ISO 8601 texts and null as None."""
+    found: list[Any] = (values.cast(pa.string()) if pa.types.is_date(values.type) else values).to_pylist()
+    return found
 
 
 def _examples(values: Sequence[Value]) -> tuple[Value, ...]:

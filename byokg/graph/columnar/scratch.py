@@ -1,8 +1,8 @@
 """Edges on disk while a graph is built, in a file for each range of nodes, so that a range is read without the others.
 
 `Scratch` keeps the edges in the order in which they came, by ranges of heads; `Links` keeps numbered edges, sorted by
-head, by ranges of tails. `ArrayFile` is an array that grows, `RowsFile` one of
-rows, `StoredArray` one of which nothing stays in memory.
+head, by ranges of tails. `ArrayFile` is an array that grows, `RowsFile` one of rows, `TextsFile` a column of texts,
+`StoredArray` an array of which nothing stays in memory.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from byokg.graph.columnar.schema import converted, joined
 from byokg.graph.int_sets import Int64, Numbers
+from byokg.index.string_hashes import string_buffers
 
 RANGE_BITS = 17
 """Nodes share a file when their numbers differ in these lowest bits only."""
@@ -348,6 +349,46 @@ class RowsFile:
         if len(self._held) != 1:
             self._held = [np.concatenate([np.empty((0, self._width), np.int32), *self._held])]
         return self._held[0]
+
+
+class TextsFile:
+    """A column of texts that come in portions, in memory or in two files."""
+
+    def __init__(self, stem: Path | None = None) -> None:
+        """Start empty; files have the name `stem` and an ending each, and replace what was there."""
+        self._held, self._stem, self._count, self._size = [pa.array([], pa.large_string())], stem, 0, 0
+        if stem is not None:
+            for path in self._paths(stem):
+                path.write_bytes(b"")
+            self._write(np.zeros(1, np.int64), np.empty(0, np.uint8))
+
+    def append(self, texts: pa.LargeStringArray) -> None:
+        """Put T texts behind those that came before."""
+        if self._stem is None:
+            self._held.append(texts)
+            return
+        offsets, data = string_buffers(texts)
+        first, last = int(offsets[0]), int(offsets[-1])
+        self._write(offsets[1:] - first + self._size, data[first:last])
+        self._count, self._size = self._count + len(texts), self._size + last - first
+
+    def column(self) -> pa.LargeStringArray:
+        """Return all texts; mapped, where they are in files."""
+        if self._stem is None:
+            return pa.concat_arrays(self._held)
+        offsets, data = (pa.memory_map(str(path)).read_buffer() for path in self._paths(self._stem))
+        return pa.LargeStringArray.from_buffers(self._count, offsets, data)
+
+    def _write(self, offsets: Int64, data: npt.NDArray[np.uint8]) -> None:
+        assert self._stem is not None
+        parts: list[Numbers] = [offsets, data]
+        for path, numbers in zip(self._paths(self._stem), parts, strict=True):
+            with path.open("ab") as file:
+                numbers.tofile(file)
+
+    @staticmethod
+    def _paths(stem: Path) -> tuple[Path, Path]:
+        return stem.with_name(f"{stem.name}.offsets"), stem.with_name(f"{stem.name}.bytes")
 
 
 class StoredArray:

@@ -14,6 +14,7 @@ times, whatever their number.
 from __future__ import annotations
 
 import json
+import mmap
 import shutil
 import time
 from collections import deque
@@ -43,7 +44,8 @@ from byokg.graph.columnar.folder import (
 )
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import write_ids
-from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined, property_batch
+from byokg.graph.columnar.node_properties import NodeProperties, write_properties
+from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
 from byokg.index.string_hashes import hash_column, sorted_hashes
@@ -111,6 +113,9 @@ class ResumableStream(GraphStream, Protocol):
         Called before anything is read. `blocks` then yields what comes behind.
         """
 
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files, until they are asked for."""
+
     def state(self) -> Mapping[str, Any]:
         """Return, as JSON, how much of the source the blocks hold that were yielded so far."""
 
@@ -164,6 +169,9 @@ _STATE, _STATE_VERSION = "state.json", 2
 _KEPT_EVERY_S = 20.0
 """Seconds of work that are done again, at most, when reading goes on after it was interrupted."""
 
+_MAPPED_PORTIONS = 8
+"""Portions of edges whose bytes texts in files may take of the memory while edges are read."""
+
 _EDGE_PROPERTIES = "edge_properties.arrow"
 
 
@@ -195,7 +203,7 @@ def write_graph(
     if work.phase == _WRITTEN:
         return
     scratch = Scratch(work.scratch)
-    work.read(stream, scratch, edge_properties)
+    work.read(stream, scratch, edge_properties, _MAPPED_PORTIONS * portion_bytes)
     if work.phase == _READ:
         count = _write_nodes(stream.nodes(), folder)
         work.keep(_SORTING, stream, scratch, nodes=count)
@@ -206,7 +214,7 @@ def write_graph(
     kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
     batch = map_batches(path)[0] if (path := folder / NODES).exists() else NO_COLUMNS
-    properties = map_batches(path)[0] if (path := folder / "node_properties.arrow").exists() else None
+    properties = NodeProperties.map(folder, {path.name for path in folder.iterdir()}).columns()
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
     relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
     schema = count_schema(relation, other, count, batch, properties, of_edges, labels)
@@ -260,8 +268,8 @@ class _Work:
         """Return how many nodes were written."""
         return int(self._state["nodes"])
 
-    def read(self, stream: GraphStream, scratch: Scratch, edge_properties: bool) -> None:
-        """Read what of a stream has not been read."""
+    def read(self, stream: GraphStream, scratch: Scratch, edge_properties: bool, most_mapped: int) -> None:
+        """Read what of a stream has not been read; bytes of mapped files stay in memory up to about `most_mapped`."""
 
         def add(block: EdgeBlock) -> None:
             said = (block.apart, block.properties) if edge_properties else (None, None)
@@ -282,6 +290,8 @@ class _Work:
         kept = time.monotonic()
         for block in stream.blocks():
             add(block)
+            if _mapped_bytes() > most_mapped:
+                stream.set_aside()
             if time.monotonic() - kept > _KEPT_EVERY_S:
                 self.keep(_READING, stream, scratch)
                 kept = time.monotonic()
@@ -302,15 +312,30 @@ class _Work:
                 path.unlink()
 
 
+def _mapped_bytes() -> int:
+    """Return what of this process's memory holds parts of files; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text("ascii").split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return 0
+
+
 def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
     """Write the nodes and their index by id; return how many there are."""
+    _write_index(nodes, folder)
+    batch = nodes.batch()
+    nodes.set_aside()
+    write_ids(folder, nodes.ids, "name" not in batch.schema.names, nodes.set_aside)
+    write_nodes(folder, batch)
+    del batch
+    write_properties(folder, nodes.properties, len(nodes.ids))
+    return len(nodes.ids)
+
+
+def _write_index(nodes: NodeColumns, folder: Path) -> None:
     hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
-    batch = nodes.batch()
-    write_ids(folder, nodes.ids, "name" not in batch.schema.names)
-    write_nodes(folder, batch, property_batch(nodes.properties))
-    return len(order)
 
 
 def _write_edges(

@@ -325,6 +325,10 @@ class TripleFile:
         if self._times:
             self._times.keep_in(folder, known.get("times"))
 
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files; see `ResumableStream`."""
+        self._entities.set_aside()
+
     def state(self) -> dict[str, Any]:
         """Return how many lines and texts there were so far."""
         counts = {"rows": self._rows, "entities": len(self._entities), "relations": len(self._relations)}
@@ -348,7 +352,7 @@ class TripleFile:
     def nodes(self) -> NodeColumns:
         """Return the entities, once: they are not kept."""
         entities, self._entities = self._entities, Interner()
-        return NodeColumns(entities.strings, hashes=entities.hashes)
+        return NodeColumns(entities.strings, hashes=entities.hashes, set_aside=entities.set_aside)
 
     def relations(self) -> list[str]:
         """Return the relation labels."""

@@ -33,6 +33,7 @@ from byokg.graph.columnar.schema import (
     converted,
     joined,
     merge_repeated,
+    of_all_nodes,
     property_batch,
     typed,
     without_null,
@@ -128,7 +129,7 @@ class GraphmlFile:
             ids,
             names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
             types=None if types is None else without_null(types.dictionary_encode()),
-            properties=content,
+            properties=of_all_nodes(content),
             hashes=self._ids.hashes,
         )
 

@@ -42,6 +42,7 @@ from byokg.graph.columnar.schema import (
     converted,
     joined,
     merge_repeated,
+    of_all_nodes,
     property_batch,
     property_columns,
     several_types,
@@ -275,7 +276,7 @@ class JsonLinesFile:
         ids = self._entities.strings
         names, types = pc.coalesce(content.pop(_NAME), ids), content.pop(_TYPE)
         untyped = pc.all(pc.equal(types, "")).as_py() is True
-        return NodeColumns(ids, names, None if untyped else types, content, self._entities.hashes)
+        return NodeColumns(ids, names, None if untyped else types, of_all_nodes(content), self._entities.hashes)
 
     def _widen(self, kinds: dict[str, pa.DataType], columns: Mapping[str, pa.Array]) -> None:
         """Find types that hold the columns of one more block."""

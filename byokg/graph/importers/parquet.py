@@ -29,6 +29,7 @@ from byokg.graph.columnar.schema import (
     converted,
     joined,
     merge_repeated,
+    of_all_nodes,
     property_batch,
     without_null,
 )
@@ -88,7 +89,7 @@ class ParquetTables:
             ids,
             names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
             types=None if types is None else without_null(types.dictionary_encode()),
-            properties=content,
+            properties=of_all_nodes(content),
             hashes=self._ids.hashes,
         )
 

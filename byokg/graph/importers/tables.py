@@ -81,6 +81,7 @@ from byokg.graph.columnar.schema import (
     converted,
     joined,
     merge_repeated,
+    of_all_nodes,
     property_batch,
     typed,
     whole,
@@ -260,7 +261,7 @@ class PropertyTables:
             ids,
             names=None if names is None else pc.coalesce(names, ids),
             types=None if types is None else without_null(types.dictionary_encode()),
-            properties=content,
+            properties=of_all_nodes(content),
             hashes=self._ids.hashes,
         )
 

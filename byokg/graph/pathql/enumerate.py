@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import Marks, borrowed
+from byokg.graph.int_sets import Marks, borrowed, distinct
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
 from byokg.graph.pathql.moves import Int64, Moves, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
@@ -130,12 +130,12 @@ class _Front:
 
     def longest(self, by_node: bool) -> int | None:
         """Return how many steps a path without repetition can have, once nothing new is reached; None before that."""
-        left = np.unique(np.concatenate([layer.far if self._backward else layer.near for layer in self.layers]))
+        left = distinct(np.concatenate([layer.far if self._backward else layer.near for layer in self.layers]))
         if not np.isin(self.open, left).all():
             return None
         if by_node:
-            return len(np.unique(left // self._moves.states))
-        return len(np.unique(self._moves.edge(np.concatenate([layer.label for layer in self.layers]))))
+            return len(distinct(left // self._moves.states))
+        return len(distinct(self._moves.edge(np.concatenate([layer.label for layer in self.layers]))))
 
     def grow(self, budget: SearchBudget) -> Search[bool]:
         """Go one step further; return whether the budget allowed it."""

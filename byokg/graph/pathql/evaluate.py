@@ -27,6 +27,7 @@ import numpy as np
 
 from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
@@ -352,7 +353,7 @@ class _Run:
             values = {each: column[row] for each, column in zip(bound, columns, strict=True)}
             solution = {each: value for each, value in values.items() if value is not None}
             solutions.setdefault(node, []).append(solution)
-        return _Ends(np.unique(nodes), bound, solutions if bound else None)
+        return _Ends(distinct(nodes), bound, solutions if bound else None)
 
     def _every_node(self) -> Int64:
         if isinstance(self._store, ColumnarGraph):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import spread
+from byokg.graph.int_sets import distinct, spread
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
 from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore, capped_edges
 from byokg.types import Triple, Value
@@ -453,7 +453,7 @@ class MatchMoves:
             if not self._spend(_MOST_PAIRS * 1000 if len(seen) + steps_ahead > _MOST_PAIRS else steps_ahead):
                 break
             row, step = spread(first, counts)
-            fresh = np.unique(origin.take(row) << _NODE_BITS | steps.far.take(step))
+            fresh = distinct(origin.take(row) << _NODE_BITS | steps.far.take(step))
             if len(seen):
                 fresh = fresh[np.flatnonzero(seen.take(np.searchsorted(seen, fresh), mode="clip") - fresh)]
             seen = np.sort(np.concatenate((seen, fresh)), kind="stable")
@@ -461,7 +461,7 @@ class MatchMoves:
             state = vertex % states
             done = np.flatnonzero(np.equal(state, 0) if backward else self._inner.accepting.take(state))
             ends.append(origin[done] << _NODE_BITS | vertex[done] // states)
-        found = np.unique(np.concatenate(ends)) if ends else np.empty(0, np.int64)
+        found = distinct(np.concatenate(ends)) if ends else np.empty(0, np.int64)
         origin, far = found >> _NODE_BITS, found & _NODE
         near = nodes.take(origin)
         pairs = (far, near) if backward else (near, far)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from byokg.errors import PathQueryInvalid, QueryTooLarge, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.conditions import Conditions, check, names_in
 from byokg.graph.pathql.moves import Bound, Int64, Moves
 from byokg.graph.pathql.names import Names
@@ -225,8 +226,8 @@ class Patterns:
         if not names:
             return np.array([compute({})] * table.rows)
         rows = np.stack([table.columns[name] for name in names], axis=1)
-        distinct, which = np.unique(rows, axis=0, return_inverse=True)
-        columns = [self.bound(distinct[:, place]) for place in range(len(names))]
+        each, which = np.unique(rows, axis=0, return_inverse=True)
+        columns = [self.bound(each[:, place]) for place in range(len(names))]
         values = [
             compute({name: value for name, value in zip(names, row, strict=True) if value is not None})
             for row in zip(*columns, strict=True)
@@ -378,7 +379,7 @@ class Patterns:
         """Join with edges."""
         backward = known[0] is None and known[1] is not None
         column = known[1] if backward else known[0]
-        nodes = self.every_node() if column is None else np.unique(column[column >= 0])
+        nodes = self.every_node() if column is None else distinct(column[column >= 0])
         batch = self._store.edges(nodes, Direction.IN if backward else Direction.OUT, relations)
         if column is None:
             pair_row = np.arange(table.rows).repeat(len(batch)) if table.rows != 1 else np.zeros(len(batch), np.int64)
@@ -395,8 +396,8 @@ class Patterns:
         edge = batch.edge[edge_row[kept]]
         relation = batch.relation[edge_row[kept]].astype(np.int64)
         if isinstance(triple.predicate, Variable) and found.rows:
-            distinct, which = np.unique(relation, return_inverse=True)
-            codes = [self.code(Bound("relation", self._store.relations[number])) for number in distinct.tolist()]
+            each, which = np.unique(relation, return_inverse=True)
+            codes = [self.code(Bound("relation", self._store.relations[number])) for number in each.tolist()]
             found = found.with_columns({"\0edge": edge, "\0relation": relation})
             found = self._equal(found, triple.predicate.name, np.array(codes, np.int64)[which.reshape(-1)])
             edge, relation = found.columns.pop("\0edge"), found.columns.pop("\0relation")
@@ -413,10 +414,10 @@ class Patterns:
         self, table: SolutionTable, edge: Int64, relation: Any, name: NameTerm, term: Term
     ) -> tuple[SolutionTable, Int64, Any]:
         """Join with a property of the edge of each solution."""
-        distinct, which = np.unique(edge, return_inverse=True)
+        each, which = np.unique(edge, return_inverse=True)
         labels = list(self._names.labels(name))
         codes = []
-        for properties in self._store.edge_properties(distinct):
+        for properties in self._store.edge_properties(each):
             value = next((properties[label] for label in labels if label in properties), None)
             codes.append(UNBOUND if value is None else self.code(Bound("literal", value, _datatype(value))))
         column = np.array(codes, np.int64)[which.reshape(-1)] if codes else edge
@@ -441,7 +442,7 @@ class Patterns:
         moves = self._expressions[path]
         backward = known[0] is None and known[1] is not None
         column = known[1] if backward else known[0]
-        nodes = self.every_node() if column is None else np.unique(column[column >= 0])
+        nodes = self.every_node() if column is None else distinct(column[column >= 0])
         steps = moves.backward(nodes) if backward else moves.forward(nodes)
         near = nodes[steps.origin]
         if column is None:
@@ -508,7 +509,7 @@ class Patterns:
         constant: bool,
     ) -> SolutionTable:
         """Join with what is said of nodes; `constant` says that the object has been compared already."""
-        nodes = self.every_node() if subjects is None else np.unique(subjects[subjects >= 0])
+        nodes = self.every_node() if subjects is None else distinct(subjects[subjects >= 0])
         said = codes(nodes)
         counts = np.array([len(each) for each in said], np.int64)
         values = np.array([code for each in said for code in each], np.int64)
@@ -533,15 +534,11 @@ class Patterns:
         """Return the name, type or a property of nodes; None where a node has none."""
         if isinstance(self._store, ColumnarGraph):
             own, properties = self._store.node_columns
-            batch = own if of_node and label in ("name", "type") else properties
-            if of_node and label == "name" and "name" not in own.schema.names:
-                return list(self._store.ids(nodes))
-            if batch is None or label not in batch.schema.names:
-                return [None] * len(nodes)
-            taken = batch.column(label).take(pa.array(nodes))
-            if pa.types.is_date(taken.type):
-                taken = taken.cast(pa.string())
-            return list(taken.to_pylist())
+            if not of_node or label not in ("name", "type"):
+                return properties.of_property(label, nodes)
+            if label in own.schema.names:
+                return list(own.column(label).take(pa.array(nodes)).to_pylist())
+            return list(self._store.ids(nodes)) if label == "name" else [None] * len(nodes)
         found = self._store.nodes(self._store.ids(nodes))
         if of_node and label in ("name", "type"):
             return [getattr(node, label) or None for node in found]

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
+from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.moves import Int64
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import InferenceRule, Inverse, Link, NameTerm, PathExpression, TriplePattern, Variable
@@ -175,7 +176,7 @@ class Inferred:
         head = np.searchsorted(bounds, edges, "right") - 1
         keys = (head << _SHIFT) | tail[edges].astype(np.int64)
         for number in numbers:
-            self._facts[number] = np.unique(keys[relation[edges] == number])
+            self._facts[number] = distinct(keys[relation[edges] == number])
         kinds = [each for each in wanted if isinstance(each, str)]
         columns, _ = self.stored.node_columns
         for kind in kinds:
@@ -200,7 +201,7 @@ class Inferred:
                     if len(fresh.get(atom.relation, ())):
                         for relation, keys in self._applied(number, compiled, place, fresh[atom.relation]):
                             found.setdefault(relation, []).append(keys)
-            fresh = {relation: np.unique(np.concatenate(parts)) for relation, parts in found.items()}
+            fresh = {relation: distinct(np.concatenate(parts)) for relation, parts in found.items()}
             for relation, keys in fresh.items():
                 self._facts[relation] = np.union1d(self._facts[relation], keys)
 
@@ -298,8 +299,7 @@ class Inferred:
         relation, tail = relation[edges], tail[edges]
         new = [(relation_, key) for relation_, key in self._why if isinstance(relation_, int)]
         keys = np.array([key for _, key in new], np.int64)
-        columns, more_columns = self.stored.node_columns
-        about = dict(zip(more_columns.schema.names, more_columns.columns, strict=True)) if more_columns else {}
+        columns, about = self.stored.node_columns
         held = dict(zip(columns.schema.names, columns.columns, strict=True))
         more = len(new)
         number = np.concatenate((edges, -1 - np.arange(more)))
@@ -307,7 +307,7 @@ class Inferred:
         relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
         graph = ColumnarGraph.assemble(
             f"{self.stored.name} with {len(self._rules)} rules",
-            NodeColumns(self.stored.node_ids.whole(), held.get("name"), held.get("type"), about),
+            NodeColumns(self.stored.node_ids.whole(), held.get("name"), held.get("type"), about.columns()),
             self._relations,
             np.column_stack((heads, relations, tails)).astype(np.int64),
             {**self._edge_properties(more), _ORIGIN: pa.array(number)},

@@ -34,6 +34,7 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,7 @@ import pyarrow.compute as pc
 
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.schema import TEXT, NodeColumns
+from byokg.graph.columnar.schema import TEXT, NodeColumns, placed
 from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.int_sets import changes, distinct_rows
@@ -63,10 +64,14 @@ from byokg.graph.rdf.terms import (
     local_name,
 )
 from byokg.graph.store import ALL_VALUES
+from byokg.index.string_hashes import positions
 from byokg.types import Properties, Value
 
 Int64 = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.integer]
+
+_TYPES = 1 << 23
+"""Types of nodes, and nodes with types, that are looked at together."""
 
 GRAPH = "graph"
 """Property of an edge that holds the name of the graph it is in."""
@@ -127,7 +132,7 @@ class RdfFile:
         """Read the file, and yield its edges. Raises `ImportFailed`."""
         for block, _, _ in ahead(self._document.blocks()):
             self._quads.append(self._take(block))
-        self._quads.append(self._further_types())
+        self._quads += self._further_types()
         self._choose_prefixes()
         absorbed = self._absorb()
         self._drop_nodes(absorbed)
@@ -162,7 +167,8 @@ class RdfFile:
         ids = ids if every else ids.take(pa.array(self._kept))
         names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
         types, self._source["types"] = self._type_column(names)
-        return NodeColumns(ids, names, types, columns, self._nodes.hashes if every else None)
+        hashes = self._nodes.hashes if every else None
+        return NodeColumns(ids, names, types, columns, hashes, self._nodes.set_aside)
 
     def relations(self) -> list[str]:
         """Return the relation labels."""
@@ -239,77 +245,101 @@ class RdfFile:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
         """Return the node number of each subject, and of each object that is a node."""
         rows = np.flatnonzero(linked)
-        both = pa.concat_arrays([subject.dictionary, end.dictionary]).dictionary_encode()
-        place = both.indices.to_numpy()
-        heads = place[subject.indices.to_numpy()]
-        tails = place[len(subject.dictionary) + end.indices.to_numpy()[rows]]
-        met = np.concatenate((heads, tails))
-        order = np.argsort(np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1)), kind="stable")
-        numbers = np.empty(len(met), np.int32)
-        numbers[order] = self._nodes.encode(both.dictionary, met[order])
+        heads, ends = subject.indices.to_numpy(), end.indices.to_numpy()[rows]
+        is_end = np.zeros(len(end.dictionary), np.bool_)
+        is_end[ends] = True
+        texts = pa.concat_arrays([subject.dictionary, end.dictionary.take(positions(np.flatnonzero(is_end)))])
+        tails = len(subject.dictionary) + is_end.cumsum()[ends] - 1
+        numbers = self._nodes.find(texts)
+        fresh = np.flatnonzero(numbers < 0)
+        if len(fresh):
+            coded = texts.take(positions(fresh)).dictionary_encode()  # a subject may be an object, too
+            code = np.full(len(texts), -1, np.int32)
+            code[fresh] = coded.indices.to_numpy()
+            met = np.concatenate((code[heads], code[tails]))
+            place = np.concatenate((2 * np.arange(len(heads)), 2 * rows + 1))
+            met, place = met[met >= 0], place[met >= 0]
+            met = met[np.argsort(place, kind="stable")]
+            given = np.full(len(coded.dictionary), -1, np.int32)
+            given[met] = self._nodes.encode(coded.dictionary, met)
+            numbers[fresh] = given[code[fresh]]
         found = np.full(len(heads), -1, np.int32)
-        found[rows] = numbers[len(heads) :]
-        return numbers[: len(heads)], found
+        found[rows] = numbers[tails]
+        return numbers[heads], found
 
     # Types
 
-    def _classed(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-        """Return (node, class) without generic classes and repetitions, by node, and which is each node's first.
+    def _classed(self) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]]:
+        """Yield (node, class) without generic classes and repetitions, by node, and which is each node's first.
 
-        Nodes come in the order in which the file gives them a class, classes of one in the order of the file.
+        Classes of one node come in the order of the file, some nodes at a time.
         """
-        pairs = self._types.rows()
-        first = np.full(len(self._nodes), len(pairs), np.int64)
-        first[pairs[::-1, 0]] = np.arange(len(pairs))[::-1]
+        rows = self._types.rows()
         generic = pc.is_in(self._classes.strings, pa.array(sorted(GENERIC_TYPES), TEXT))
-        pairs = pairs[~generic.to_numpy(zero_copy_only=False)[pairs[:, 1]]]
-        none = np.zeros(len(pairs), np.int64)
-        pairs = pairs[distinct_rows(pairs[:, 0], none, pairs[:, 1], none)]
-        pairs = pairs[np.argsort(first[pairs[:, 0]], kind="stable")]
-        return pairs, changes(pairs[:, 0])
+        telling = ~generic.to_numpy(zero_copy_only=False)
+        parts = [rows[start : start + _TYPES] for start in range(0, len(rows), _TYPES)]
+        stop = max((int(part[:, 0].max()) + 1 for part in parts), default=0)
+        bounds = np.linspace(0, stop, len(parts) + 1).astype(np.int64).tolist()
+        for low, high in pairwise(bounds):
+            here = ((part, (part[:, 0] >= low) & (part[:, 0] < high) & telling[part[:, 1]]) for part in parts)
+            pairs = np.concatenate([part[some] for part, some in here])
+            none = np.zeros(len(pairs), np.int64)
+            pairs = pairs[distinct_rows(pairs[:, 0], none, pairs[:, 1], none)]
+            pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+            yield pairs, changes(pairs[:, 0])
 
-    def _further_types(self) -> npt.NDArray[np.int32]:
-        """Return edges of all classes of a node but the first: (B, 4)."""
-        pairs, starts = self._classed()
-        further = pairs[~starts]
-        quads = np.zeros((len(further), 4), np.int32)
-        if len(further):
-            (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
-            codes, count = further[:, 1], len(self._classes)
-            tails = self._nodes.encode(self._classes.strings.slice(0, count), codes)
-            quads[:, 0], quads[:, 1], quads[:, 2] = further[:, 0], relation, tails
-        return quads
+    def _further_types(self, done: int = 0) -> Iterator[npt.NDArray[np.int32]]:
+        """Yield blocks of edges, (B, 4), of all classes of a node but the first, but those done already."""
+        for pairs, starts in islice(self._classed(), done, None):
+            further = pairs[~starts]
+            quads = np.zeros((len(further), 4), np.int32)
+            if len(further):
+                (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
+                codes, count = further[:, 1], len(self._classes)
+                tails = self._nodes.encode(self._classes.strings.slice(0, count), codes)
+                quads[:, 0], quads[:, 1], quads[:, 2] = further[:, 0], relation, tails
+            yield quads
 
     def _type_column(self, names: pa.Array) -> tuple[pa.Array | None, dict[str, str]]:
         """Return the type of each node, and type to class; the second class of a local name gets its prefix."""
-        pairs, starts = self._classed()
         iris = self._labels(self._classes)
-        class_of = np.full(len(self._nodes), -1, np.int64)
+        class_of = np.full(len(self._nodes), -1, np.int32)  # nodes that are classes are counted behind the others
         instances = self._instances.rows()[::-1]  # of repeated assignments the last one stays
-        class_of[instances[:, 0]] = len(iris) + instances[:, 1].astype(np.int64)  # nodes are counted behind the classes
-        classed = pairs[starts].astype(np.int64)
-        if len(classed) and len(instances):  # what is said both ways, as in a graph that was written out, is one class
-            node_of = self._nodes.find(self._classes.strings).astype(np.int64)[classed[:, 1]]
-            both = np.isin(classed[:, 0] << 32 | node_of, instances[:, 0].astype(np.int64) << 32 | instances[:, 1])
-            classed[both, 1] = len(iris) + node_of[both]
-        class_of[classed[:, 0]] = classed[:, 1]
+        class_of[instances[:, 0]] = len(iris) + instances[:, 1]
+        for pairs, starts in self._classed():
+            classed = pairs[starts]
+            if len(classed) and len(instances):  # what is said both ways, as in a graph that was written, is one class
+                node_of = self._nodes.find(self._classes.strings)[classed[:, 1]]
+                keys = (one[:, 0].astype(np.int64) << 32 for one in (classed, instances))
+                both = np.isin(next(keys) | node_of, next(keys) | instances[:, 1])
+                classed[both, 1] = len(iris) + node_of[both]
+            class_of[classed[:, 0]] = classed[:, 1]
         class_of = class_of[self._kept]
-        said = class_of >= 0
-        if not said.any():
-            return None, {}
-        found, first, place = np.unique(class_of[said], return_index=True, return_inverse=True)
-        labels, types = [""] * (len(found) + 1), dict[str, str]()
-        for at in np.argsort(first).tolist():
-            if (node := int(found[at]) - len(iris)) < 0:
-                iri = iris[node]
+        first = np.full(len(iris) + len(self._nodes) + 1, -1, np.int32)  # node of each class; the last is of none
+        for start in reversed(range(0, len(class_of), _TYPES)):
+            some = class_of[start : start + _TYPES][::-1]
+            first[some] = np.arange(start, start + len(some), dtype=np.int32)[::-1]
+        found = np.flatnonzero(first >= 0)
+        found = found[np.argsort(first[found])]
+        labels, types = [], dict[str, str]()
+        for one in found.tolist():
+            node = one - len(iris)
+            if one == len(first) - 1:
+                labels.append("")
+                continue
+            if node < 0:
+                iri = iris[one]
                 label = local_name(iri)
             else:
                 iri, label = self._nodes.strings[node].as_py(), names[int(np.searchsorted(self._kept, node))].as_py()
             if types.get(label, iri) != iri:
                 label = self._prefixes.label(iri)
-            labels[at], types[label] = label, iri
-        class_of[said] = place
-        return pa.array(labels, TEXT).take(pa.array(class_of % len(labels))), types
+            labels.append(label)
+            types[label] = iri
+        if not types:
+            return None, {}
+        first[found] = np.arange(len(found), dtype=np.int32)
+        return pa.DictionaryArray.from_arrays(positions(first[class_of]), pa.array(labels, TEXT)), types
 
     # Statements about triples
 
@@ -430,5 +460,5 @@ def _edge_columns(properties: Mapping[int, Properties], count: int) -> dict[str,
         literals = {number: of_value(value) for number, value in values.items()}
         if len(kinds) > 1 and kinds != {int, float}:
             literals = {number: Literal(literal.text) for number, literal in literals.items()}
-        columns[key] = column_of(literals, count)
+        columns[key] = placed(column_of(list(literals.values())), list(literals), count)
     return columns

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.schema import KINDS, TEXT, is_date, placed, typed
-from byokg.graph.columnar.scratch import RowsFile
-from byokg.graph.int_sets import distinct_rows
+from byokg.graph.columnar.schema import KINDS, TEXT, PropertyColumn, is_date, typed
+from byokg.graph.columnar.scratch import RowsFile, TextsFile
+from byokg.graph.int_sets import distinct, distinct_rows
 from byokg.graph.rdf.terms import (
     FREEBASE,
     NAME_PREDICATES,
@@ -154,15 +154,15 @@ _SIMPLE_NAME = "^https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._~/-]*)?[/#](
 _STRING = (XSD + "string", "")
 _NO_RANK = 9
 
-_NAMES = 1 << 18
-"""Nodes named together."""
+_NAMES, _ROWS = 1 << 18, 1 << 22
+"""Nodes named together, and literals sorted together."""
 
 
 @dataclass(frozen=True)
 class _Said:
     """The L literals of one predicate, each once for its node, by node and then in the order of the file."""
 
-    node: Numbers
+    node: npt.NDArray[np.int32]
     """(L,) positions among the nodes of the graph."""
     kind: Numbers
     """(L,) positions among the kinds."""
@@ -199,16 +199,22 @@ class LiteralStore:
         self._texts = Interner()
         self._rows = RowsFile(4)
         """Node, predicate, kind and text."""
+        self._folder: Path | None = None
 
     def keep_in(self, folder: Path, state: Mapping[str, Any]) -> None:
         """Keep all in files, and have what `state` tells of those that are there."""
         self.predicates = Interner(folder / "literal-predicates", state.get("predicates", 0))
         self._texts = Interner(folder / "literal-texts", state.get("texts", 0))
         self._rows = RowsFile(4, folder / "literals.scratch", state.get("rows", 0))
+        self._folder = folder
 
     def release(self) -> None:
         """Give back what only further literals need."""
         self._texts.release()
+
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files, until they are asked for."""
+        self._texts.set_aside()
 
     def state(self) -> dict[str, int]:
         """Return how much there is."""
@@ -242,63 +248,39 @@ class LiteralStore:
 
     def columns(
         self, ids: pa.Array, kept: Int64, prefixes: Prefixes
-    ) -> tuple[pa.Array, dict[str, pa.Array], dict[str, str]]:
-        """Return names, properties, and what kind the literals of each property usually are.
+    ) -> tuple[pa.Array, Iterator[PropertyColumn], dict[str, str]]:
+        """Return names, properties, and what kind the literals of each property usually are, once these have come.
 
         Args:
             ids: (N,) ids of the graph's nodes.
             kept: (N,) their numbers here.
             prefixes: gives the properties their labels.
         """
-        said = dict(self._by_predicate(kept))
+        said = _ByPredicate(self._rows, kept, self._kinds, self.predicates.strings.to_pylist())
         names, by_label = self._names(ids, said)
-        columns: dict[str, pa.Array] = {}
         usual: dict[str, str] = {}
-        for iri, found in said.items():
+        return names, self._properties(said, by_label, prefixes, usual), usual
+
+    def _properties(
+        self, said: _ByPredicate, by_label: npt.NDArray[np.bool_], prefixes: Prefixes, usual: dict[str, str]
+    ) -> Iterator[PropertyColumn]:
+        for iri in said.iris:
+            found = said.of(iri)
+            if found is None:
+                continue
             key = prefixes.label(iri)
             shown = np.flatnonzero(~by_label[found.node[found.starts]]) if iri == RDFS_LABEL else slice(None)
             best = found.best()[shown]
             if len(best):
-                columns[key] = self._column(found, best, len(ids))
+                yield PropertyColumn(key, self._values(found, best), found.node[best])
             kind = self._usual(found)
-            lists = self._lists(found, kind)
-            if lists:
-                columns[key + ALL_VALUES] = placed(pa.array(list(lists.values()), TEXT), list(lists), len(ids))
+            lists, nodes = self._lists(found, kind)
+            if len(nodes):
+                yield PropertyColumn(key + ALL_VALUES, lists, nodes)
             datatype, language = self._kinds[kind]
             if (datatype, language) != _STRING:
                 usual[key] = f"@{language}" if language else datatype
-        return names, columns, usual
-
-    def _by_predicate(self, kept: Int64) -> Iterator[tuple[str, _Said]]:
-        """Yield each predicate that a node of the graph has, in order of appearance."""
-        rows = self._rows.rows()
-        place = np.full(max(int(kept.max(initial=-1)), int(rows[:, 0].max(initial=-1))) + 1, -1, np.int32)
-        place[kept] = np.arange(len(kept), dtype=np.int32)
-        ranks = np.array([language_rank(Literal("", *kind)) for kind in self._kinds], np.int8)
-        order = np.argsort(rows[:, 1], kind="stable").astype(np.int32)
-        stops = np.bincount(rows[:, 1], minlength=len(self.predicates)).cumsum().tolist()
-        # Columns of numbers are as narrow as they can be: there may be tens of millions of one predicate.
-        for iri, start, stop in zip(self.predicates.strings.to_pylist(), [0, *stops], stops, strict=False):
-            part = order[start:stop]
-            node = place[rows[part, 0]]
-            if node.min(initial=0) < 0:
-                part, node = part[node >= 0], node[node >= 0]
-            if len(node) == 0:
-                continue
-            fresh = np.argsort(node, kind="stable").astype(np.int32)
-            node, part = node[fresh], part[fresh]
-            again = np.flatnonzero(np.diff(node) == 0)
-            if len(again):
-                several = np.unique(np.concatenate((again, again + 1)))
-                said, none = rows[part[several]], np.zeros(len(several), np.int64)
-                known = distinct_rows(node[several], said[:, 2], said[:, 3], none)
-                once = np.ones(len(node), np.bool_)
-                once[several] = False
-                once[several[known]] = True
-                node, part, fresh = node[once], part[once], fresh[once]
-            kind = rows[part, 2]
-            starts = np.flatnonzero(np.diff(node, prepend=-1)).astype(np.int32)
-            yield iri, _Said(node, kind, rows[part, 3], ranks[kind], fresh, starts)
+            self.set_aside()
 
     def _spelled(self, texts: Numbers) -> pa.LargeStringArray:
         """Return the texts of some numbers."""
@@ -313,29 +295,30 @@ class LiteralStore:
             blank[start : start + _NAMES] = offsets[some] == offsets[some + 1]
         return blank
 
-    def _names(self, ids: pa.Array, said: Mapping[str, _Said]) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    def _names(self, ids: pa.Array, said: _ByPredicate) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
         """Return the name of each node, and whether it is an `rdfs:label`."""
         best = np.full(len(ids), _NO_RANK, np.int8)
         by_label = np.zeros(len(ids), np.bool_)
         choice = np.zeros(len(ids), np.int32)
         for iri in NAME_PREDICATES:
-            if found := said.get(iri):
+            if found := said.of(iri):
                 rows = found.best()
                 node, rank, text = found.node[rows], found.rank[rows], found.text[rows]
                 better = (rank < best[node]) & ~self._blank(text)
                 choice[node[better]] = text[better]
                 by_label[node[better]] = iri == RDFS_LABEL
                 best[node[better]] = rank[better]
-        names = [pa.array([], TEXT)]
+        names = TextsFile(self._folder / "names" if self._folder else None)
         for start in range(0, len(ids), _NAMES):
             chosen, named = choice[start : start + _NAMES], best[start : start + _NAMES] < _NO_RANK
-            if named.all():
-                names.append(self._spelled(chosen))
-                continue
-            fallen = _fallback_names(ids.take(positions(start + np.flatnonzero(~named))))
-            place = np.where(named, named.cumsum(), np.count_nonzero(named) + (~named).cumsum()) - 1
-            names.append(pa.concat_arrays([self._spelled(chosen[named]), fallen]).take(positions(place)))
-        return pa.concat_arrays(names), by_label
+            texts = self._spelled(chosen[named])
+            if not named.all():
+                fallen = _fallback_names(ids.take(positions(start + np.flatnonzero(~named))))
+                place = np.where(named, named.cumsum(), np.count_nonzero(named) + (~named).cumsum()) - 1
+                texts = pa.concat_arrays([texts, fallen]).take(positions(place))
+            names.append(texts)
+            self.set_aside()
+        return names.column(), by_label
 
     def _usual(self, found: _Said) -> int:
         """Return the kind that most nodes' only literal has; of several the one that the file has first."""
@@ -347,28 +330,76 @@ class LiteralStore:
         most = counts[kinds] == counts.max()
         return int(kinds[most][place[most].argmin()])
 
-    def _lists(self, found: _Said, usual: int) -> dict[int, str]:
+    def _lists(self, found: _Said, usual: int) -> tuple[pa.Array, npt.NDArray[np.int32]]:
         """Spell out the literals of each node that has several, or one of another kind than usual."""
         spelled = (found.counts > 1) | (found.kind[found.starts] != usual)
-        lists = {}
-        starts, counts = found.starts[spelled], found.counts[spelled]
+        starts, counts, lists = found.starts[spelled], found.counts[spelled], [pa.array([], TEXT)]
         for first in range(0, len(starts), _NAMES):
             begun, many = starts[first : first + _NAMES], counts[first : first + _NAMES]
             _, rows = slots(begun.astype(np.int64), begun + many)
             pairs = zip(self._spelled(found.text[rows]).to_pylist(), found.kind[rows].tolist(), strict=True)
-            for start, count in zip(begun.tolist(), many.tolist(), strict=True):
-                literals = [Literal(text, *self._kinds[kind]) for text, kind in islice(pairs, count)]
-                lists[int(found.node[start])] = listed(literals)
-        return lists
+            some = (
+                listed([Literal(text, *self._kinds[kind]) for text, kind in islice(pairs, n)]) for n in many.tolist()
+            )
+            lists.append(pa.array(list(some), TEXT))
+        return pa.concat_arrays(lists), found.node[starts]
 
-    def _column(self, found: _Said, rows: Numbers, count: int) -> pa.Array:
-        """Return a column of one literal for each of some nodes."""
-        nodes, kinds, texts = found.node[rows], found.kind[rows], self._spelled(found.text[rows])
+    def _values(self, found: _Said, rows: Numbers) -> pa.Array:
+        """Return one literal for each of some nodes."""
+        kinds, texts = found.kind[rows], self._spelled(found.text[rows])
         if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:
-            return placed(values, nodes, count)
+            return values
         spelled = zip(texts.to_pylist(), kinds.tolist(), strict=True)
-        literals = [Literal(text, *self._kinds[kind]) for text, kind in spelled]
-        return column_of(dict(zip(nodes.tolist(), literals, strict=True)), count)
+        return column_of([Literal(text, *self._kinds[kind]) for text, kind in spelled])
+
+
+class _ByPredicate:
+    """All literals of the nodes of a graph, one predicate at a time."""
+
+    def __init__(self, rows: RowsFile, kept: Int64, kinds: Sequence[tuple[str, str]], iris: Sequence[str]) -> None:
+        """Sort the numbers of rows of node, predicate, kind and text; `kept` are the nodes of the graph."""
+        self.iris = iris
+        self._rows, self._kinds = rows, len(kinds)
+        self._ranks = np.array([language_rank(Literal("", *kind)) for kind in kinds], np.int8)
+        held = rows.rows()
+        self._place = np.full(max(int(kept.max(initial=-1)), int(held[:, 0].max(initial=-1))) + 1, -1, np.int32)
+        self._place[kept] = np.arange(len(kept), dtype=np.int32)
+        parts = [held[start : start + _ROWS, 1] for start in range(0, len(held), _ROWS)]
+        counts = [np.bincount(part, minlength=len(iris)) for part in parts]
+        self._stops = np.sum([np.zeros(len(iris), np.int64), *counts], axis=0).cumsum()
+        self._order = np.empty(len(held), np.int32)
+        free = np.concatenate(([0], self._stops[:-1]))
+        for start, part, here in zip(range(0, len(held), _ROWS), parts, counts, strict=True):
+            slot = np.repeat(free - (here.cumsum() - here), here) + np.arange(len(part))
+            self._order[slot] = start + np.argsort(part, kind="stable")
+            free = free + here
+
+    def of(self, iri: str) -> _Said | None:
+        """Return the literals of a predicate; None where no node of the graph has any."""
+        if iri not in self.iris:
+            return None
+        number, rows = self.iris.index(iri), self._rows.rows()
+        part = self._order[self._stops[number - 1] if number else 0 : self._stops[number]]
+        # Columns of numbers are as narrow as they can be: there may be tens of millions of one predicate.
+        node = self._place[rows[part, 0]]
+        if node.min(initial=0) < 0:
+            part, node = part[node >= 0], node[node >= 0]
+        if len(node) == 0:
+            return None
+        fresh = np.argsort(node, kind="stable").astype(np.int32)
+        node, part = node[fresh], part[fresh]
+        again = np.flatnonzero(np.diff(node) == 0)
+        if len(again):
+            several = distinct(np.concatenate((again, again + 1)))
+            said, none = rows[part[several]], np.zeros(len(several), np.int64)
+            known = distinct_rows(node[several], said[:, 2], said[:, 3], none)
+            once = np.ones(len(node), np.bool_)
+            once[several] = False
+            once[several[known]] = True
+            node, part, fresh = node[once], part[once], fresh[once]
+        kind = rows[part, 2].astype(np.int16 if self._kinds < 1 << 15 else np.int32)
+        starts = np.flatnonzero(np.diff(node, prepend=-1)).astype(np.int32)
+        return _Said(node, kind, rows[part, 3], self._ranks[kind], fresh, starts)
 
 
 def _fallback_names(ids: pa.Array) -> pa.Array:
@@ -398,25 +429,25 @@ def _values(texts: pa.Array, datatype: str) -> pa.Array | None:
     return None if problem else values
 
 
-def column_of(literals: Mapping[int, Literal], count: int) -> pa.Array:
-    """Return a column of `count` values, stored as what all literals are, as text where they differ."""
-    found = {type(literal.value) for literal in literals.values()}
+def column_of(literals: Sequence[Literal]) -> pa.Array:
+    """Return a column of values, stored as what all literals are, as text where they differ."""
+    found = {type(literal.value) for literal in literals}
     values: list[Any]
     if found == {bool}:
         kind = "bool"
     elif found == {int}:
         kind = "int"
-    elif found == {float} or (found == {int, float} and _fit_floats(literals.values())):
+    elif found == {float} or (found == {int, float} and _fit_floats(literals)):
         kind = "float"
-    elif all(literal.datatype == XSD + "date" and is_date(literal.text) for literal in literals.values()):
+    elif all(literal.datatype == XSD + "date" and is_date(literal.text) for literal in literals):
         kind = "date"
     else:
         kind = "string"
     if kind == "date":
-        values = [date.fromisoformat(literal.text) for literal in literals.values()]
+        values = [date.fromisoformat(literal.text) for literal in literals]
     else:
-        values = [literal.text if kind == "string" else literal.value for literal in literals.values()]
-    return placed(pa.array(values, KINDS[kind][0]), list(literals), count)
+        values = [literal.text if kind == "string" else literal.value for literal in literals]
+    return pa.array(values, KINDS[kind][0])
 
 
 def _fit_floats(literals: Iterable[Literal]) -> bool:

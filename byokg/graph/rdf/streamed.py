@@ -29,7 +29,7 @@ class TripleStream(RdfFile):
 
     def __init__(self, *paths: Path, bad: BadLines | None = None) -> None:
         super().__init__(*paths, bad=bad)
-        self._file, self._position, self._done = 0, START, False
+        self._file, self._position, self._typed, self._done = 0, START, 0, False
 
     @staticmethod
     def fits(paths: tuple[Path, ...]) -> bool:
@@ -49,9 +49,14 @@ class TripleStream(RdfFile):
             self._document.kinds.number(*pair)
         self._document.bad.again(known.get("bad", ()))
         self._file, self._position = known.get("file", 0), Position(*known.get("position", START))
-        self._source = dict(known.get("source", {}))
+        self._typed, self._source = known.get("typed", 0), dict(known.get("source", {}))
         if known.get("done"):
             self._finish()
+
+    def set_aside(self) -> None:
+        """Give back the memory of texts in files; see `ResumableStream`."""
+        self._nodes.set_aside()
+        self._literals.set_aside()
 
     def state(self) -> dict[str, Any]:
         """Return how far the files have been read, and how much is known by then."""
@@ -66,6 +71,7 @@ class TripleStream(RdfFile):
             "bad": self._document.bad.found,
             "file": self._file,
             "position": self._position,
+            "typed": self._typed,
             "done": self._done,
             "source": self._source,
         }
@@ -83,9 +89,10 @@ class TripleStream(RdfFile):
             if self._predicates.find(about).max() >= 0:
                 raise ReadWhole
             yield EdgeBlock(quads[:, :3])
-        quads = self._further_types()
+        for quads in self._further_types(self._typed):
+            self._typed += 1
+            yield EdgeBlock(quads[:, :3])
         self._finish()
-        yield EdgeBlock(quads[:, :3])
 
     def _finish(self) -> None:
         self._done = True
@@ -93,3 +100,4 @@ class TripleStream(RdfFile):
         self._choose_prefixes()
         self._nodes.release()
         self._literals.release()
+        self.set_aside()

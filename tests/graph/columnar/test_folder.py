@@ -164,7 +164,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-FILES = sorted("meta.json nodes.arrow node_properties.arrow edge_properties.arrow".split()) + [
+FILES = sorted("meta.json nodes.arrow node_values.arrow node_values.json edge_properties.arrow".split()) + [
     f"{name}.npy" for name in "relation other out_index in_index in_edge id_hash id_order id_offsets id_bytes".split()
 ]
 

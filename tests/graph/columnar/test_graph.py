@@ -427,14 +427,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 5}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 6}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 6, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {"other.npy": {}}, "meta_sha256": ""}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 5, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 6, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}, "meta_sha256": ""}',
                 "cannot be read",
             ),
@@ -518,3 +518,22 @@ def test_a_graph_that_nobody_holds_gives_its_files_back_at_once() -> None:
         assert held() is None
     finally:
         gc.enable()
+
+
+def test_which_edges_are_a_sample_is_remembered_for_a_large_graph(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(stored, "_REMEMBERED_FROM", 10)
+    edges = [edge(f"n{number}", f"r{number % 3}", f"n{number + 1}") for number in range(90)]
+    ColumnarGraph.from_records([node(f"n{number}") for number in range(91)], edges).save(tmp_path / "graph")
+    expected = ColumnarGraph.open(tmp_path / "graph").sample_edges(7).edge
+    assert len(expected) == 21
+    (file,) = (tmp_path / "cache" / "byokg" / "samples").iterdir()
+    np.save(file, expected[:5], allow_pickle=False)
+    assert ColumnarGraph.open(tmp_path / "graph").sample_edges(7).edge.tolist() == expected[:5].tolist()
+    for damage in (b"", b"nonsense", file.read_bytes()[:-1]):
+        file.write_bytes(damage)
+        assert ColumnarGraph.open(tmp_path / "graph").sample_edges(7).edge.tolist() == expected.tolist()
+    np.save(file, expected + 90, allow_pickle=False)
+    assert ColumnarGraph.open(tmp_path / "graph").sample_edges(7).edge.tolist() == expected.tolist()

@@ -10,7 +10,11 @@ import pytest
 
 from byokg import files
 from byokg.errors import ImportFailed
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph, graph_folder, import_graph, import_into
+from byokg.graph.rdf import importer, literals
+from byokg.graph.store import Direction
+from byokg.types import EntityId
 
 pytest.importorskip("pyoxigraph")
 
@@ -22,6 +26,11 @@ BAD = (b"nonsense\n", b'<http://a.org/s> <http://a.org/p> "\xff" .\n', b"<http:/
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def edges_of(graph: ColumnarGraph, entity: EntityId) -> set[tuple[str, str]]:
+    batch = graph.edges(graph.numbers([entity]), Direction.OUT)
+    return {(graph.relations[number], tail) for number, tail in zip(batch.relation, graph.ids(batch.tail), strict=True)}
 
 
 def lines() -> list[bytes]:
@@ -47,12 +56,19 @@ def lines() -> list[bytes]:
     return made
 
 
-@pytest.mark.parametrize("bytes_at_once", [1 << 24, 700])
+@pytest.mark.parametrize(("bytes_at_once", "at_once"), [(1 << 24, 1 << 23), (700, 7)])
 def test_edges_that_are_handed_on_give_the_graph_of_edges_that_are_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_at_once: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bytes_at_once: int, at_once: int
 ) -> None:
     (tmp_path / "graph.nt").write_bytes(b"".join(lines()))
-    import_graph(tmp_path / "graph.nt").save(tmp_path / "held")
+    whole = import_graph(tmp_path / "graph.nt")
+    monkeypatch.setattr(importer, "_TYPES", at_once)
+    monkeypatch.setattr(literals, "_ROWS", at_once)
+    held = import_graph(tmp_path / "graph.nt")
+    for entity in whole.entities():
+        assert held.nodes([entity]) == whole.nodes([entity])
+        assert edges_of(held, entity) == edges_of(whole, entity)
+    held.save(tmp_path / "held")
     monkeypatch.setattr(files, "_LINES_BYTES", bytes_at_once)
     build_graph(tmp_path / "graph.nt", tmp_path / "handed on")
     assert contents(tmp_path / "handed on") == contents(tmp_path / "held")
