@@ -19,7 +19,7 @@ _MOST = 2
 """Candidates that follow, at most."""
 _LONG = 20
 """Answers of a candidate that follow, at most; one with more does not."""
-_ELSE = 0.3
+_ELSE = 5.0
 """How likely it is that no candidate is right where the first one is not, against one that is as good as the best."""
 _SAME = 0.5
 """Share of two candidates' answers that are common where both say the same."""

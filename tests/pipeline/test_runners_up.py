@@ -7,11 +7,17 @@ from collections.abc import Sequence
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.pipeline import runners_up as runners_up_module
 from byokg.pipeline.confidence import UNSURE
 from byokg.pipeline.offline import offline_pipeline
 from byokg.pipeline.runners_up import Ranked, runners_up
 from byokg.types import AnswerItem, EntityId, Question
 from tests.linking.graphs import EMBEDDER
+
+
+@pytest.fixture(autouse=True)
+def nearly_surely_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runners_up_module, "_ELSE", 0.3)
 
 
 def ranked(*candidates: tuple[float, Sequence[str]]) -> list[Ranked]:
