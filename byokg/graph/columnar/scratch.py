@@ -374,8 +374,8 @@ class TextsFile:
 
     def column(self) -> pa.LargeStringArray:
         """Return all texts; mapped, where they are in files."""
-        if self._stem is None:
-            return pa.concat_arrays(self._held)
+        if self._stem is None or not self._size:
+            return pa.concat_arrays([*self._held, pa.array([""] * self._count, pa.large_string())])
         offsets, data = (pa.memory_map(str(path)).read_buffer() for path in self._paths(self._stem))
         return pa.LargeStringArray.from_buffers(self._count, offsets, data)
 

@@ -115,3 +115,11 @@ def test_bad_lines_are_left_out_and_told_up_to_a_number(tmp_path: Path, monkeypa
     ):
         import_into(tmp_path / "graph.nt", partial, 2)
     assert caught.value.line == 123
+
+
+@pytest.mark.parametrize("said", ["", "# nothing\n", f'<{BASE}n> <http://www.w3.org/2000/01/rdf-schema#label> "" .\n'])
+def test_a_file_without_statements_or_names_becomes_a_graph_all_the_same(tmp_path: Path, said: str) -> None:
+    (tmp_path / "graph.nt").write_text(said)
+    build_graph(tmp_path / "graph.nt", tmp_path / "handed on")
+    import_graph(tmp_path / "graph.nt").save(tmp_path / "held")
+    assert contents(tmp_path / "handed on") == contents(tmp_path / "held")
