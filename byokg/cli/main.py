@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -68,6 +70,10 @@ COMMANDS = {
 """By name, where a command is and what it does, in the order of a user's day."""
 
 
+_WITHIN_PARAGRAPH = re.compile(r"(?<!\n)\n(?!\n|byokg )")
+"""The end of a line of a help behind which neither a paragraph nor an example begins."""
+
+
 def load(name: str) -> Any:
     """Import a command, and return it as click (or the part of it in typer) knows it."""
     module, _, attribute = COMMANDS[name][0].partition(":")
@@ -78,7 +84,15 @@ def load(name: str) -> Any:
         found = alone
     command = get_command(found)
     command.name = name
+    _join_lines(command)
     return command
+
+
+def _join_lines(command: Any) -> None:
+    """Have the help of a command broken where the terminal ends, and not where the source does."""
+    command.help = _WITHIN_PARAGRAPH.sub(" ", cleandoc(command.help or ""))
+    for part in getattr(command, "commands", {}).values():
+        _join_lines(part)
 
 
 class _Commands(TyperGroup):

@@ -267,6 +267,13 @@ def test_a_changed_file_is_found_by_its_checksum(byokg: Run, graph: Path) -> Non
     assert outcome.err.startswith("error: GraphCorrupt: ") and "other.npy has changed" in outcome.err
 
 
+def test_a_help_is_broken_where_the_terminal_ends_and_examples_stand_alone() -> None:
+    graph = load("graph").commands["build"].help
+    assert "or a folder with one of these or with nodes.csv and edges.csv" in graph
+    assert "\n\nFiles may be larger than memory." in graph
+    assert graph.endswith("\nbyokg graph engine DIR --cypher")
+
+
 def test_the_description_says_what_was_left_out_and_no_list_is_endless(
     byokg: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
