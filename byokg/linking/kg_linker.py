@@ -22,7 +22,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore, NamedStore, NodeArray
+from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
 from byokg.linking.mentions import MentionSpotter
@@ -153,10 +153,11 @@ class OfflineLinker:
         self._top_k = top_k
         self._asked = asked
         self._edges = store.store if isinstance(store, PropertyView) else store
-        turned = inverse_relations(self._edges)
+        turned = {} if scorer.steps.by_need else inverse_relations(self._edges)
         symmetric = [store.relations.index(label) for label in sorted(turned) if label in turned[label]]
         self._doubled = 2 * np.array(symmetric, np.int64) + 1
-        """Steps against relations that mean the same both ways, which lead where the steps along them do."""
+        """Steps against relations that mean the same both ways, which lead where the steps along them do; none where
+        what a question walks over shows that."""
 
     @property
     def store(self) -> GraphStore:
@@ -299,7 +300,7 @@ class OfflineLinker:
             growth = grow(store, growth, chosen, avoid, self._sample)
             if len(self._doubled):
                 growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
-            elif isinstance(store, NamedStore):
+            elif self.scorer.steps.by_need:
                 growth = growth.taken(told_once(growth))
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
