@@ -325,22 +325,24 @@ def make(domain: Domain, questions: int, seed: int = 0, kinds: Sequence[str] = (
             break
         asked = getattr(world, _MAKERS[kind])()
         if asked is not None:
-            text, topics, answers, hops = asked
-            ids = tuple(sorted(answers))
-            found.setdefault(
-                text,
-                Example(
-                    id=f"{domain.name}-{len(found):04d}",
-                    question=text,
-                    answers=ids,
-                    answer_ids=tuple(map(EntityId, ids)),
-                    topic_entities=topics,
-                    topic_ids=tuple(map(EntityId, topics)),
-                    hops=hops,
-                    type=kind,
-                ),
-            )
+            found.setdefault(asked[0], example(f"{domain.name}-{len(found):04d}", kind, asked))
     return Made(tuple(edges), tuple(found.values()))
+
+
+def example(id: str, kind: str, asked: Asked) -> Example:
+    """Make an example of what was asked; names are ids."""
+    text, topics, answers, hops = asked
+    names = tuple(sorted(answers))
+    return Example(
+        id=id,
+        question=text,
+        answers=names,
+        answer_ids=tuple(map(EntityId, names)),
+        topic_entities=topics,
+        topic_ids=tuple(map(EntityId, topics)),
+        hops=hops,
+        type=kind,
+    )
 
 
 _MAKERS = {"1-hop": "one", "2-hop": "two", "3-hop": "three", "shared": "shared", "two constraints": "constrained"}

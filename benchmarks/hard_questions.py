@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import random
 
-from benchmarks.domain_questions import FITTED, MOST_ANSWERS, Asked, Domain, Made, World, make, plural
+from benchmarks.domain_questions import FITTED, MOST_ANSWERS, Asked, Domain, Made, World, example, make, plural
 from byokg.evaluation.datasets.base import Example
-from byokg.types import EntityId
 
 KINDS = ("four hops", "path and constraint", "beyond constraints", "no relation")
 _TRIES = 2000
@@ -91,26 +90,14 @@ def make_hard(domain: Domain, questions: int, seed: int = 0) -> Made:
             asked = world.ask(kind)
             if asked is None:
                 continue
-            text, topics, answers, hops = asked
-            names = tuple(sorted(answers))
-            example = Example(
-                id=f"{domain.name}-hard-{len(found):04d}",
-                question=text,
-                answers=names,
-                answer_ids=tuple(map(EntityId, names)),
-                topic_entities=topics,
-                topic_ids=tuple(map(EntityId, topics)),
-                hops=hops,
-                type=kind,
-            )
-            found.setdefault(text, example)
+            found.setdefault(asked[0], example(f"{domain.name}-hard-{len(found):04d}", kind, asked))
     return Made(edges, tuple(found.values()))
 
 
 def main() -> None:
     for domain in FITTED:
-        for example in make_hard(domain, 2 * len(KINDS)).examples:
-            print(f"{example.type:20} {example.question} → {', '.join(example.answers) or 'nothing'}")
+        for one in make_hard(domain, 2 * len(KINDS)).examples:
+            print(f"{one.type:20} {one.question} → {', '.join(one.answers) or 'nothing'}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.int_sets import distinct
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.operators.demand import Demand
@@ -252,5 +253,5 @@ class OperatorRetriever:
         if not isinstance(self._store, ColumnarGraph) or self._store.edge_count > _MOST_EDGES:
             return ()
         _, relations, tails = self._store.outgoing
-        rows = np.unique(tails[relations == list(self._store.relations).index(relation)])
+        rows = distinct(tails[relations == self._store.relations.index(relation)])
         return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))

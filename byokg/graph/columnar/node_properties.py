@@ -139,7 +139,7 @@ class NodeProperties:
     def of_property(self, name: str, nodes: Numbers) -> list[Value | None]:
         """Return the value of one property of each of some nodes, None where it has none; dates are ISO 8601 texts."""
         column = self.column(name)
-        if column is None:
+        if column is None or not len(column.values):
             return [None] * len(nodes)
         if column.nodes is None:
             return plain(column.values.take(positions(nodes)))
