@@ -77,6 +77,10 @@ class AskedValues:
         for word in words:
             allowed |= self._steps.relation(word)[2 * self.first :: 2] >= _SAID
         allowed &= ~self._of_edges | ~self._dates
+        for place in np.flatnonzero(allowed & self._of_edges).tolist():
+            # The relation alone, as in «what it activates», asks for nodes, and not for how sure that is.
+            name = self._labels[place].rpartition(".")[2]
+            allowed[place] = any(self._measures.likeness(word, name) >= _SAID for word in words)
         return allowed, False
 
 

@@ -272,11 +272,13 @@ class _Reader:
         match = patterns().having.search(self._left)
         most = None if match is None else greatest(match["word"])
         words = [] if match is None else match["phrase"].split()
-        if match is None or most is None or len(words) < 2 - compared:
+        dates = words in (["year"], ["date"])
+        if match is None or most is None or len(words) < 2 - (compared or dates):
             return None
         self._take(*match.span())
         told = (word for word in words if word not in FUNCTION_WORDS)
-        return Order(tuple(dict.fromkeys((" ".join(words), *told))), most, words="" if compared else match["word"])
+        nouns = tuple(dict.fromkeys((" ".join(words), *told)))
+        return Order(nouns, most, dates=dates, words="" if compared else match["word"])
 
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
         """Read «by area», which says what is compared."""

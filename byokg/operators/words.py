@@ -156,7 +156,9 @@ class Patterns:
         self.verifying = _made(rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")
         self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
         self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
-        self.year = [(_made(any_of(time["year_after"])), 1), (_made(any_of(time["year_before"])), -1)]
+        # What «has a year after 1994» has it of its own.
+        own = "".join(rf"(?<!\b{has}\s)" for has in ("has", "have", "had", "having", "with"))
+        self.year = [(_made(own + any_of(time["year_after"])), 1), (_made(own + any_of(time["year_before"])), -1)]
         self.same = _made(any_of(time["same"]))
         self.shared = _made(any_of(time["shared"]))
         self.when = _made(rf"{any_of(time['when'])}\s+(?P<named>{NAMED})(?P<rest>[^,?.;]*)")

@@ -98,6 +98,46 @@ def test_kinds_and_properties_are_those_that_the_question_names(
     assert sorted(item.name for item in bridges.ask(question).items) == answers
 
 
+DRUGS = """id,name,type,year:int
+d1,Vantol,Drug,
+d2,Serap,Drug,
+g1,Gout,Disease,
+s1,Gout in the north,Study,1994
+s2,Gout in the south,Study,2003
+s3,Gout at sea,Study,2011
+"""
+TRIED = """head,relation,tail,confidence:float
+d1,TREATS,g1,0.9
+d2,TREATS,g1,0.7
+s1,DISCUSSES,g1,0.8
+s2,DISCUSSES,g1,0.8
+s3,DISCUSSES,g1,0.8
+"""
+
+
+@pytest.fixture(scope="module")
+def drugs(tmp_path_factory: pytest.TempPathFactory) -> Loop:
+    folder: Path = tmp_path_factory.mktemp("drugs")
+    (folder / "nodes.csv").write_text(DRUGS, "utf-8")
+    (folder / "edges.csv").write_text(TRIED, "utf-8")
+    return offline_pipeline(import_graph(folder))
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("What treats Gout?", ["Serap", "Vantol"]),
+        ("Which of the studies that discuss Gout have a year after 2000?", ["Gout at sea", "Gout in the south"]),
+        ("Of the studies that discuss Gout, which have a year earlier than 2003?", ["Gout in the north"]),
+        ("Of the studies that discuss Gout, which has the latest year?", ["Gout at sea"]),
+    ],
+)
+def test_a_relation_asks_for_nodes_and_not_for_what_its_edges_say(
+    drugs: Loop, question: str, answers: list[str]
+) -> None:
+    assert sorted(item.name for item in drugs.ask(question).items) == answers
+
+
 @pytest.fixture(scope="module")
 def pipeline(graph: ColumnarGraph) -> Loop:
     return offline_pipeline(graph)

@@ -89,6 +89,13 @@ def test_who_comes_next_is_read_with_whom_it_comes_after() -> None:
     assert (found.mentions, found.step) == ((0,), 1)
 
 
+def test_a_year_of_its_own_comes_next_to_nothing() -> None:
+    assert demand("Who won the Cup a year after Bern?", "Cup", "Bern").next is not None
+    found = demand("Which songs of Bern have a year after 1994?", "Bern")
+    assert found.next is None
+    assert [(time.first, time.last, time.strict) for time in found.times] == [("1994", None, True)]
+
+
 def test_a_question_for_a_year_asks_when() -> None:
     assert asking_when("In which year did Ada win?").split() == ["when", "did", "Ada", "win?"]
     assert asking_when("Until what year was Ada there?").startswith("when end")
