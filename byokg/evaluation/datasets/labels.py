@@ -24,6 +24,11 @@ _TAKING = frozenset("in of with to from by for at on as".split())
 _AFTER_VERBS = frozenset("into to through with against across toward towards onto upon".split())
 """Prepositions before which an unknown word in `-s` is rather a verb than a plural."""
 _TIMES = frozenset("date year time day month".split())
+_HEADS_DO = frozenset("attended held played received won".split())
+"""Participles that, behind a noun, are what the head did to the tail (`award received`)."""
+_MEMBERS = frozenset("member part component instance subclass subset".split())
+"""Nouns for the head and not the tail, where `of` and another noun follow: `member of sports team`."""
+_ADJECTIVES = frozenset("absent active adjacent available close common native present similar specific".split())
 _TO_DO = frozenset("used known able unable likely intended designed thought needed required approved".split())
 """Words after which `to` begins a verb."""
 _ARTICLES = ("a", "an", "the", "these")
@@ -64,14 +69,23 @@ _INTRANSITIVE = frozenset(
 )
 """Verbs with no passive, so that `acted in` is what a thing did and not what it is."""
 _PAST = {
-    **dict.fromkeys("won led made held met built founded taught".split(), ""),
+    **dict.fromkeys("won led made held met built founded taught bought sold".split(), ""),
     "wrote": "write", "ran": "run", "went": "go", "came": "come", "grew": "grow", "sang": "sing", "spoke": "speak",
     "fell": "fall", "took": "take", "gave": "give", "became": "become", "knew": "know", "saw": "see", "drove": "drive",
     "flew": "fly", "fought": "fight", "chose": "choose",
 }  # fmt: skip
 """Irregular pasts with their verbs; those with none are also participles (`has won`)."""
-_PARTICIPLES = frozenset("been born become found written seen taken given known sung spoken chosen".split())
+_PARTICIPLES = frozenset(
+    "become been born broken brought caught chosen drawn driven eaten fought found given grown hidden "
+    "kept known left lost paid read run seen sent shown spent spoken stolen sung taken thrown told worn "
+    "written".split()
+)
 _NO_ARTICLE = frozenset("part head guilty capable full composed typical characteristic indicative independent".split())
+_COUNTED = frozenset(
+    "advisor adviser candidate carrier component container contributor employee heir host hub investor marker member "
+    "participant source student substrate successor target vector".split()
+)
+"""Nouns that take an article even without `of`: `is a participant in`."""
 _SORTS = frozenset("category class type kind group family genus order set".split())
 """Nouns whose name follows `of`: the category of dogs are dogs."""
 _UNCOUNTED = frozenset("people children members series species genus fauna flora next previous".split())
@@ -160,6 +174,8 @@ def read_label(label: str, domain: str = "", range_: str = "", dated: bool = Fal
         range_: what the tails are.
         dated: whether the tails are dates, so that `founded` is said of a date and not of what was founded.
     """
+    if len(parts := label.split("___")) == 3:  # `author___writes___paper`
+        domain, label, range_ = words_of(parts[0]), parts[1], words_of(parts[2])
     dotted = re.fullmatch(r"\w+(\.\w+){2,}", label) is not None
     if not domain and dotted:
         domain = words_of(label.split(".")[-2])
@@ -174,7 +190,8 @@ def read_label(label: str, domain: str = "", range_: str = "", dated: bool = Fal
         return Said(rest, None, domain, range_)
     # Capitals are how property graphs write verbs.
     alone = words in _READ_AS_VERBS if not label.isupper() else singular(words) != range_
-    read = None if {"this", "here"} & set(words.split()) else _predicate(words.split(), domain, dotted, alone)
+    plain = re.sub(r" \(.*\)$", "", words).split()  # `regulates (molecular biology)`
+    read = None if {"this", "here"} & set(plain) else _predicate(plain, domain, dotted, alone)
     if read is None:
         noun = words.removesuffix(f" {last}") if last in PREPOSITIONS else words
         return Said("" if first in _BE or first in _MODALS else noun, None, domain, range_)
@@ -241,20 +258,24 @@ def _predicate(words: list[str], domain: str, dotted: bool, alone: bool) -> tupl
         return _did(first, _PAST[first]), " ".join(rest)
     if (found := _of_nouns(words)) is not None:
         return found
+    if last == "by" and not (_past(words[-2]) or words[-2] in _PARTICIPLES or words[-2] in PREPOSITIONS):
+        return _does(f"have {' '.join(words)}"), ""
+    if first in _MEMBERS and rest[0] == "of" and not ends:
+        return _being(words)
     if ends and last != "of" and many(" ".join(words[:-1])):
         return None  # `countries within`
     if ends and first == domain.rpartition(" ")[2] and rest != ["of"]:
         words = rest  # of what is `lake in` a country, `in` is enough
-    if ends or (rest[0] in PREPOSITIONS and (_past(first) or first in _PARTICIPLES)):
+    if ends or (rest[0] in PREPOSITIONS and (_past(first) or first in _PARTICIPLES | _ADJECTIVES)):
         return _being(words, first == "born")
     return None
 
 
 def _of_nouns(words: list[str]) -> tuple[Verb, str] | None:
-    """Read what begins with a plural: `awards won`, `events competed in`, `countries spoken in`."""
+    """Read what begins with a noun: `awards won`, `events competed in`, `countries spoken in`."""
     last, verb = words[-1], words[-2]
-    if last in _PAST and many(" ".join(words[:-1])):
-        return _did(last, _PAST[last]), " ".join(words[:-1])
+    if last in _HEADS_DO or (last in _PAST and many(" ".join(words[:-1]))):
+        return _did(last, _PAST.get(last, "")), " ".join(words[:-1])
     if last not in PREPOSITIONS or last == "by" or not words[:-2] or not many(what := " ".join(words[:-2])):
         return None
     if _base(verb) in _INTRANSITIVE:
@@ -309,10 +330,10 @@ def _copula(words: str, past: bool = False) -> Verb:
         one, several, behind = words, plural(rest) if begins != "the" else f"the {plural(rest)}", ""
     elif words == "same as":
         one = several = "the same as"
-    elif after == " of" and not bare:
+    elif (after == " of" and not bare) or noun in _COUNTED:
         noun = _one(noun)
-        one = f"{'the' if begins.endswith('est') else article(noun)} {noun} of"
-        several, behind = f"{plural(noun)} of", ""
+        one = f"{'the' if begins.endswith('est') else article(noun)} {noun}{after}"
+        several, behind = plural(noun) + after, ""
     else:
         one = several = words
         behind = "" if words.endswith(" of") else words

@@ -190,7 +190,9 @@ class Phrases:
             who = "Who" if head in ("the person", "the people") else "What"
             noun = f"{head} {here.tail} and {there.tail}"
             return (f"{who} {are} {noun}?", f"Name {noun}.")
-        return (f"What {are} both {here} and {there}?", f"Name {here} that {are} also {there}.")
+        are = "are" if here.several and there.several else "is"
+        they = "are" if here.several else "is"
+        return (f"What {are} both {here} and {there}?", f"Name {here} that {they} also {there}.")
 
     def _shared(self, one: tuple[str, Step], two: tuple[str, Step], plurals: bool) -> tuple[str, ...]:
         said = self._said(one[1].label)

@@ -22,6 +22,8 @@ from byokg.evaluation.datasets.labels import many, plural, read_label
         ("works_cited", "works cited"),
         ("point_in_time", "point in time"),
         ("breed", "breed"),
+        ("date founded", "date founded"),
+        ("cities_in", "cities"),
         ("see_also", "see-also reference"),
         ("http://example.org/vocabulary#seeAlso", "see-also reference"),
         ("medicine.disease.causes", "causes"),
@@ -43,6 +45,9 @@ def test_a_noun_is_what_the_tail_is_of_the_head(label: str, noun: str) -> None:
         ("isPartOf", "is part of", "are part of", "is X part of"),
         ("part_of", "is part of", "are part of", "is X part of"),
         ("tributary_of", "is a tributary of", "are tributaries of", "is X a tributary of"),
+        ("participant_in", "is a participant in", "are participants in", "is X a participant in"),
+        ("story_by", "has story by", "have story by", "does X have story by"),
+        ("led_to", "led to", "led to", "did X lead to"),
         ("guilty_of", "is guilty of", "are guilty of", "is X guilty of"),
         ("in_front_of", "is in front of", "are in front of", "is X in front of"),
         ("same_as", "is the same as", "are the same as", "is X the same as"),
@@ -86,6 +91,9 @@ def test_a_verb_is_what_the_head_is_or_does_to_the_tail(label: str, one: str, se
         ("born_in_city", "was born in", "city", "the city"),
         ("treats_disease", "treats", "disease", "the disease"),
         ("may_treat_disease", "may treat", "disease", "the disease"),
+        ("position held", "held", "position", "the position"),
+        ("award received", "received", "award", "the award"),
+        ("member of sports team", "is a member of", "sports team", "the sports team"),
         ("won_award", "won", "award", "the award"),
         ("award.award_winner.awards_won", "won", "award", "the award"),
         ("sports.competitor.events_competed_in", "competed in", "event", "the event"),
@@ -106,6 +114,12 @@ def test_capitals_write_verbs_unless_the_tails_bear_the_name() -> None:
     assert read_label("orders").noun == "orders"
     assert read_label("ORDERS", "order", "product").verb is not None
     assert read_label("ORDERS", "customer", "order").noun == "orders"
+
+
+def test_a_label_of_three_parts_names_its_ends() -> None:
+    said = read_label("author___affiliated_with___institution")
+    assert said.verb is not None and said.verb.one == "is affiliated with"
+    assert (said.domain, said.range) == ("author", "institution")
 
 
 def test_of_a_lake_that_is_lake_in_a_country_in_is_enough() -> None:
