@@ -58,6 +58,9 @@ _ADVERBS = frozenset(
 _ONE = frozenset(("one", "ones"))
 _WIDE = frozenset("place date day year time cause country city state field area".split())
 """Nouns so wide that one without an article says which: `date of birth`, `field of work`."""
+_OF_NOUNS = frozenset("in of for from".split())
+"""Prepositions that go with a noun as often as with a verb: `what teams in Spain`."""
+_VERBAL = frozenset(("verb", "being", "doing", "having"))
 _CONJUNCTIONS = frozenset("and or but".split())
 _BEING = frozenset("is are was were be been being am".split())
 _DOING = frozenset("do does did".split())
@@ -186,6 +189,7 @@ def read_question(
     body = [position for position in content if position not in focus]
     asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
     shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
+    links = tied.links + (not asks and bool(focus))  # «is X's child a boy or a girl» asks for something of the child's
     return Reading(
         words=words,
         masked=tuple(masked),
@@ -194,7 +198,7 @@ def read_question(
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
         phrase=_phrases(words, masked, content),
         shares=shares,
-        links=max(2, tied.links) if shares and len(mentions) < 2 and not asked_of else tied.links,
+        links=max(2, links) if shares and len(mentions) < 2 and not asked_of else links,
         ties=tied.ties,
     )
 
@@ -222,6 +226,8 @@ def _shares(words: Sequence[str], position: int) -> bool:
     """Tell whether a word speaks of what two things have in common, as `same`, and `other` in `which other films`."""
     word = words[position]
     if word in SHARING and _BORDERS.intersection(words[position + 1 : position + 4]):
+        return False
+    if word == "also" and words[max(0, position - 1)] == "see":  # the relation of that name
         return False
     return word in SHARING or (word in ("other", "others") and position > 0 and words[position - 1] in QUESTION_WORDS)
 
@@ -256,7 +262,7 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     asking = [start for start, word in enumerate(words) if word in QUESTION_WORDS and not masked[start]]
     asking = asking or [start for start, word in enumerate(words) if word in REQUESTS and not masked[start]]
     if not asking:
-        return "", []
+        return "", _choice(words, tags)
     start = asking[0]
     word = words[start]
     position = start + 1
@@ -268,18 +274,32 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     if position + 1 < len(words) and words[position] in _SORTS and _says_nothing(words, position, masked):
         position += 2
     focus: list[int] = []
+    at_once = (start + 1,) if word in ("what", "who") else ()  # «what treats X»
     while (
         position < len(words)
         and len(focus) < _FOCUS_WORDS
         and not masked[position]
         and words[position] not in FUNCTION_WORDS
         and words[position] not in QUESTION_WORDS
-        and not (focus and tags[position] == "verb" and tags[position + 1 : position + 2] != ["noun"])
+        and not (
+            (focus or position in at_once)
+            and tags[position] == "verb"
+            and tags[position + 1 : position + 2] != ["noun"]
+        )
     ):
         if not _shares(words, position):
             focus.append(position)
         position += 1
     return word, focus
+
+
+def _choice(words: Sequence[str], tags: Sequence[str]) -> list[int]:
+    """Find the kinds between which a question leaves the choice: `is X's child a boy or a girl`."""
+    if len(words) < 6 or tags[0] != "being" or words[-3:-1] not in (("or", "a"), ("or", "an")):
+        return []
+    places = [len(words) - 4, len(words) - 1]
+    article = words[len(words) - 5] in ("a", "an")
+    return places if article and all(tags[place] == "noun" for place in places) else []
 
 
 def _orders(body: Sequence[int], topic: Sequence[int], count: int) -> tuple[tuple[int, ...], ...]:
@@ -428,7 +448,34 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
         else:
             tag = "noun"
         tags.append(tag)
+    verb = _only_verb(words, tags)
+    if verb is not None:
+        tags[verb] = "verb"
     return tags
+
+
+def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of the verb of a question that seems to have none: `which rivers flow through X`.
+
+    It is the last word of what is asked for, before a preposition or a name, and does not end as the noun before it:
+    `the rivers flow`, `the river flows`. Without a noun it ends in s: `what treats X`.
+    """
+    asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
+    if not _VERBAL.isdisjoint(tags) or words[asking : asking + 1] not in (("what",), ("which",), ("how",), ("who",)):
+        return None
+    first = asking + 1 + (words[asking + 1 : asking + 2] in (("many",), ("much",)))
+    last = next((place for place in range(first, len(tags)) if tags[place] != "noun"), len(tags)) - 1
+    if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
+        return None
+    rest = tags[last + 1 :]
+    if "mention" in rest and rest[: rest.index("mention")].count("noun") > 1:
+        return None
+    third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
+    if first == last:
+        return last if third and words[asking] in ("what", "who") and not of_noun else None
+    nouns = [word.endswith("s") for word in words[first:last]]
+    several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
+    return last if several or (third and not any(nouns) and not of_noun) else None
 
 
 def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.questions import FREE, Reading, Tie, read_question
+from byokg.questions import FREE, Reading, Tie, Use, read_question
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
 from byokg.types import EntityId, Mention
 
@@ -88,6 +88,15 @@ class TestFocus:
             ("what", "what", ""),
             ("", "", ""),
             ("which very long winding river flows through Peru", "which", "very long winding"),
+            ("which rivers flow through Peru", "which", "rivers"),
+            ("which river flows through Peru", "which", "river"),
+            ("how many things interact with Peru", "how", "things"),
+            ("what interacts with Peru", "what", ""),
+            ("what teams in Peru", "what", "teams"),
+            ("which soccer teams in Peru", "which", "soccer teams"),
+            ("what causes death in Peru", "what", "causes death"),
+            ("is Peru's child a boy or a girl?", "", "boy girl"),
+            ("is Peru a boy or girl", "", ""),
         ],
     )
     def test_it_is_the_noun_phrase_after_the_question_word(self, text: str, asks: str, focus: str) -> None:
@@ -97,6 +106,28 @@ class TestFocus:
     def test_a_shared_border_is_nothing_in_common(self) -> None:
         assert not read("which countries share a border with Peru", "Peru").shares
         assert read("which countries share a language with Peru", "Peru").shares
+
+    def test_see_also_is_a_relation_and_speaks_of_nothing_in_common(self) -> None:
+        assert not read("how many things have Peru as their see also", "Peru").shares
+        assert read("what else did the writer of Peru also write", "Peru").shares
+
+    def test_what_someone_is_of_two_kinds_lies_one_step_beyond_him(self) -> None:
+        assert read("is Peru's child a boy or a girl", "Peru").links == read("Peru's child", "Peru").links + 1
+
+    @pytest.mark.parametrize(
+        ("text", "use"),
+        [
+            ("what interacts with Peru", "oblique"),
+            ("what treats Peru", "active"),
+            ("which drugs treat Peru", "active"),
+            ("what drug treats Peru", "active"),
+            ("which actors star in Peru", "oblique"),
+            ("what countries in Peru", ""),
+        ],
+    )
+    def test_a_question_without_another_verb_has_it_after_its_noun(self, text: str, use: Use) -> None:
+        reading = read(text, "Peru")
+        assert [tie for tie in reading.ties if tie != FREE] == ([Tie(use, False)] if use else [])
 
     def test_it_ends_at_a_mention(self) -> None:
         reading = read("what Alien films exist", "Alien")
