@@ -241,8 +241,8 @@ def _predicate(words: list[str], domain: str, dotted: bool, alone: bool) -> tupl
         return found and (_qualified(first, found[0]), found[1])
     last = words[-1]
     if not rest:
-        if first in PREPOSITIONS:
-            return _copula(first), ""
+        if first in PREPOSITIONS or first in _HAVE:
+            return _copula(first) if first in PREPOSITIONS else _does("have"), ""
         if (base := _base(first)) in _VERBS or (base in _ALSO_NOUNS and base != first and alone and not dotted):
             return (_does(base), "") if base != first or not dotted else None
         return (_did(first, _PAST.get(first, "")), "") if _past(first) else None
@@ -354,6 +354,7 @@ def _did(past: str, base: str = "") -> Verb:
 
 
 def _modal(modal: str, words: list[str]) -> tuple[Verb, str] | None:
+    """Read what stands behind `may` and its like."""
     aux = modal.removesuffix("not")
     before = "not " if aux != modal else ""
     if words[:1] == ["not"]:

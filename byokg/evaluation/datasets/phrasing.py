@@ -41,6 +41,7 @@ class _Phrase:
     clauses: int = 0
     """Verbs that stand in it."""
     name: bool = False
+    """Whether it is the name of a node."""
     open: bool = False
     """Whether it ends with a verb that its object went before: `the country that Chad borders`."""
 
@@ -120,14 +121,14 @@ class Phrases:
         if step.inverse:
             return (_given(self._which_head(start, said, plurals), given), named)
         if said.verb is None:
-            noun = self._next(start, step, plurals)
+            found = self._next(start, step, plurals)
             who = "Who" if any(word in _PEOPLE for word in said.noun.split()) else "What"
-            return (_given(f"{who} {'are' if noun.several else 'is'} {noun}?", given), named)
+            return (_given(f"{who} {'are' if found.several else 'is'} {found}?", given), named)
         more = (*given, start)
         if start.clauses:
             named = _given(f"Name {self._about(_pronoun(more), step, plurals)}.", more)
-        long = start.clauses > (not said.verb.rest[0].startswith(("a ", "an ", "the ")))
-        if start.open or long:
+        noun = said.verb.rest[0].startswith(("a ", "an ", "the "))
+        if start.open or start.clauses > 1 or (start.clauses and noun):
             return (_given(self._which_tail(_pronoun(more), said, plurals), more), named)
         return (_given(self._which_tail(start, said, plurals), given), named)
 
@@ -246,10 +247,10 @@ class Phrases:
 
 def _object(phrase: _Phrase, said: Said) -> str:
     """Return the object of a verb as what the label calls it: `the city Rome`, `the city that borders Ostia`."""
+    if phrase.name and said.named:
+        return f"{said.named} {phrase}"
     if not said.named or phrase.head == f"the {said.range}" or phrase.head.startswith(("both ", "either ")):
         return str(phrase)
-    if phrase.name:
-        return f"{said.named} {phrase}"
     if phrase.head == "the thing":
         return str(replace(phrase, head=f"the {said.range}"))
     return f"the {said.range} that is {phrase}"

@@ -68,6 +68,7 @@ def test_a_noun_is_what_the_tail_is_of_the_head(label: str, noun: str) -> None:
         ("negatively_regulates", "negatively regulates", "negatively regulate", "does X negatively regulate"),
         ("also_known_as", "is also known as", "are also known as", "is X also known as"),
         ("has_been_treated_with", "has been treated with", "have been treated with", "has X been treated with"),
+        ("HAS", "has", "have", "does X have"),
         ("has_effect_on", "has effect on", "have effect on", "does X have effect on"),
         ("PURCHASED", "purchased", "purchased", "has X purchased"),
         ("wrote", "wrote", "wrote", "did X write"),
