@@ -82,7 +82,6 @@ class Sampler:
 
     def __init__(self, graph: ColumnarGraph, seed: int = 0) -> None:
         self.graph = graph
-        self.phrases = Phrases(graph.schema())
         self._draw = random.Random(seed)
         self._names = name_index(graph)
         index = graph.topology
@@ -95,8 +94,12 @@ class Sampler:
         self._bearers: dict[str, list[int]] = {}
         self._mirrors: dict[tuple[int, int], bool] = {}
         self._name = cache(lambda node: graph.nodes(graph.ids(np.array([node])))[0].name)
-        self._asked = [r for r in sorted(self._pool) if self._askable(r)]
-        self._measures = self._found_measures()
+        relations = [r for r in sorted(self._pool) if self._askable(r)]
+        self._measures = self._found_measures(relations)
+        self.phrases = Phrases(graph.schema(), [m.label for m in self._measures if m.dated])
+        unsaid = {r for r in relations if not self.phrases.sayable(graph.relations[r])}
+        self._pool = {r: edges for r, edges in self._pool.items() if r not in unsaid}
+        self._asked = [r for r in relations if r not in unsaid]
         self._value_relations = {m.relation: m for m in self._measures if m.relation is not None}
         self._dated = self._found_dated()
         self._measured: Counter[str] = Counter()
@@ -153,9 +156,9 @@ class Sampler:
         label = self.graph.relations[relation]
         return not label.startswith(_NOT_ASKED) and not set('<>{}|\\^`\n"') & set(label)
 
-    def _found_measures(self) -> list[Measure]:
+    def _found_measures(self, relations: Sequence[int]) -> list[Measure]:
         found = []
-        for relation in self._asked:
+        for relation in relations:
             if not comparable_label(self.graph.relations[relation]):
                 continue
             _, tails = self._ends(self._pool[relation][:50])

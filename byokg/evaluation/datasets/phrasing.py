@@ -1,31 +1,23 @@
 """Puts a walk through a graph into English words, from the labels of its relations and the types of its nodes.
 
-A label is read as a noun (`capital`, `place_of_birth`, `has_genre`), as what is done to a thing (`directed_by`,
-`located_in`, `part_of`), as what it does (`flows_into`), or as what it did (`won`). Of dotted labels as Freebase has
-them (`film.film.directed_by`) the last part is read, and the part before says what such things are.
+`labels` says how a relation is said. Here its nouns and verbs become noun phrases and questions. What is reached by one
+step after another is said by one phrase within another (`the capital of the country that borders Chad`). Only a verb
+whose subject has a clause of its own is hard to read (`that the river that flows into Lake Chad flows through`); there,
+what is known comes first: `Given the river that flows into Lake Chad, which countries does it flow through?`
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Literal
 
+from byokg.evaluation.datasets.labels import Said, article, many, plural, read_label, words_of
 from byokg.graph.store import Schema
-from byokg.text import split_label
 
-_PREPOSITIONS = frozenset("by in to into from of at for with on through under after about as".split())
-_DONE = frozenset("won led made wrote held met ran built founded born held taught".split())
-_DOES = frozenset(
-    "borders knows likes owns contains includes plays speaks uses leads causes treats produces follows precedes cites "
-    "writes teaches affects manages employs requires inhibits".split()
-)
 _PEOPLE = frozenset("person people actor director author artist laureate politician player".split())
-_UNCOUNTED = frozenset("people children members series species genus fauna flora".split())
-
-Reading = Literal["noun", "done", "does", "did"]
+_AMOUNTS = frozenset("assets coordinates costs earnings expenses losses profits revenues savings wages".split())
 
 
 @dataclass(frozen=True)
@@ -38,38 +30,23 @@ class Step:
 
 
 @dataclass(frozen=True)
-class _Said:
-    """How a relation is said."""
+class _Phrase:
+    """Words for what some steps lead to."""
 
-    reading: Reading
-    words: str
-    domain: str
-    """What its heads are: `film`; empty if nothing is known."""
-    range: str
+    head: str
+    """A name or pronoun, or an article and a noun."""
+    tail: str = ""
+    """What is said of it: `of Chad`, `that borders Chad`."""
+    several: bool = False
+    clauses: int = 0
+    """Verbs that stand in it."""
+    name: bool = False
+    """Whether it is the name of a node."""
+    open: bool = False
+    """Whether it ends with a verb that its object went before: `the country that Chad borders`."""
 
-
-def plural(noun: str) -> str:
-    """Return the plural of a noun phrase: `place of birth` gives `places of birth`."""
-    head, of, rest = noun.partition(" of ")
-    first, _, last = head.rpartition(" ")
-    if not many(head) and not last.endswith("ed"):
-        if last == "person":
-            last = "people"
-        elif last == "child":
-            last = "children"
-        elif last.endswith("y") and last[-2:-1] not in "aeiou":
-            last = f"{last[:-1]}ies"
-        elif last.endswith(("s", "x", "z", "ch", "sh")) and not last.endswith("arch"):
-            last = f"{last}es"
-        else:
-            last = f"{last}s"
-    return f"{first} {last}".strip() + of + rest
-
-
-def many(noun: str) -> bool:
-    """Tell whether a noun phrase looks like a plural."""
-    head = noun.partition(" of ")[0].rpartition(" ")[2]
-    return head in _UNCOUNTED or (head.endswith("s") and not head.endswith(("ss", "us", "is")))
+    def __str__(self) -> str:
+        return f"{self.head} {self.tail}" if self.tail else self.head
 
 
 class Phrases:
@@ -77,211 +54,206 @@ class Phrases:
 
     Args:
         schema: relations with the node types at their ends.
+        dates: relations and properties whose values are dates.
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, dates: Collection[str] = ()) -> None:
         self._relations = {relation.name: relation for relation in schema.relations}
+        self._dates = frozenset(dates)
         self._said = cache(self._read)
 
     def sayable(self, label: str) -> bool:
-        """Tell whether a label has words that make sense by themselves: not `to_president`, nor digits alone."""
-        words = self._said(label).words.split()
-        return bool(words) and words[0] not in _PREPOSITIONS and any(map(str.isalpha, words))
+        """Tell whether a label has words that make sense by themselves: not `is_a_category`."""
+        return self._said(label).sayable
 
     def domain(self, label: str) -> str:
         """Return what the heads of a relation are, as far as schema or label say; empty for nothing."""
         return self._said(label).domain
 
-    def _read(self, label: str) -> _Said:
+    def _read(self, label: str) -> Said:
         relation = self._relations.get(label)
-        dotted = re.fullmatch(r"\w+(\.\w+){2,}", label) is not None
-        parts = re.split(r"[./#:]", label.rstrip("/#"))
         domain = range_ = ""
         if relation is not None:
-            domain, range_ = (_words(ends[0]) if len(ends) == 1 else "" for ends in (relation.domain, relation.range))
-        if not domain and dotted:
-            domain = _words(parts[-2])
-        words = _words(parts[-1]) or label
-        first, _, last = words.rpartition(" ")
-        begins = words.split()[0]
-        if begins in ("has", "have", "in", "of", "with") and first:
-            return _Said("noun", words.partition(" ")[2], domain, range_)
-        if begins in _DOES and not first:
-            return _Said("does", words, domain, range_)
-        if last in _PREPOSITIONS and first:
-            does = begins.endswith("s") and not begins.endswith("ss") and len(words.split()) == 2
-            return _Said("does" if does else "done", words, domain, range_)
-        if last in _DONE or (not first and last.endswith("ed")):
-            return _Said("did", words, domain, range_)
-        return _Said("noun", words, domain, range_)
+            domain, range_ = (words_of(ends[0]) if len(ends) == 1 else "" for ends in (relation.domain, relation.range))
+        return read_label(label, domain, range_, label in self._dates)
 
     def _kind(self, noun: str, plurals: bool) -> str:
         return plural(noun or "thing") if plurals else noun or "thing"
 
-    def _noun(self, name: str, step: Step, plurals: bool, first: bool = False) -> str:
+    # Phrases
+
+    def _next(self, start: _Phrase, step: Step, plurals: bool, first: bool = False) -> _Phrase:
         """Return a noun phrase for where a step leads from what another phrase names."""
         said = self._said(step.label)
-        if first and not step.inverse and said.reading == "noun":
-            return f"{_possessive(name)} {plural(said.words) if plurals else said.words}"
-        return " ".join(self._parts(name, step, plurals))
+        if first and not step.inverse and not said.verb:
+            noun = plural(said.noun) if plurals else said.noun
+            return _Phrase(f"{_possessive(start.head)} {noun}", "", plurals or many(noun))
+        return self._about(start, step, plurals)
 
-    def _parts(self, name: str, step: Step, plurals: bool) -> tuple[str, str]:
-        """Return a noun phrase as what it is about, and what is said of that."""
-        said = self._said(step.label)
-        words = said.words
+    def _about(self, start: _Phrase, step: Step, plurals: bool, whole: bool = False) -> _Phrase:
+        """Return a noun phrase of a noun and what is said of it.
+
+        With `whole`, that is a whole clause where half of one would do: `that is located in` in place of `located in`.
+        """
+        said, verb = self._said(step.label), self._said(step.label).verb
         if not step.inverse:
-            if said.reading == "noun":
-                return f"the {plural(words) if plurals else words}", f"of {name}"
-            verb = _being(_without(said.domain, words), False) if said.reading == "done" else words
-            return f"the {self._kind(said.range, plurals)}", f"that {name} {verb}"
+            if verb is None or (said.noun and start.clauses):
+                noun = plural(said.noun) if plurals else said.noun
+                return replace(start, head=f"the {noun}", tail=f"of {start}", several=plurals or many(noun), name=False)
+            kind = f"the {self._kind(said.range, plurals)}"
+            what = f"that {start} {verb.several if start.several else verb.one}"
+            return _Phrase(kind, what, plurals, start.clauses + 1, open=True)
         kind = f"the {self._kind(said.domain, plurals)}"
-        if said.reading == "noun":
-            return kind, f"whose {words} {'include' if many(words) else 'is'} {name}"
-        if said.reading == "done":
-            if (rest := _without(said.domain, words)) != words:
-                return kind, f"{rest} {name}"
-            return kind, f"{words if not words.endswith(' of') else 'that ' + _being(words, plurals)} {name}"
-        return kind, f"that {_base(words) if plurals and said.reading == 'does' else words} {name}"
+        if verb is None:
+            among = many(said.noun) or start.several
+            what = f"whose {plural(said.noun)} include {start}" if among else f"whose {said.noun} is {start}"
+        else:
+            what = verb.behind if verb.behind and not whole else f"that {verb.several if plurals else verb.one}"
+            what += f" {_object(start, said)}"
+        return _Phrase(kind, what, plurals, start.clauses + 1, open=start.open)
 
-    def _last(self, name: str, step: Step, answers: int) -> tuple[str, ...]:
-        """Return questions for where one step leads."""
+    # Questions
+
+    def _last(self, start: _Phrase, step: Step, answers: int, given: Sequence[_Phrase] = ()) -> tuple[str, ...]:
+        """Return questions for where one step leads, after what is given."""
         said, plurals = self._said(step.label), answers > 1
-        words = said.words
-        noun = self._noun(name, step, plurals)
-        are = "are" if plurals or (not step.inverse and said.reading == "noun" and many(words)) else "is"
-        if not step.inverse:
-            if said.reading == "noun":
-                who = "Who" if any(word in _PEOPLE for word in words.split()) else "What"
-                return (f"{who} {are} {noun}?", f"Name {noun}.")
-            what = f"Which {plural(said.range) if plurals else said.range}" if said.range else "What"
-            if said.reading == "done":
-                is_, _, rest = _being(_without(said.domain, words), False).partition(" ")
-                return (f"{what} {is_} {name} {rest}?", f"Name {noun}.")
-            if said.reading == "does":
-                return (f"{what} does {name} {_base(words)}?", f"Name {noun}.")
-            return (f"{what} has {name} {words}?", f"Name {noun}.")
+        named = _given(f"Name {self._next(start, step, plurals)}.", given)
+        if step.inverse:
+            return (_given(self._which_head(start, said, plurals), given), named)
+        if said.verb is None:
+            found = self._next(start, step, plurals)
+            who = "Who" if any(word in _PEOPLE for word in said.noun.split()) else "What"
+            return (_given(f"{who} {'are' if found.several else 'is'} {found}?", given), named)
+        more = (*given, start)
+        if start.clauses:
+            named = _given(f"Name {self._about(_pronoun(more), step, plurals)}.", more)
+        noun = said.verb.rest[0].startswith(("a ", "an ", "the "))
+        if start.open or start.clauses > 1 or (start.clauses and noun):
+            return (_given(self._which_tail(_pronoun(more), said, plurals), more), named)
+        return (_given(self._which_tail(start, said, plurals), given), named)
+
+    def _which_tail(self, start: _Phrase, said: Said, plurals: bool) -> str:
+        """Ask for the object of a verb."""
+        assert said.verb is not None
+        what = f"Which {self._kind(said.range, plurals)}" if said.range else "What"
+        return f"{what} {said.verb.auxiliaries[start.several]} {start} {said.verb.rest[start.several]}?"
+
+    def _which_head(self, start: _Phrase, said: Said, plurals: bool) -> str:
+        """Ask for the subject of a verb, or for what has something."""
         kind = self._kind(said.domain, plurals)
-        which = "Who" if kind in ("person", "people") else f"Which {kind}" if said.domain else "What"
-        have = "have" if plurals and which != "Who" else "has"
-        if said.reading == "noun":
-            their = "their" if plurals else "its"
-            its = f"among {their} {words}" if many(words) else f"as {their} {words}"
-            return (f"{which} {have} {name} {its}?", f"Name {noun}.")
-        if said.reading == "done":
-            several = plurals and which != "Who"
-            return (f"{which} {_being(_without(said.domain, words), several)} {name}?", f"Name {noun}.")
-        verb = _base(words) if plurals and which.startswith("Which") and said.reading == "does" else words
-        return (f"{which} {verb} {name}?", f"Name {noun}.")
+        if kind in ("person", "people"):
+            return f"Who {self._predicate(start, said, False, plurals)}?"
+        if said.domain:
+            return f"Which {kind} {self._predicate(start, said, plurals, plurals)}?"
+        return f"What {self._predicate(start, said, False, False)}?"
+
+    def _predicate(self, start: _Phrase, said: Said, several: bool, plurals: bool) -> str:
+        """Return what is said of heads: of several, in grammar, and of more than one, in fact."""
+        if said.verb is not None:
+            return f"{said.verb.several if several else said.verb.one} {_object(start, said)}"
+        has = "have" if several else "has"
+        among = many(said.noun) or start.several
+        its = "their" if plurals else "its"
+        its = f"among {its} {plural(said.noun)}" if among else f"as {its} {said.noun}"
+        return f"{has} {its} {start}" if start.open else f"{has} {start} {its}"
 
     def chain(self, name: str, steps: Sequence[Step], answers: int) -> tuple[str, ...]:
         """Return questions that ask where some steps lead from a node of this name."""
-        inner = name
+        inner, given = _Phrase(name, name=True), []
         for place, step in enumerate(steps[:-1]):
-            inner = self._noun(inner, step, plurals=False, first=place == 0)
-        return self._last(inner, steps[-1], answers)
+            said = self._said(step.label)
+            if not step.inverse and said.verb and not said.noun and inner.clauses:
+                given.append(inner)
+                inner = _pronoun(given)
+            inner = self._next(inner, step, plurals=False, first=place == 0)
+        return self._last(inner, steps[-1], answers, given)
 
     def conjunction(self, one: tuple[str, Step], two: tuple[str, Step], answers: int) -> tuple[str, ...]:
         """Return questions for what two steps lead to, each from its own node."""
-        are = "are" if answers > 1 else "is"
+        plurals = answers > 1
         if one[1] == two[1]:
-            return (
-                self._last(f"both {one[0]} and {two[0]}", one[1], answers) if one[1].inverse else self._shared(one, two)
-            )
-        left, right = self._parts(*one, answers > 1), self._parts(*two, answers > 1)
-        things = f"the {self._kind('', answers > 1)}"
-        relative = not any(part[1].startswith("of ") for part in (left, right))
-        if left[0] == right[0] or (relative and things in (left[0], right[0])):
-            noun = f"{right[0] if left[0] == things else left[0]} {left[1]} and {right[1]}"
-            return (f"What {are} {noun}?", f"Name {noun}.")
-        here, there = " ".join(left), " ".join(right)
-        return (f"What {are} both {here} and {there}?", f"Name {here} that {are} also {there}.")
+            if not one[1].inverse:
+                return self._shared(one, two, plurals)
+            said = self._said(one[1].label)
+            left, right = (_object(_Phrase(name, name=True), said) for name, _ in (one, two))
+            denied = said.verb is not None and re.search(r"\b(can)?not ", said.verb.one)
+            both = _Phrase(f"either {left} or {right}" if denied else f"both {left} and {right}", several=True)
+            return self._last(both, one[1], answers)
+        starts = [(_Phrase(name, name=True), step) for name, step in (one, two)]
+        here, there = (self._about(*start, plurals) for start in starts)
+        things = f"the {self._kind('', plurals)}"
+        relative = not any(part.tail.startswith("of ") for part in (here, there))
+        are = "are" if plurals else "is"
+        if here.head == there.head or (relative and things in (here.head, there.head)):
+            head = there.head if here.head == things else here.head
+            if any(part.tail.startswith(("that ", "whose ")) for part in (here, there)):
+                here, there = (self._about(*start, plurals, whole=True) for start in starts)
+            who = "Who" if head in ("the person", "the people") else "What"
+            noun = f"{head} {here.tail} and {there.tail}"
+            return (f"{who} {are} {noun}?", f"Name {noun}.")
+        are = "are" if here.several and there.several else "is"
+        they = "are" if here.several else "is"
+        return (f"What {are} both {here} and {there}?", f"Name {here} that {they} also {there}.")
 
-    def _shared(self, one: tuple[str, Step], two: tuple[str, Step]) -> tuple[str, ...]:
+    def _shared(self, one: tuple[str, Step], two: tuple[str, Step], plurals: bool) -> tuple[str, ...]:
         said = self._said(one[1].label)
         names = f"{one[0]} and {two[0]}"
-        if said.reading == "noun":
-            return (f"Which {said.words} do {names} share?", f"Name the {said.words} that {names} have in common.")
-        what = f"Which {said.range}" if said.range else "What"
-        if said.reading == "done":
-            return (
-                f"{what} are both {names} {said.words}?",
-                f"Name the {said.range or 'thing'} that {names} are {said.words}.",
-            )
-        verb = _base(said.words) if said.reading == "does" else said.words
-        return (
-            f"{what} do both {names} {verb}?" if said.reading == "does" else f"{what} have both {names} {verb}?",
-            f"Name the {said.range or 'thing'} that both {names} {verb}.",
-        )
+        if said.verb is None:
+            return (f"Which {said.noun} do {names} share?", f"Name the {said.noun} that {names} have in common.")
+        both = _Phrase(f"both {names}", several=True)
+        noun = f"the {self._kind(said.range, plurals)} that {both} {said.verb.several}"
+        return (self._which_tail(both, said, plurals), f"Name {noun}.")
 
     def count(self, name: str, step: Step) -> tuple[str, ...]:
         """Return questions for how many nodes a step leads to."""
-        said = self._said(step.label)
-        noun = self._noun(name, step, plurals=True)
+        said, start = self._said(step.label), _Phrase(name, name=True)
+        noun = str(self._next(start, step, plurals=True))
         second = f"What is the number of {noun.removeprefix('the ')}?"
-        if not step.inverse:
-            if said.reading == "noun":
-                return (f"How many {plural(said.words)} does {name} have?", second)
-            things = plural(said.range or "thing")
-            if said.reading == "done":
-                is_, _, rest = _being(said.words, False).partition(" ")
-                return (f"How many {things} {is_} {name} {rest}?", second)
-            if said.reading == "does":
-                return (f"How many {things} does {name} {_base(said.words)}?", second)
-            return (f"How many {things} has {name} {said.words}?", second)
-        kinds = self._kind(said.domain, plurals=True)
-        if said.reading == "noun":
-            its = f"among their {said.words}" if many(said.words) else f"as their {said.words}"
-            return (f"How many {kinds} have {name} {its}?", second)
-        if said.reading == "done":
-            return (f"How many {kinds} {_being(_without(said.domain, said.words), True)} {name}?", second)
-        return (f"How many {kinds} {_base(said.words) if said.reading == 'does' else said.words} {name}?", second)
+        if step.inverse:
+            kinds = self._kind(said.domain, True)
+            return (f"How many {kinds} {self._predicate(start, said, True, True)}?", second)
+        if said.verb is None:
+            return (f"How many {plural(said.noun)} does {name} have?", second)
+        asked = self._which_tail(start, replace(said, range=said.range or "thing"), True)
+        return (f"How many {asked.removeprefix('Which ')}", second)
 
     def _measure(self, label: str, dated: bool) -> str:
         """Return the words of a value, without its unit: `length_km` is `length`."""
-        if self._said(label).reading == "did":
-            return f"date {self._said(label).words}" if dated else self._said(label).words
-        return re.sub(
-            r" (km2|m2|km|cm|mm|m|kg|ft|mi)$", "", re.sub(r"((date|year|time)) date$", r"\1", self._said(label).words)
-        )
+        said = self._said(label)
+        words = said.noun or (f"date {words_of(label)}" if dated else words_of(label))
+        return re.sub(r" (km2|m2|km|cm|mm|m|kg|ft|mi)$", "", re.sub(r"((date|year|time)) date$", r"\1", words))
 
     def by_value(self, name: str, step: Step, measure: str, dated: bool, reduce: str, answers: int) -> tuple[str, ...]:
         """Return questions for those among several nodes whose value is an extreme, or after or before a year."""
         value = self._measure(measure, dated)
-        group = self._noun(name, step, plurals=True)
+        group = self._next(_Phrase(name, name=True), step, plurals=True)
         if reduce in ("greatest", "least"):
-            extreme = _extreme(reduce, dated)[1]
-            return (f"Which of {group} has the {extreme} {value}?", f"Of {group}, which has the {extreme} {value}?")
+            most = f"{_extreme(reduce, dated)[1]} {_counted(value)}"
+            return (f"Which of {group} has the {most}?", f"Of {group}, which has the {most}?")
         word, _, year = reduce.partition(" ")
         have = "have" if answers > 1 else "has"
         later = "later" if word == "after" else "earlier"
         return (
-            f"Which of {group} {have} {_article(value)} {value} {word} {year}?",
-            f"Of {group}, which {have} {_article(value)} {value} {later} than {year}?",
+            f"Which of {group} {have} {article(value)} {value} {word} {year}?",
+            f"Of {group}, which {have} {article(value)} {value} {later} than {year}?",
         )
 
     def comparison(self, names: tuple[str, str], measure: str, dated: bool, reduce: str) -> tuple[str, ...]:
         """Return questions for which of two nodes has the larger or smaller value."""
-        value, more = self._measure(measure, dated), _extreme(reduce, dated)[0]
+        value, more = _counted(self._measure(measure, dated)), _extreme(reduce, dated)[0]
         one, two = names
         return (f"Which has the {more} {value}, {one} or {two}?", f"Of {one} and {two}, which has the {more} {value}?")
 
 
-def _being(words: str, plurals: bool) -> str:
-    """Return what is said of something with a form of `be`: `is located in`, `are tributaries of`, `is part of`."""
-    noun, _, rest = words.partition(" of")
-    if not words.endswith(" of") or " " in noun or noun in ("part", "head") or noun.endswith("ed") or rest.strip():
-        return f"{'are' if plurals else 'is'} {words}"
-    return f"are {plural(noun)} of" if plurals else f"is {_article(noun)} {noun} of"
-
-
-def _without(kind: str, words: str) -> str:
-    """Leave out that a lake is a lake: of what is `lake in` a country, `in` is enough."""
-    begins, _, rest = words.partition(" ")
-    return rest if begins == kind.rpartition(" ")[2] and rest != "of" else words
-
-
-def _article(noun: str) -> str:
-    return "an" if noun[0] in "aeiou" else "a"
+def _object(phrase: _Phrase, said: Said) -> str:
+    """Return the object of a verb as what the label calls it: `the city Rome`, `the city that borders Ostia`."""
+    if phrase.name and said.named:
+        return f"{said.named} {phrase}"
+    if not said.named or phrase.head == f"the {said.range}" or phrase.head.startswith(("both ", "either ")):
+        return str(phrase)
+    if phrase.head == "the thing":
+        return str(replace(phrase, head=f"the {said.range}"))
+    return f"the {said.range} that is {phrase}"
 
 
 def _extreme(reduce: str, dated: bool) -> tuple[str, str]:
@@ -290,20 +262,26 @@ def _extreme(reduce: str, dated: bool) -> tuple[str, str]:
     return ("greater", "greatest") if reduce == "greatest" else ("smaller", "smallest")
 
 
+def _counted(value: str) -> str:
+    """Say that of what there are several, it is the number that counts: `number of units in stock`."""
+    return f"number of {value}" if many(value) and value.split()[0] not in _AMOUNTS else value
+
+
 def _possessive(name: str) -> str:
     return f"{name}'" if name.endswith("s") else f"{name}'s"
 
 
-def _base(words: str) -> str:
-    """Return a verb without its ending: `flows into` gives `flow into`."""
-    verb, space, rest = words.partition(" ")
-    verb = f"{verb[:-3]}y" if verb.endswith("ies") else verb[:-1] if verb.endswith("s") else verb
-    return verb + space + rest
+def _pronoun(given: Sequence[_Phrase]) -> _Phrase:
+    """Return what stands for the last of what is given."""
+    last = given[-1]
+    word = "the latter" if len(given) > 1 else "they" if last.several else "it"
+    return _Phrase("this person" if last.head == "the person" and len(given) == 1 else word, several=last.several)
 
 
-def _words(label: str) -> str:
-    """Return the words of a label in small letters; `spouse_s` is `spouse`."""
-    words = " ".join(
-        split_label(re.split(r"[./#:]", label.rstrip("/#"))[-1]).replace("_", " ").replace("-", " ").split()
-    )
-    return re.sub(r" s$", "", words.lower())
+def _given(text: str, given: Sequence[_Phrase]) -> str:
+    """Put what is given before a question; of two, the second is told from the first."""
+    if not given:
+        return text
+    first, *others = map(str, given)
+    known = [first, *(re.sub(r"\bthat (it|they|this person) ", "that the former ", other, count=1) for other in others)]
+    return f"Given {' and '.join(known)}, {text[0].lower()}{text[1:]}"
