@@ -185,9 +185,23 @@ class ServerNames(NameIndex):
         numbers = self._numbered(owners[:_NAMESAKES].tolist())
         return np.array(sorted(number for number in numbers if number is not None), np.int64)
 
+    def bearing(self, texts: Sequence[str]) -> list[npt.NDArray[np.int64]]:
+        """Return for each text who bears a name equal to it; the store is asked for numbers once."""
+        self._numbered(
+            [owner for text in texts for owner in super(ServerNames, self).exact(text)[:_NAMESAKES].tolist()]
+        )
+        return super().bearing(texts)
+
     def search(self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6) -> list[list[NameMatch]]:
         """Return who bears the names most like each text, best first; see `NameIndex.search`."""
-        found = super().search(texts, k, cutoff)
+        return self._placed(super().search(texts, k, cutoff))
+
+    def holding(self, texts: Sequence[str], most: int, cutoff: float = 0.6) -> list[list[NameMatch]]:
+        """Return who bears the names that hold all words of each text; see `NameIndex.holding`."""
+        return self._placed(super().holding(texts, most, cutoff))
+
+    def _placed(self, found: Sequence[Sequence[NameMatch]]) -> list[list[NameMatch]]:
+        """Return matches with the store's numbers."""
         numbers = iter(self._numbered([match.owner for matches in found for match in matches]))
         placed = [[(match, next(numbers)) for match in matches] for matches in found]
         return [[replace(match, owner=number) for match, number in matches if number is not None] for matches in placed]

@@ -206,6 +206,8 @@ class NameTable:
     def bearers(self, rows: Integers) -> tuple[Int64, Int64]:
         """Return the owners of some rows, and for each of them the position of its row among those asked for."""
         first, own = self.arrays.owners[rows].astype(np.int64), np.arange(len(rows))
+        if not len(self.arrays.further_rows):
+            return first, own
         sought = rows.astype(np.int32)  # as what is searched, or numpy would convert whole columns
         starts = self.arrays.further_rows.searchsorted(sought)
         counts = self.arrays.further_rows.searchsorted(sought, "right") - starts

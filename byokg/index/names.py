@@ -346,11 +346,21 @@ class NameIndex:
         """Return who bears a name equal to `text` after folding, ascending."""
         return self._owners(self._rows(text))
 
+    def bearing(self, texts: Sequence[str]) -> list[Int64]:
+        """Return for each text who bears a name equal to it after folding, ascending."""
+        return [self.exact(text) for text in texts]
+
+    def knows(self, text: str) -> bool:
+        """Tell whether a name is equal to `text` after folding."""
+        return len(self._rows(text)) > 0
+
+    def writes(self, text: str) -> bool:
+        """Tell whether a name is written exactly so."""
+        return len(self._written(text)) > 0
+
     def spelled(self, text: str) -> Int64:
         """Return who bears a name that is written exactly so, ascending."""
-        rows = self._rows(text)
-        spellings = self._table.spelled(rows)
-        return self._owners(rows[[spelling == text for spelling in spellings]] if len(rows) else rows)
+        return self._owners(self._written(text))
 
     def has_word(self, word: str) -> bool:
         """Tell whether a folded word occurs in some name."""
@@ -416,6 +426,16 @@ class NameIndex:
             found.append(NameMatch(owner, spellings[at], best / 100))
         return found
 
+    def holding(self, texts: Sequence[str], most: int, cutoff: float = 0.6) -> list[list[NameMatch]]:
+        """Return for each text who bears the names that hold all its words, the shortest first, scored as in `search`.
+
+        Args:
+            texts: one or more words each; one of punctuation alone finds nothing.
+            most: names for each text at most.
+            cutoff: lowest score in [0, 1].
+        """
+        return [self._with_words(text, most, cutoff) for text in texts]
+
     # Inside
 
     def _equal(self, text: str) -> Int64:
@@ -431,6 +451,11 @@ class NameIndex:
         rows = self._table.rows_of(np.array([own, *(own + one & MASK for one in more)], np.uint64))
         return np.sort(rows[[self._plain(row) == numbers for row in rows.tolist()]]) if len(rows) else rows
 
+    def _written(self, text: str) -> Int64:
+        """Return the rows that are written exactly so."""
+        rows = self._rows(text)
+        return rows[[spelling == text for spelling in self._table.spelled(rows)]] if len(rows) else rows
+
     def _plain(self, row: int) -> list[int]:
         """Return the words of a row without a leading article."""
         numbers = self._table.words_of(row)
@@ -439,8 +464,27 @@ class NameIndex:
 
     def _owners(self, rows: Int64) -> Int64:
         """Return who bears the names in some rows, ascending, each once."""
+        if not len(rows):
+            return np.empty(0, np.int64)
         found, _ = self._table.bearers(rows)
         return np.unique(found) if len(rows) > 1 else found
+
+    def _with_words(self, text: str, most: int, cutoff: float) -> list[NameMatch]:
+        words = [self._table.vocabulary.number(word) for word in dict.fromkeys(fold_words(text))]
+        form = compared(text)
+        if not form or min(words, default=-1) < 0:
+            return []
+        first, *others = sorted(words, key=lambda word: len(self._table.holders(word)))
+        rows = self._table.holders(first)
+        for word in others:
+            rows = np.intersect1d(rows, self._table.holders(word), assume_unique=True)
+        spellings = self._table.spelled(rows[:most])
+        found = scores(form, spellings, cutoff)
+        found.sort()
+        owners, at = self._table.bearers(rows[[position for position, _ in found]])
+        order = np.argsort(at, kind="stable")
+        ranked = [(int(owner), *found[place]) for owner, place in zip(owners[order], at[order].tolist(), strict=True)]
+        return [NameMatch(owner, spellings[position], score) for owner, position, score in ranked]
 
     def _resembling(self, text: str, k: int, cutoff: float) -> list[NameMatch]:
         form = compared(text[: 4 * LONGEST])

@@ -151,7 +151,8 @@ def reading_parts(
         entities,
         importance,
         explained=lru_cache(1 << 14)(explained),
-        familiar=lambda word: len(static.tokens(word)[0]) == 1,  # rare and misspelt words fall into pieces
+        # Rare and misspelt words fall into pieces.
+        familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
     )
     learnt = None
     if fitted is not None and fitted.ranker is not None:

@@ -183,6 +183,28 @@ class TestSearch:
         assert results == [results[0]] * 64
 
 
+class TestHolding:
+    def test_names_with_all_words_of_a_text_are_found_the_shortest_first(self) -> None:
+        names = NameIndex.build(
+            ["Barack Hussein Obama", "Obama", "Barack Obama", "Barracks", "Obama", "Michelle Obama"]
+        )
+        assert [match.owner for match in names.holding(["obama"], 9)[0]] == [1, 4, 2, 5, 0]
+        assert [match.owner for match in names.holding(["OBAMA, barack"], 9)[0]] == [2, 0]
+        assert [match.owner for match in names.holding(["obama"], 2)[0]] == [
+            1,
+            4,
+            2,
+        ]  # two names, one of them of two owners
+
+    def test_a_score_is_that_of_searching(self, films: NameIndex) -> None:
+        ((match,), (same,)) = films.holding(["scott"], 9)[0], films.search(["scott"], 1)[0]
+        assert match == same
+        assert films.holding(["scott", "alien"], 9, cutoff=0.95) == [[], films.search(["alien"], 3, 0.95)[0]]
+
+    def test_nothing_is_found_for_unknown_or_empty_text(self, films: NameIndex) -> None:
+        assert films.holding(["", "?!", "xenomorph", "ridley xenomorph"], 9) == [[], [], [], []]
+
+
 class TestClosest:
     def test_letters_may_be_wrong_missing_or_swapped(self, films: NameIndex) -> None:
         for misspelt in ("ridlay", "ridly", "rildey"):
