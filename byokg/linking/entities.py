@@ -20,6 +20,7 @@ from byokg.graph.name_indexes import asks_vectors, meanings, name_index
 from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
+from byokg.linking.other_names import full_names, other_names, untitled
 from byokg.linking.relation_words import label_words, relation_text
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, normalize_name, read_literal, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
@@ -132,13 +133,17 @@ METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
 _HITS = 100
-"""Nodes that a server's own index of names may find for a mention."""
+"""Nodes that a server's own index of names may find for a mention, and names with all its words that are looked at."""
 _POOL = 20
 """Matches of one method among which the question decides, at least."""
 _SPARE = 7
 """Matches beyond those wanted among which ties are broken."""
-_BETTER = 10
+_BETTER = 3
 """Times as many edges a better known node has."""
+_OTHER = 0.95
+"""Score of a node that a mention equals by another name (`jamaican`), which the question may outweigh."""
+_HELD = 0.85
+"""Lowest score of a name that holds all words of a mention."""
 _SHORT = 3
 """Letters of a mention that is in too many names."""
 _LONGEST = 1000
@@ -211,11 +216,12 @@ class EntityLinker:
 
     In this order: ids given with the mention; a node whose id the mention is, where it looks like an identifier; nodes
     with a name equal to it after folding, or a name without its qualifier (`Titanic (film)`); nodes with another
-    spelling of the same date, year or number (see `literals`); a node whose id the mention is. Where one of these finds
-    something it decides; but a mention in other letters than the name (`mozart`) also means a node of ten times as many
-    edges, named with all its words. What is left is looked for by letters (`fuzzy`), by meaning (`dense`), or by
-    both, the best `top_k` of each. A mention without a letter, or that is an identifier, is never taken for one that
-    resembles it.
+    spelling of the same date, year or number (see `literals`), or with another name of the place that a word is of
+    (`jamaican`, see `other_names`); a node whose id the mention is. Where one of these finds something it decides; but
+    a mention in other letters than the name (`mozart`) also means a node of three times as many edges, named with all
+    its words or as it is called otherwise (`the uk`). What is left is looked for by letters (`fuzzy`), by meaning
+    (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, is never
+    taken for one that resembles it.
 
     Ties are broken by degree, then by id. A mention that is digits alone is looked for among names only, since ids
     that are numbers are too often row numbers.
@@ -364,22 +370,38 @@ class EntityLinker:
         literal = read_literal(text)
         if literal is not None and literal.kind == "id":
             search.settled = True
-            search.candidates = self._by_id(literal.spellings) or self._by_name((text,))
+            search.candidates = self._by_id(literal.spellings) or _first_named(self._bearers((text,)))
             return
         spellings = (text,) if literal is None else (text, *literal.spellings)
         wordless = is_wordless(text)
-        search.candidates = self._by_name(spellings) or ([] if wordless else self._by_id((text,)))
-        if not search.candidates and (short := unqualified(text)):
-            search.candidates = self._by_name((short,))
-        search.casual = bool(search.candidates) and not self._extend and self._casual(text)
+        also = other_names(text) if literal is None else ()
+        by_need = self._names is None and isinstance(self._store, NamedStore)
+        if also and not by_need and not self._written_otherwise(text):
+            also = full_names(text)
+        bearers = self._bearers((*spellings, *also))
+        search.candidates = _first_named(bearers[: len(dict.fromkeys(spellings))])
+        if by_need and search.candidates:  # what is called just so (`Russian`, a language) is meant
+            also = full_names(text)
+        others = [NameMatch(number, name, _OTHER) for name, numbers in bearers if name in also for number in numbers]
+        if not search.candidates and not others and not wordless:
+            search.candidates = self._by_id((text,))
+        if not search.candidates and not others and (short := unqualified(text)):
+            search.candidates = _first_named(self._bearers((short,)))
+        search.casual = (
+            bool(search.candidates) and not self._extend and len(text) > _SHORT and self._written_otherwise(text)
+        )
+        if search.candidates and others:
+            search.found["exact"] = others
+        elif others:
+            search.candidates = [_Candidate(one.owner, [LinkMatch("exact", one.name, _OTHER, 1)]) for one in others]
         decided = bool(search.candidates) and not self._extend and not search.casual
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
 
-    def _casual(self, text: str) -> bool:
+    def _written_otherwise(self, text: str) -> bool:
         """Tell whether a text is written like none of the names that equal it."""
         if self._names is None and isinstance(self._store, NamedStore):
             return False
-        return len(text) > _SHORT and not len(self.names.spelled(text))
+        return not any(map(self.names.writes, dict.fromkeys((text, untitled(text)))))
 
     def _by_id(self, spellings: Sequence[str]) -> list[_Candidate]:
         """Return the node that has one of these ids; ids are written in one way only, so the first found is it."""
@@ -393,26 +415,19 @@ class EntityLinker:
             return [_Candidate(number, [LinkMatch("id", spelling, 1.0, 1)])]
         return []
 
-    def _by_name(self, spellings: Sequence[str]) -> list[_Candidate]:
-        """Return the nodes with a name equal to the first of these spellings that any name equals.
+    def _bearers(self, names: Sequence[str]) -> list[tuple[str, list[int]]]:
+        """Return each name with the nodes that bear one equal to it.
 
-        A server is asked for the spellings as they are first, which takes no index of all names.
+        A server is asked for the names as they are first, all at once, which takes no index of all names.
         """
+        distinct = list(dict.fromkeys(names))
         if self._names is None and isinstance(self._store, NamedStore):
-            distinct = list(dict.fromkeys(spellings))
-            for spelling, numbers in zip(distinct, self._store.named(distinct), strict=True):
-                if numbers:
-                    return [
-                        _Candidate(number, [LinkMatch("exact", spelling, 1.0, 1)]) for number in numbers[:_NAMESAKES]
-                    ]
+            found = [list(numbers[:_NAMESAKES]) for numbers in self._store.named(distinct)]
             by_vectors = self._method == "dense" and asks_vectors(self._store)
-            if by_vectors or self._store.resembling([], 1) is not None:
-                return []
-        for spelling in dict.fromkeys(spellings):
-            found = self.names.exact(spelling)[:_NAMESAKES].tolist()
-            if found:
-                return [_Candidate(number, [LinkMatch("exact", spelling, 1.0, 1)]) for number in found]
-        return []
+            if any(found) or by_vectors or self._store.resembling([], 1) is not None:
+                return list(zip(distinct, found, strict=True))
+        bearing = self.names.bearing(distinct)
+        return [(name, owners[:_NAMESAKES].tolist()) for name, owners in zip(distinct, bearing, strict=True)]
 
     # What resembles
 
@@ -420,7 +435,7 @@ class EntityLinker:
         """Ask each index about all mentions at once."""
         if not searches or self._method == "exact":
             return
-        texts = [search.mention.text for search in searches]
+        texts = [untitled(text) if search.casual else text for search in searches for text in (search.mention.text,)]
         known = any(search.casual for search in searches)
         pool = self._top_k + _SPARE if self._context is None and not known else max(_POOL, self._top_k)
         if self._method != "dense":
@@ -437,8 +452,17 @@ class EntityLinker:
             found = self._store.resembling(texts, _HITS)
             if found is not None:  # ranked by our own score: what servers find first shares few letters
                 hits = [NameIndex.of(entries) for entries in found]
-                return [index.search([text], pool, self._cutoff)[0] for index, text in zip(hits, texts, strict=True)]
-        return self.names.search(texts, pool, self._cutoff)
+                return [self._alike(index, [text], pool)[0] for index, text in zip(hits, texts, strict=True)]
+        return self._alike(self.names, texts, pool)
+
+    def _alike(self, names: NameIndex, texts: Sequence[str], pool: int) -> list[list[NameMatch]]:
+        """Return who bears names most like each text, and who bears more with all its words: one may be well known."""
+        found = names.search(texts, pool, self._cutoff)
+        held = names.holding([text if len(text) > _SHORT else "" for text in texts], _HITS, min(self._cutoff, _HELD))
+        for matches, more in zip(found, held, strict=True):
+            known = {match.owner for match in matches}
+            matches += [match for match in more if match.owner not in known]
+        return found
 
     # Ranking
 
@@ -448,7 +472,7 @@ class EntityLinker:
         most = self._top_k if asked is None else None  # where the question decides, it decides among more
         for search in searches:
             certain = {candidate.number: candidate for candidate in search.candidates}
-            if search.casual:
+            if search.candidates and not self._extend:
                 search.found = _better_known(search, facts)
             for candidate in self._united(search.found, facts, most):
                 if candidate.number in certain:
@@ -463,7 +487,7 @@ class EntityLinker:
             beside = _beside(question, search.mention)
             search.candidates.sort(key=partial(_order, search.mention, beside, facts))
             search.candidates = _without_pieces(search, facts)
-            del search.candidates[self._top_k * max(1, len(search.found)) :]
+            del search.candidates[self._top_k * max(1, len(search.found.keys() - {"exact"})) :]
 
     def _facts(self, searches: Sequence[_Search]) -> _Facts:
         """Ask the store about all nodes in question: one call for each thing that is asked."""
@@ -531,6 +555,9 @@ class EntityLinker:
         return dict(zip(ids, self._store.nodes(ids), strict=True))
 
 
+_SAME = ("id", "exact")
+"""Methods that find what a mention is, rather than what it resembles."""
+
 _WELL = 0.9
 """Score from which on a draft answer is taken for a node."""
 
@@ -538,16 +565,33 @@ _MOST_OF_IT = 0.75
 """Share of a text's letters from which on a name is no mere piece of it: a letter may be too many."""
 
 
+def _first_named(bearers: Iterable[tuple[str, Sequence[int]]]) -> list[_Candidate]:
+    """Return the nodes with the first of some names that any node bears."""
+    for name, numbers in bearers:
+        if numbers:
+            return [_Candidate(number, [LinkMatch("exact", name, 1.0, 1)]) for number in numbers]
+    return []
+
+
 def _better_known(search: _Search, facts: _Facts) -> dict[LinkMethod, list[NameMatch]]:
-    """Return what resembles a mention, has all its words in its name, and far more edges than what is named like it."""
-    words = set(split_words(search.mention.text))
+    """Return what has far more edges than what is named like a mention.
+
+    The best known each of what is called so otherwise (`the uk`), and of names with all its words but a title.
+    """
+    if not search.found:
+        return {}
+    words = set(split_words(untitled(search.mention.text)))
     edges = {number: facts.degrees[row] for number, row in facts.rows.items()}
     least = _BETTER * max(edges[candidate.number] for candidate in search.candidates)
     kept = {
-        method: [one for one in matches if edges[one.owner] >= least and words <= set(split_words(one.name))]
+        method: [
+            one
+            for one in matches
+            if edges[one.owner] >= least and (method == "exact" or words <= set(split_words(one.name)))
+        ]
         for method, matches in search.found.items()
     }
-    return {method: matches[:1] for method, matches in kept.items() if matches}
+    return {method: [max(matches, key=lambda one: edges[one.owner])] for method, matches in kept.items() if matches}
 
 
 def _matches_well(one: LinkedEntity) -> bool:
@@ -557,10 +601,9 @@ def _matches_well(one: LinkedEntity) -> bool:
 
 def _without_pieces(search: _Search, facts: _Facts) -> list[_Candidate]:
     """Leave out candidates that are named like a piece of the mention where others are named like the whole."""
-    alike = ("id", "exact", "fuzzy")
-    text = search.mention.text
-    pieces = [one for one in search.candidates if one.method != "id" and _piece(facts.node(one.number).name, text)]
-    whole = any(one.method in alike and one not in pieces for one in search.candidates)
+    text = untitled(search.mention.text)
+    pieces = [one for one in search.candidates if one.method not in _SAME and _piece(facts.node(one.number).name, text)]
+    whole = any(one.method in (*_SAME, "fuzzy") and one not in pieces for one in search.candidates)
     return [one for one in search.candidates if one not in pieces] if whole else search.candidates
 
 

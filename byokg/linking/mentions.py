@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from byokg.linking.entities import EntityLinker
+from byokg.linking.other_names import hints, other_names, stands_within
 from byokg.operators.words import superlative
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import Mention
@@ -43,6 +44,10 @@ class SpottingSettings:
     """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
     fuzzy_cutoff: float = 0.88
     """Lowest score of a part of a name, in [0, 1]."""
+    little: float = 0.2
+    """Where no name is worth as much as this,"""
+    half_told: float = 0.5
+    """a word may be a part of a name that tells more than this beyond what relations explain."""
     strange: float = 0.5
     """A word that no name has is taken for misspelt if no relation explains it as well as this."""
 
@@ -77,22 +82,22 @@ class MentionSpotter:
 
         Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
         looked for around words that nothing accounts for. A name of which a part stands there that no relation explains
-        (`Romney`) counts if it tells more than all of these. Only when there is none, misspelt names are looked for
-        everywhere, and then parts of names.
+        (`Romney`) counts if it tells more than all of these. Only when there is neither, misspelt names are looked for
+        everywhere, and then parts of names that relations explain, too.
         """
         words = _Words(text)
         content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
         strange = [position for position in content if self._strange(words.folded[position])]
-        exact = self._exact(words)
+        plain = self._exact(words)
+        exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
         named = {position for _, mention in exact for position in words.within(mention)}
-        lone = [at for at in content if at not in named and self._lone(words.folded[at])]
-        found = [*exact, *self._misspelt(words, strange)]
-        if found:
-            most = max(worth for worth, _ in found)
-            found += [part for part in self._surnames(words, lone) if part[0] > most]
-        else:
+        found = [*exact, *self._misspelt(words, content if exact and not plain else strange)]
+        most = max((worth for worth, _ in found), default=0.0)
+        lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
+        found += [part for part in self._surnames(words, lone) if part[0] > most]
+        if not found:
             found = self._misspelt(words, content) or self._parts(words)
-        found.sort(key=lambda item: (-item[0], item[1].start))
+        found.sort(key=lambda item: (-item[0], item[1].start, -item[1].end))
         kept: list[Mention] = []
         for worth, mention in found:
             if len(kept) == self.settings.most:
@@ -108,7 +113,7 @@ class MentionSpotter:
 
     def _capital(self, mention: Mention) -> bool:
         """Tell whether a mention within a sentence is written with the capitals of a name."""
-        return mention.start > 0 and mention.text[:1].isupper() and len(self._entities.names.spelled(mention.text)) > 0
+        return mention.start > 0 and mention.text[:1].isupper() and self._entities.names.writes(mention.text)
 
     def _thing(self, words: _Words, mention: Mention, first: Mention) -> bool:
         """Tell whether a mention is a thing by its exact name, `the euro`, that no relation of the graph is called.
@@ -124,11 +129,14 @@ class MentionSpotter:
             and first.text != first.text.casefold()
             and not any(map(_tells, after))
             and max(map(self._explained, folded[1:])) < 1
-            and len(self._entities.names.exact(mention.text)) > 0
+            and self._entities.names.knows(mention.text)
         )
 
     def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
-        """Look up every run that is not longer than the names that start with its first word."""
+        """Look up every run that is not longer than the names that start with its first word.
+
+        A name tells no less than those that stand within it (`governor of Ohio`), whatever its letters.
+        """
         names = self._entities.names
         longest = [names.longest_from(normalize_name(word)) for word in words.folded]
         found = []
@@ -138,10 +146,27 @@ class MentionSpotter:
                 most = max(most, 1 + longest[first + 1])
             for last in range(first, min(len(longest), first + most)):
                 mention = words.mention(first, last)
-                if len(names.exact(mention.text)):
-                    worth = self._worth(words, first, last, len(names.spelled(mention.text)) > 0)
+                if names.knows(mention.text):
+                    worth = self._worth(words, first, last, names.writes(mention.text))
                     if worth > 0:
-                        found.append((worth, words.qualified(mention)))
+                        found.append((worth, first, last))
+        whole = []
+        for worth, first, last in found:
+            if _tells(words.folded[first]) and _tells(words.folded[last]):
+                worth = max(within for within, start, end in found if first <= start and end <= last)
+            whole.append((worth, words.qualified(words.mention(first, last))))
+        return whole
+
+    def _called_otherwise(self, words: _Words, named: Collection[Mention]) -> list[tuple[float, Mention]]:
+        """Look up runs of words that are not named, but may be so otherwise: `the german chancellor`, `st paul`."""
+        names = self._entities.names
+        found = []
+        for first, last in words.hinting():
+            mention = words.mention(first, last)
+            others = () if mention in named else other_names(mention.text)
+            if any(map(names.knows, others)):
+                told = words.folded[first : last + 1]
+                found.append((sum(map(self._told, told[told[0] in _ARTICLES :])), mention))
         return found
 
     def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
@@ -198,13 +223,14 @@ class MentionSpotter:
         """Tell whether a word says something that no relation explains."""
         return _tells(word) and self._explained(word) < self.settings.strange
 
-    def _lone(self, word: str) -> bool:
-        """Tell whether a word stands in names, and nothing else explains it."""
-        return (
-            self._unexplained(word)
-            and self._importance(word) >= 1
-            and self._entities.names.has_word(normalize_name(word))
-        )
+    def _lone(self, word: str, most: float) -> bool:
+        """Tell whether a word stands in names, and nothing else explains it: a telling one, or none of everyday.
+
+        Where no name is worth much, it may be explained in part.
+        """
+        telling = self._unexplained(word) and (self._importance(word) >= 1 or not self._familiar(word))
+        half = most < self.settings.little and self._told(word) > self.settings.half_told
+        return (telling or half) and self._entities.names.has_word(normalize_name(word))
 
     def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
         """Compare the tails of each run of words with all names, in part."""
@@ -264,6 +290,16 @@ class _Words:
         """Return the text from one word to another, both included."""
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
+
+    def hinting(self) -> list[tuple[int, int]]:
+        """Return first and last word of the runs that may have another name."""
+        found = []
+        for at, word in enumerate(self.folded):
+            if hints(word):
+                within = stands_within(word)
+                for first in range(max(0, at - _PART), at + 1):
+                    found += [(first, last) for last in range(at, min(len(self.folded), at + within * _PART + 1))]
+        return found
 
     def within(self, mention: Mention) -> list[int]:
         """Return the positions of a mention's words."""

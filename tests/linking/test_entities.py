@@ -85,6 +85,13 @@ class TestCandidates:
         assert [one.id for one in linker.candidates(Mention("mozart"))] == ["Mozart", "Wolfgang Amadeus Mozart"]
         assert [one.id for one in linker.candidates(Mention("Mozart"))] == ["Mozart"]
 
+    def test_of_many_nodes_with_one_word_the_best_known_is_found(self) -> None:
+        # Thirty people called Obama, one edge each; Barack Hussein Obama, whose name is longer, has three.
+        people = [(f"A{number} Obama", "lives_in", "Nyang'oma") for number in range(30)]
+        known = [("Barack Hussein Obama", "wrote", f"book {number}") for number in range(3)]
+        linker = EntityLinker(ColumnarGraph.from_triples([*people, *known]))
+        assert linker.candidates(Mention("obama"))[0].id == "Barack Hussein Obama"
+
     @pytest.mark.parametrize("text", ["", "?!", "zzzzzz"])
     def test_what_resembles_nothing_has_no_candidates(self, linker: EntityLinker, text: str) -> None:
         assert linker.candidates(Mention(text)) == ()

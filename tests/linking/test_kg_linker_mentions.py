@@ -73,6 +73,25 @@ class TestExactNames:
         assert spotted(names, "what state does romney live in") == ["romney"]
         assert spotted(names, "does romney live in Boston") == ["Boston"]
 
+    def test_a_part_of_a_name_comes_before_names_that_are_misspelt_everyday_words(self) -> None:
+        names = spotter("Gautama Buddha", "Comet", explained="come from", familiar="come buddha")
+        assert spotted(names, "where does buddha come from") == ["buddha"]
+
+    def test_a_rare_word_that_a_name_has_is_looked_for_however_little_it_is_said_to_tell(self) -> None:
+        names = spotter("Emile Heskey", "Team", explained="team play", familiar="team play")
+        names._importance = lambda word: 0.6
+        assert spotted(names, "what team does heskey play for") == ["heskey"]
+
+    def test_a_name_in_other_letters_is_taken_whole_and_not_the_names_within_it(self) -> None:
+        names = spotter("North Germanic languages", "North", "Languages", explained="languages")
+        assert spotted(names, "who speaks the North Germanic Languages") == ["North Germanic Languages"]
+
+    def test_words_that_relations_explain_in_part_count_where_no_name_is_worth_much(self) -> None:
+        names = spotter("Barack Obama", "School", "Kenya", familiar="obama went school")
+        names._explained = lambda word: {"obama": 0.5, "school": 1.0, "went": 1.0}.get(word, 0.0)
+        assert spotted(names, "where obama went to school") == ["obama"]
+        assert spotted(names, "where in Kenya obama went to school") == ["Kenya"]
+
     def test_at_most_three_names_are_taken(self) -> None:
         names = spotter("Ann", "Bob", "Cid", "Dea")
         assert spotted(names, "do Ann Bob Cid Dea meet") == ["Ann", "Bob", "Cid"]

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from byokg.evaluation.datasets.folder import atlas
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.name_indexes import keep_names
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import SparqlEndpoint
+from byokg.linking.entities import EntityLinker
 from byokg.pipeline.offline import offline_pipeline
-from byokg.types import Answer, Question
+from byokg.types import Answer, Mention, Question
 from tests.graph.slow_line import SlowLine, slow_line
 from tests.graph.sparql_server import Endpoint, serving
 
@@ -74,6 +77,35 @@ def test_what_was_asked_before_changes_no_answer(endpoint: Endpoint) -> None:
     alone, (*_, after) = answered(endpoint, [first])[0], answered(endpoint, [*others, first])
     assert alone.items == after.items
     assert [one.artifacts for one in alone.rounds] == [one.artifacts for one in after.rounds]
+
+
+def test_another_name_of_a_place_is_asked_for_in_one_request_with_the_mention(endpoint: Endpoint) -> None:
+    with SparqlEndpoint(endpoint.url) as store:
+        linker = EntityLinker(store)
+        linker.candidates(Mention("Russia"))
+        before = len(endpoint.requests)
+        assert [one.name for one in linker.candidates(Mention("Russia"))] == ["Russia"]
+        alone = len(endpoint.requests) - before
+        assert [one.name for one in linker.candidates(Mention("the russians"))] == ["Russia"]
+        assert len(endpoint.requests) - before - alone == alone
+
+
+def test_names_that_were_read_tell_without_a_request_whether_a_text_is_one(
+    endpoint: Endpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with SparqlEndpoint(endpoint.url) as store:
+        names = keep_names(store)
+        before = len(endpoint.requests)
+        assert names.knows("germany") and not names.writes("germany") and names.writes("Germany")
+        assert not names.knows("Atlantis")
+        assert len(endpoint.requests) == before
+        germany, nobody = names.bearing(["germany", "Atlantis"])
+        assert len(germany) == 1 and not len(nobody)
+        (same,) = names.holding(["germany"], 1)[0]
+        assert germany.tolist() == [same.owner]
+        assert store.nodes(store.ids(germany))[0].name == "Germany"
+        assert len(endpoint.requests) == before + 2  # its number, and its name
 
 
 @pytest.fixture
