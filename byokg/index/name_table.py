@@ -164,10 +164,9 @@ class NameTable:
         spelling, first = _distinct(names)
         vocabulary, words, counts = _words(names, first)
         rows, letters = _by_length(vocabulary, words, counts)
-        row_of = np.full(len(counts), -1, np.int32)
+        row_of = np.full(len(counts) + 1, -1, np.int32)  # nulls, whose number is -1, look at the last place
         row_of[rows] = np.arange(len(rows), dtype=np.int32)
         bearing = row_of[spelling]  # the row of each entry that has a name; -1 if that is blank
-        bearing[spelling < 0] = -1
         places = first[rows]
         del spelling, first, row_of
         owner, further_rows, further = _owners(bearing, places, owners)

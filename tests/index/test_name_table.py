@@ -44,8 +44,9 @@ class TestRows:
         hashes = np.array([set_hash([1, 2]), set_hash([2]), set_hash([0])], np.uint64)
         assert sorted(table.rows_of(hashes).tolist()) == [0, 1, 3, 4]
 
-    def test_nothing_makes_an_empty_table(self) -> None:
-        empty = NameTable.build(pa.array([None, "", " "], pa.large_string()), np.arange(3))
+    @pytest.mark.parametrize("names", [[], [None], [""], [None, "", " "]])
+    def test_nothing_makes_an_empty_table(self, names: list[str | None]) -> None:
+        empty = NameTable.build(pa.array(names, pa.large_string()), np.arange(len(names)))
         assert len(empty) == 0 and empty.rows_of(np.array([1], np.uint64)).tolist() == []
 
 
