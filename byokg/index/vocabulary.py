@@ -133,9 +133,10 @@ class Vocabulary:
             return np.full(len(texts), -1, np.int64)
         found = self.arrays.key.searchsorted(keys)
         found[self.arrays.key[np.minimum(found, len(self) - 1)] != keys] = -1
-        # A key that ends in zeros belongs to one word; others may be shared.
+        # Words of one key are the same where they are short and equally long; zeros may end a word of punctuation.
         for position, text in enumerate(texts):
-            if len(text) >= _KEY and (start := int(found[position])) >= 0:
+            start = int(found[position])
+            if start >= 0 and (len(text) >= _KEY or self._offsets[start + 1] - self._offsets[start] != len(text)):
                 stop = int(self.arrays.key.searchsorted(keys[position], "right"))
                 at = bisect_left(range(stop), text, start, key=self._bytes)
                 found[position] = at if at < stop and self._bytes(at) == text else -1

@@ -44,6 +44,10 @@ class TestFind:
         asked = ["international", "internationally", "internat", "internationals"]
         assert english.find(asked).tolist() == [first, first + 1, -1, -1]
 
+    def test_short_words_that_end_in_a_zero_byte_are_told_apart(self) -> None:
+        assert vocabulary(["-", "-\0"]).find(["-\0", "-"]).tolist() == [1, 0]
+        assert vocabulary(["-\0\0"]).find(["-", "-\0", "-\0\0"]).tolist() == [-1, -1, 0]
+
 
 class TestParts:
     def test_words_that_start_alike_are_a_range(self, english: Vocabulary) -> None:
