@@ -60,10 +60,13 @@ _WIDE = frozenset("place date day year time cause country city state field area"
 """Nouns so wide that one without an article says which: `date of birth`, `field of work`."""
 _OF_NOUNS = frozenset("in of for from".split())
 """Prepositions that go with a noun as often as with a verb: `what teams in Spain`."""
+_NEXT = 2
+"""Nouns between the verb of a question and what it names: `belongs to the *drug family* of X`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
 _CONJUNCTIONS = frozenset("and or but".split())
 _BEING = frozenset("is are was were be been being am".split())
 _DOING = frozenset("do does did".split())
+_MODAL = frozenset("may might must shall can could will would should".split())
 _HAVING = frozenset("has have had having".split())
 _RELATIVE = frozenset("who whom which that where".split())
 _PERSON = frozenset(("who", "whom"))
@@ -389,6 +392,8 @@ def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun
     said = tags[last:start]
     if "and" in said or not said:
         return False
+    if said[:2] == ["who", "being"] and set(said[2:]) <= {"the"} and noun:  # things that are parts of X
+        return False
     if "own" in said:
         return tags[start] == "noun"
     if not noun or ("of" in said and (words[last - 1] in empty or _compound(words, tags, last, start))):
@@ -433,7 +438,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "being"
         elif word in _HAVING:
             tag = "having"
-        elif word in _DOING:
+        elif word in _DOING or (word in _MODAL and _may(words, masked, place)):
             tag, doing = "doing", True
         elif word in _RELATIVE and (before in ("noun", "mention") or (word in _PERSON and not tags)):
             tag = "who"
@@ -443,7 +448,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "asks"
         elif word in FUNCTION_WORDS or (word in REQUESTS and not any(each == "noun" for each in tags)):
             tag = "other"
-        elif _is_verb(word, tags, doing, words[place + 1 : place + 2]):
+        elif _acts(words, masked, tags, place) or _is_verb(word, tags, doing, words[place + 1 : place + 2]):
             tag, doing = "verb", False
         else:
             tag = "noun"
@@ -452,6 +457,19 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
     if verb is not None:
         tags[verb] = "verb"
     return tags
+
+
+def _acts(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str], place: int) -> bool:
+    """Tell whether what follows `may` is a verb (`what may treat X`), and not who may do it (`what may people eat`)."""
+    if tags[-1:] != ["doing"] or words[place - 1] not in _MODAL:
+        return False
+    return "noun" in tags or place + 1 == len(words) or masked[place + 1] or words[place + 1] in FUNCTION_WORDS
+
+
+def _may(words: Sequence[str], masked: Sequence[bool], place: int) -> bool:
+    """Tell whether a word that may be a name or a month has a verb after it, or a name that does something."""
+    before, after = words[max(0, place - 1)], words[place + 1 : place + 2]
+    return place > 0 and before not in _PREPOSITIONS and bool(after) and (masked[place + 1] or after[0].isalpha())
 
 
 def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
@@ -468,7 +486,7 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
         return None
     rest = tags[last + 1 :]
-    if "mention" in rest and rest[: rest.index("mention")].count("noun") > 1:
+    if "mention" in rest and rest[: rest.index("mention")].count("noun") > _NEXT:
         return None
     third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
     if first == last:

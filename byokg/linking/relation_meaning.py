@@ -22,7 +22,15 @@ from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.relation_words import UNRELATED, acting, content_words, label_words, relation_text, synonyms
+from byokg.linking.relation_words import (
+    UNRELATED,
+    acting,
+    content_words,
+    label_words,
+    names_head,
+    relation_text,
+    synonyms,
+)
 from byokg.questions import Tie
 from byokg.text import Lexicon, is_identifier, singular, split_words
 from byokg.types import INVERSE, Metapath
@@ -263,7 +271,7 @@ class Steps:
         """(R,) what each relation is called."""
         labels = [label_words(label) for label in named]
         self._acts = np.array([own[-1] == "by" or acting(own[-1]) for _, own in labels], np.bool_)
-        self._named_of = np.array([own[-1] == "of" for _, own in labels], np.bool_)
+        self._named_of = np.array([names_head(own) for _, own in labels], np.bool_)
         turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
         self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
         self._own = [content_words(own) for _, own in labels]

@@ -96,6 +96,21 @@ def acting(word: str) -> bool:
     return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
 
+_TYING = frozenset("of for to in on at with from by".split())
+
+
+def names_head(words: Sequence[str]) -> bool:
+    """Tell whether the words of a relation name the one it leads from: `capital of`, `is a vector for`.
+
+    >>> [names_head(label.split()) for label in ("part of", "is a vector for", "belongs to the family of", "lives in")]
+    [True, True, False, False]
+    """
+    if words[:1] in (["is"], ["are"]) and words[1:2] in (["a"], ["an"], ["the"]):
+        return words[-1] in _TYING
+    verb = len(words) > 2 and words[0].endswith("s") and words[1] in _TYING
+    return words[-1] == "of" and not verb
+
+
 def content_words(words: Sequence[str]) -> list[str]:
     """Return the words that say something; all, where none does."""
     return [word for word in words if word not in FUNCTION_WORDS] or list(words)

@@ -272,6 +272,7 @@ class _Reader:
         match = patterns().having.search(self._left)
         most = None if match is None else greatest(match["word"])
         words = [] if match is None else match["phrase"].split()
+        words = words[2:] if words[:2] in (["number", "of"], ["amount", "of"]) else words
         dates = words in (["year"], ["date"])
         if match is None or most is None or len(words) < 2 - (compared or dates):
             return None

@@ -89,6 +89,12 @@ def test_who_comes_next_is_read_with_whom_it_comes_after() -> None:
     assert (found.mentions, found.step) == ((0,), 1)
 
 
+def test_a_number_of_things_is_compared_by_their_name() -> None:
+    found = demand("Of the tools of Bern, which has the smallest number of units on order?", "Bern").order
+    assert found is not None
+    assert (found.nouns[0], found.most) == ("units on order", False)
+
+
 def test_a_year_of_its_own_comes_next_to_nothing() -> None:
     assert demand("Who won the Cup a year after Bern?", "Cup", "Bern").next is not None
     found = demand("Which songs of Bern have a year after 1994?", "Bern")
