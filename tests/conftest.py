@@ -23,7 +23,8 @@ SLOW_FILES = 10
 FUZZ_FACTOR = 10
 """How many times as many cases `make fuzz` draws as `make test`."""
 
-# A busy machine must not fail a test, so nothing is timed; everybody who runs the suite draws the same cases.
+# A busy machine must not fail a test, so nothing is timed; the same tests in the same order draw the same cases. Seeds
+# are ignored but with the profile `fuzz`.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 settings.register_profile("byokg", UNTIMED, derandomize=True)
 settings.register_profile("fuzz", UNTIMED, max_examples=100 * FUZZ_FACTOR, print_blob=True)
