@@ -86,7 +86,7 @@ class Signs:
     gap: float = 0.0
     """By how much its path beats the mean of the next nine."""
     rivals: float = 0.0
-    """Logarithm of the number of other first answers that come close."""
+    """Logarithm of the number of other answers that come close, each known by the smallest id among its ends."""
     score: float = 0.0
     """The score of its path, in hundreds."""
     covered: float = 0.0
@@ -215,7 +215,8 @@ class Confidence:
         # Of several paths that say the same, the first one is judged.
         own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
         units = [choice[0] / self._unit for choice in choices]
-        firsts = [choice[1][:1] for choice in choices]
+        # Of the ends the one with the smallest id, for which of them comes first depends on how a store numbers nodes.
+        firsts = [min(choice[1], default=EntityId("")) for choice in choices]
         score = own[0] / self._unit
         near = {first for unit, first in zip(units, firsts, strict=True) if unit > score - _CLOSE}
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
@@ -223,7 +224,7 @@ class Confidence:
         return Signs(
             share=_agreement(own, choices[:_COMPARED], self._unit),
             gap=min(_WIDEST, gap),
-            rivals=math.log(1 + len(near - {own[1][:1]})),
+            rivals=math.log(1 + len(near - {min(own[1], default=EntityId(""))})),
             score=own[0] / 100 * UNIT / self._unit,
         )
 
