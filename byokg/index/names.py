@@ -477,7 +477,8 @@ class NameIndex:
         first, *others = sorted(words, key=lambda word: len(self._table.holders(word)))
         rows = self._table.holders(first)
         for word in others:
-            rows = np.intersect1d(rows, self._table.holders(word), assume_unique=True)
+            holders = self._table.holders(word)  # looked up, not merged: a common word may stand in millions of names
+            rows = rows[holders.take(np.searchsorted(holders, rows), mode="clip") == rows]
         spellings = self._table.spelled(rows[:most])
         found = scores(form, spellings, cutoff)
         found.sort()
