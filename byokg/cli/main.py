@@ -187,7 +187,8 @@ def _failed(error: Exception) -> int:
         print(usage() if callable(usage) else "", end="")  # empty where the help was printed already
         return WRONG
     if callable(usage):
-        print(f"error: {masked(_one_line(usage()))}; see: byokg --help", file=sys.stderr)
+        command = getattr(getattr(error, "ctx", None), "command_path", "byokg")  # the one whose options are meant
+        print(f"error: {masked(_one_line(usage()))}; see: {command} --help", file=sys.stderr)
         return WRONG
     if isinstance(error, RunIncomplete):
         print(f"incomplete: {masked(_one_line(str(error)))}", file=sys.stderr)

@@ -107,6 +107,14 @@ def test_a_wrong_word_gives_one_line_and_exit_code_2(byokg: Run, words: tuple[st
     assert one_line(outcome.err)
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [(("evaluate",), "byokg"), (("ask", "x", "--graph", "y"), "byokg ask"), (("graph", "info"), "byokg graph info")],
+)
+def test_a_wrong_word_is_told_whose_help_to_read(byokg: Run, words: tuple[str, ...], command: str) -> None:
+    assert byokg(*words).err.rstrip().endswith(f"see: {command} --help")
+
+
 @pytest.mark.parametrize("words", [(), ("graph",)])
 def test_no_command_prints_the_commands(byokg: Run, words: tuple[str, ...]) -> None:
     outcome = byokg(*words)
