@@ -34,6 +34,33 @@ _EMPTY = frozenset({"name", "names"})
 _SORTS = frozenset("kind kinds type types sort sorts".split())
 """Words that say nothing before `of` either, but where they are what is asked for (`what type of film is …`)."""
 
+CO = "co"
+"""What makes a word one for what two share (`co-wrote`, `co-stars`)."""
+
+_KIN = {
+    "grandparent": "parent parent",
+    "grandfather": "father parent",
+    "grandmother": "mother parent",
+    "grandchild": "child child",
+    "grandson": "son child",
+    "granddaughter": "daughter child",
+    "sibling": "child parent",
+    "brother": "son parent",
+    "sister": "daughter parent",
+    "uncle": "brother parent",
+    "aunt": "sister parent",
+    "nephew": "son sibling",
+    "niece": "daughter sibling",
+    "cousin": "child sibling parent",
+}
+"""Relatives, each of whom is a relative of a relative: a grandfather is the father of a parent."""
+
+_SHORT = {
+    "grand": {"dad": "father", "pa": "father", "mom": "mother", "mum": "mother", "ma": "mother", "kid": "child"},
+    "": {"bro": "brother", "sis": "sister"},
+}
+"""Other words for them, without what they begin with."""
+
 _BORDERS = frozenset("border borders boundary boundaries".split())
 """What neighbours share is nothing that they have in common."""
 
@@ -70,6 +97,11 @@ _MODAL = frozenset("may might must shall can could will would should".split())
 _HAVING = frozenset("has have had having".split())
 _RELATIVE = frozenset("who whom which that where".split())
 _PERSON = frozenset(("who", "whom"))
+_THIRD = frozenset("he she it they".split())
+"""Pronouns for what was named before."""
+_NAMING = frozenset("called named caused".split())
+"""Verbs that tie nothing further: `X's river is called what`, `what caused X's death`."""
+_ADVERBIAL = frozenset(("how", "when", "where", "why"))
 _PARTICIPLES = frozenset(
     "written sung born held made taught given run known taken shown won seen led built found flown worn spoken grown "
     "set put sold bought told kept lost fought caught drawn driven eaten fed hidden risen shot sent struck thrown "
@@ -147,7 +179,11 @@ class Reading:
 
 
 def read_question(
-    text: str, mentions: Sequence[Mention], names: Collection[str] = (), kinds: Callable[[], Collection[str]] = tuple
+    text: str,
+    mentions: Sequence[Mention],
+    names: Collection[str] = (),
+    kinds: Callable[[], Collection[str]] = tuple,
+    known: Callable[[str], bool] | None = None,
 ) -> Reading:
     """Take a question apart.
 
@@ -158,6 +194,8 @@ def read_question(
             are masked.
         kinds: returns what the mentions are called by their types (`region`); asked only where one may stand before its
             mention (`the region of Western Asia`), and then masked with it, since it leads nowhere else.
+        known: tells whether the graph has a relation that a word is for; a relative (`grandmother`) for whom it has
+            none is read as one of a relative (`mother of a parent`). None leaves words as they are.
     """
     spans = list(WORD.finditer(text))
     words = tuple(span.group().casefold() for span in spans)
@@ -167,6 +205,8 @@ def read_question(
     words = _does(words)
     spans = spans[: len(words)]
     masked = masked[: len(words)]
+    if known is not None:
+        words, masked = _relatives(words, masked, known)
     parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
     for position, word in enumerate(words):
         if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
@@ -193,6 +233,7 @@ def read_question(
     asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
     shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
     links = tied.links + (not asks and bool(focus))  # «is X's child a boy or a girl» asks for something of the child's
+    together = (shares and not asked_of) or any(word == CO and not masked[at] for at, word in enumerate(words[:-1]))
     return Reading(
         words=words,
         masked=tuple(masked),
@@ -201,9 +242,48 @@ def read_question(
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
         phrase=_phrases(words, masked, content),
         shares=shares,
-        links=max(2, links) if shares and len(mentions) < 2 and not asked_of else links,
+        links=max(2, links) if together and len(mentions) < 2 else links,
         ties=tied.ties,
     )
+
+
+def _relatives(
+    words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
+) -> tuple[tuple[str, ...], list[bool]]:
+    """Read relatives that the graph has no relation for as relatives of relatives that it has one for.
+
+    Before `of` the nearer one comes last (`the mother of the parent of X`), after `'s` first (`X's parent's mother`).
+    """
+    read: list[tuple[str, bool]] = []
+    for place, (word, hidden) in enumerate(zip(words, masked, strict=True)):
+        parts = [] if hidden else _parts(_relative(word), known)
+        tie = "of" if words[place + 1 : place + 2] == ("of",) else "s"
+        if len(parts) < 2:
+            read.append((word, hidden))
+            continue
+        if place and masked[place - 1]:  # X grandmother
+            read.append(("s", False))
+        for part in parts if tie == "of" else reversed(parts):
+            read += [(part, False), (tie, False)]
+        read.pop()
+    return tuple(word for word, _ in read), [hidden for _, hidden in read]
+
+
+def _relative(word: str) -> str:
+    """Return a word for a relative as the words for relatives of relatives are written: `grandkids`, `grandchild`."""
+    word = singular(word)
+    for start, others in _SHORT.items():
+        if word.startswith(start) and word[len(start) :] in others:
+            return start + others[word[len(start) :]]
+    return word
+
+
+def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
+    """Return the relatives, each of the next, that one whom the graph has no relation for is: none if it lacks these."""
+    if word not in _KIN or known(word):
+        return [word]
+    parts = [part for relative in _KIN[word].split() for part in _parts(relative, known)]
+    return parts if all(map(known, parts)) else [word]
 
 
 def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Collection[str]]) -> list[int]:
@@ -358,20 +438,44 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
     for place in range(phrases[0][0]):  # who reports to X
         if tags[place] == "verb":
             ties[place] = _verb(words, tags, place, False)
-    return _Clauses(links + _asked(tags, phrases), tuple(ties))
+    return _Clauses(links + _asked(words, tags, phrases), tuple(ties))
 
 
-def _asked(tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether the question's own verb ties what is asked for to a phrase: `who wrote`, `when was … born`."""
-    if tags[0] not in ("who", "asks", "to"):
-        return False
+def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether the question's own verb ties what is asked for to a phrase: `who wrote`, `when was … born`.
+
+    Words that ask may follow: `the films of X were made by whom`, `given the ship that X built, what does it carry`.
+    """
+    if tags[0] not in ("who", "asks") and tags[:2] != ["to", "asks"]:
+        return _asked_last(words, tags, phrases)
     head = tags[: phrases[0][0]]
     if "verb" in head:
         return True
-    if "verb" not in tags[phrases[-1][1] :] or "who" in tags[1:]:
+    if "verb" not in tags[phrases[-1][1] :]:
         return False
+    if "doing" in head:
+        return True
     second = tags[phrases[0][1] : phrases[1][0]] if len(phrases) > 1 else []
-    return "doing" in head or "being" in head or "being" in second
+    return "who" not in tags[1:] and ("being" in head or "being" in second or words[0] in _ADVERBIAL)
+
+
+def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether what is asked for stands behind what it is tied to, and not tied yet.
+
+    `The films of X were made by whom`, `given the ship that X built, what does it carry`, `name the port it sails to`.
+    """
+    asking = next((place for place, word in enumerate(words) if tags[place] == "asks" and word != "that"), len(tags))
+    before = max((end for _, end in phrases if end <= asking), default=0)
+    said = [place for place in range(before, asking) if tags[place] in ("verb", "to")]
+    behind = any(start > asking for start, _ in phrases)
+    if said and behind and tags[before - 1] != "mention":  # a tie between two phrases
+        return False
+    they = [place for place, tag in enumerate(tags) if tag == "they" and words[place] in _THIRD]
+    if they:
+        return tags[they[-1] + 1 : they[-1] + 2] == ["verb"] and not any(start > they[-1] for start, _ in phrases)
+    if asking == len(tags) or not _VERBAL.isdisjoint(tags[asking:]) or (words[asking] == "which" and not behind):
+        return False
+    return any(words[place] not in _NAMING for place in said)
 
 
 def _verb(words: Sequence[str], tags: Sequence[str], place: int, outward: bool) -> Tie:
@@ -424,7 +528,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "own"
         elif word in _PREPOSITIONS:
             tag = "to"
-        elif doing and before == "doing" and word in _PRONOUNS:
+        elif word in _PRONOUNS and ((doing and before == "doing") or (before == "who" and len(tags) > 1)):
             tag = "they"
         elif word in _ADVERBS:
             tag = "other"
@@ -453,9 +557,9 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
         else:
             tag = "noun"
         tags.append(tag)
-    verb = _only_verb(words, tags)
-    if verb is not None:
-        tags[verb] = "verb"
+    for verb in (_only_verb(words, tags), _helped_verb(words, tags)):
+        if verb is not None:
+            tags[verb] = "verb"
     return tags
 
 
@@ -490,10 +594,28 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
         return None
     third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
     if first == last:
-        return last if third and words[asking] in ("what", "who") and not of_noun else None
+        acts = third or (words[last].endswith("ed") and words[last] not in _NAMING)
+        return last if acts and words[asking] in ("what", "who") and not of_noun else None
     nouns = [word.endswith("s") for word in words[first:last]]
     several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
     return last if several or (third and not any(nouns) and not of_noun) else None
+
+
+def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of a verb that `did` helps, where only its place at the end tells: `when did X's son die`."""
+    helps = [place for place, word in enumerate(words) if word in _DOING and tags[place] == "doing"]
+    helping = helps[0] if len(helps) == 1 else -1
+    last = len(tags) - 1
+    while last > 0 and tags[last] in ("to", "other"):
+        last -= 1
+    if helping < 0 or last <= helping + 1 or tags[last - 1 : last + 1] != ["noun", "noun"] or words[last].endswith("s"):
+        return None
+    found = any(tags[place] == "verb" and not _inflected(words[place]) for place in range(helping, last))
+    return None if found else last
+
+
+def _inflected(word: str) -> bool:
+    return word.endswith(("ing", "ed")) or word in _PARTICIPLES
 
 
 def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
@@ -504,7 +626,7 @@ def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
 def _is_verb(word: str, tags: Sequence[str], doing: bool, after: Sequence[str] = ()) -> bool:
     """Tell whether a word that says something is a verb, by what stands around it and by its ending."""
     before = tags[-1] if tags else ""
-    ending = word.endswith(("ing", "ed")) or word in _PARTICIPLES
+    ending = _inflected(word)
     if before == "mention":
         subject = next((tag for tag in reversed(tags) if tag != "mention"), "")
         return doing or ending or subject == "who" or _governs(after, tags)

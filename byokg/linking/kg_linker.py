@@ -215,7 +215,8 @@ class OfflineLinker:
         missing = [name for mention, name in mentions if mention.start < 0]
         demand = read(question.text, [mention for mention, _ in mentions])
         rest = demand.rest if self._asked is None else asking_when(demand.rest)
-        reading = read_question(rest, [mention for mention, _ in mentions], missing, lambda: self._kinds(topics))
+        named = [mention for mention, _ in mentions]
+        reading = read_question(rest, named, missing, lambda: self._kinds(topics), self.scorer.steps.named)
         values, only = (None, False) if self._asked is None else self._asked.wanted(reading, demand)
         scorer = self.scorer.question(reading)
         grown: list[_Grown] = []

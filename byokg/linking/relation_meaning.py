@@ -159,6 +159,13 @@ class Steps:
                 steps.append(2 * number + turned)
         return steps
 
+    def named(self, word: str) -> bool:
+        """Tell whether a relation of the graph is called by a word, by one for the same, or by one for its other end."""
+        if self.by_need:
+            len(self._store.relations)  # has a server list its relations, which get numbers by it
+        kin = synonyms().get(singular(word), UNRELATED)
+        return bool(self.latest()._lexicon.singular({singular(word)} | kin.alike | kin.opposite))
+
     def relation(self, word: str) -> Float:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
         return self._explained(word)

@@ -7,7 +7,7 @@ Austria`), and says what is to be done with the nodes that it leads to. What a m
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 
@@ -490,7 +490,7 @@ def asking_when(text: str) -> str:
     return patterns().year_asked.sub(instead, text, count=1)
 
 
-def path_reading(text: str, mentions: Sequence[Mention]) -> Reading:
-    """Read what is left of a question as one of a path."""
+def path_reading(text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None) -> Reading:
+    """Read what is left of a question as one of a path; `known` is as for `read_question`."""
     missing = [mention.text for mention in mentions if mention.start < 0]
-    return read_question(asking_when(read(text, mentions).rest), mentions, missing)
+    return read_question(asking_when(read(text, mentions).rest), mentions, missing, known=known)

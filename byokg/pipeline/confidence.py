@@ -197,7 +197,7 @@ class Confidence:
                 undone=float(computed.truncated),
                 doubt=_doubt(first.linked.entities),
             )
-        reading, walks = path_reading(question.text, mentions), self._walks(paths)
+        reading, walks = path_reading(question.text, mentions, self._steps.named), self._walks(paths)
         return replace(
             self._among(context, cited),
             **self._words(reading, walks, self._known(context), _worked_out(computed)),

@@ -25,6 +25,7 @@ from byokg.operators.reading import path_reading
 from byokg.operators.times import period
 from byokg.operators.walks import walk_table
 from byokg.periods import Period, read_periods
+from byokg.questions import CO
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, split_words
 from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
 
@@ -47,8 +48,6 @@ _SILENT = 0.1
 """Words of average importance that the rest of a detour explains at most, beyond what its beginning does."""
 _ASKED = 0.1
 """What the end of a detour may be nearer to who, when or where than where its beginning leads, as a cosine."""
-_CO = "co"
-"""What makes a verb one that two share (`co-wrote`)."""
 _HEARD = 1000
 """Ends of a choice that are counted."""
 _NAMED = 30
@@ -158,14 +157,16 @@ class Preference:
 
     def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence) -> bool:
         """Tell whether what a path adds to its beginning answers nothing of the question."""
-        reading = path_reading(context.question, context.rounds[0].artifacts.mentions)
+        reading = path_reading(
+            context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named
+        )
         of = self._scorer.steps.latest()
         all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
         if len(all_steps) < len(whole.relations):
             return False
         hops = len(first_steps) - int((of.nameless[first_steps[:-1]] > 0.5).sum())
         back = all_steps[-1] ^ all_steps[-2] == 1
-        if hops < reading.links or (back and (reading.shares or _CO in reading.words)):
+        if hops < reading.links or (back and (reading.shares or CO in reading.words)):
             return False
         gained = 0.0
         for place in reading.telling:
