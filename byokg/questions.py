@@ -159,6 +159,8 @@ class Reading:
     """Whether it speaks of what two things have in common (`the same`, `also`)."""
     links: int = 0
     """Ties from one noun phrase to the next (`the *capital of* …`, `employees *working on* …`), each a hop."""
+    further: int = 0
+    """What may be more links: `what *gender is* X's child`, `the *X director*`, `films *whose* director …`."""
     ties: tuple[Tie, ...] = ()
     """(W,) how each word ties phrases."""
 
@@ -243,6 +245,7 @@ def read_question(
         phrase=_phrases(words, masked, content),
         shares=shares,
         links=max(2, links) if together and len(mentions) < 2 else links,
+        further=_further(tags, asks, focus),
         ties=tied.ties,
     )
 
@@ -279,7 +282,7 @@ def _relative(word: str) -> str:
 
 
 def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
-    """Return the relatives, each of the next, that one whom the graph has no relation for is: none if it lacks these."""
+    """Return the relatives, each of the next, that a relative is: itself, where the graph has a relation for it."""
     if word not in _KIN or known(word):
         return [word]
     parts = [part for relative in _KIN[word].split() for part in _parts(relative, known)]
@@ -459,6 +462,17 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
     return "who" not in tags[1:] and ("being" in head or "being" in second or words[0] in _ADVERBIAL)
 
 
+def _further(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
+    """Count what may be a link, and may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
+    count = tags.count("whose") + sum(
+        tag == "mention" and list(tags[place + 1 : place + 3])[:1] == ["noun"] for place, tag in enumerate(tags)
+    )
+    count += sum(tags[place : place + 3] == ["mention", "verb", "noun"] for place in range(len(tags)))
+    if focus and asks in ("what", "which", "who"):
+        count += tags[focus[-1] + 1 : focus[-1] + 2] == ["being"]
+    return count + (asks in _ADVERBIAL and "doing" in tags and tags[-1] == "noun" and "verb" not in tags)
+
+
 def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
     """Tell whether what is asked for stands behind what it is tied to, and not tied yet.
 
@@ -472,7 +486,10 @@ def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tup
         return False
     they = [place for place, tag in enumerate(tags) if tag == "they" and words[place] in _THIRD]
     if they:
-        return tags[they[-1] + 1 : they[-1] + 2] == ["verb"] and not any(start > they[-1] for start, _ in phrases)
+        after = [tag for tag in tags[they[-1] + 1 :] if tag != "doing"]
+        return after[:1] == ["verb"] and not any(start > they[-1] for start, _ in phrases)
+    if "doing" in tags[asking:] and "verb" in tags[phrases[-1][1] :]:
+        return True
     if asking == len(tags) or not _VERBAL.isdisjoint(tags[asking:]) or (words[asking] == "which" and not behind):
         return False
     return any(words[place] not in _NAMING for place in said)
@@ -583,14 +600,20 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     `the rivers flow`, `the river flows`. Without a noun it ends in s: `what treats X`.
     """
     asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
-    if not _VERBAL.isdisjoint(tags) or words[asking : asking + 1] not in (("what",), ("which",), ("how",), ("who",)):
+    clause = next((place for place in range(asking, len(tags)) if tags[place] == "who"), len(tags))
+    if not _VERBAL.isdisjoint(tags[:clause]) or words[asking : asking + 1] not in (
+        ("what",),
+        ("which",),
+        ("how",),
+        ("who",),
+    ):
         return None
     first = asking + 1 + (words[asking + 1 : asking + 2] in (("many",), ("much",)))
     last = next((place for place in range(first, len(tags)) if tags[place] != "noun"), len(tags)) - 1
     if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
         return None
-    rest = tags[last + 1 :]
-    if "mention" in rest and rest[: rest.index("mention")].count("noun") > _NEXT:
+    rest = tags[last + 1 : clause]
+    if "mention" in tags[last + 1 :] and rest[: (*rest, "mention").index("mention")].count("noun") > _NEXT:
         return None
     third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
     if first == last:
@@ -603,12 +626,18 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
 
 def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the place of a verb that `did` helps, where only its place at the end tells: `when did X's son die`."""
-    helps = [place for place, word in enumerate(words) if word in _DOING and tags[place] == "doing"]
+    helps = [place for place, tag in enumerate(tags) if tag == "doing"]
     helping = helps[0] if len(helps) == 1 else -1
     last = len(tags) - 1
     while last > 0 and tags[last] in ("to", "other"):
         last -= 1
-    if helping < 0 or last <= helping + 1 or tags[last - 1 : last + 1] != ["noun", "noun"] or words[last].endswith("s"):
+    if (
+        helping < 0
+        or last <= helping + 1
+        or tags[last - 1] not in ("noun", "mention")
+        or tags[last] != "noun"
+        or words[last].endswith("s")
+    ):
         return None
     found = any(tags[place] == "verb" and not _inflected(words[place]) for place in range(helping, last))
     return None if found else last

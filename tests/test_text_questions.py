@@ -252,10 +252,61 @@ class TestTies:
             ("what is the place of birth of the boss of Alien", 2),
             ("what type of government does Alien have", 1),
             ("who wrote the screenplay for Alien", 1),
+            ("the films written by Alien were directed by who", 2),
+            ("the films written by Alien were in which genres", 2),
+            ("Alien appears in which films", 1),
+            ("Alien's river is called what", 1),
+            ("of the films that Alien made, which", 1),
+            ("where did Alien's son die", 2),
+            ("where does the author of Alien live", 2),
+            ("when did the films directed by Alien open", 2),
+            ("what did Alien's son do in the film industry", 2),
+            ("how did Alien's son die", 2),
+            ("how Alien's son died", 2),
+            ("what killed the wife of Alien", 2),
+            ("what caused the death of Alien", 1),
+            ("given the ship that Alien built, which cargo does it carry", 2),
+            ("name the port of the ship that Alien built", 2),
+            ("given the ship of Alien, name the port that it may reach", 2),
+            ("given the ship of Alien, what may the latter carry", 2),
+            ("what belongs to the family that belongs to the group of Alien", 3),
+            ("who are film co-writers of Alien", 2),
         ],
     )
     def test_each_tie_from_one_noun_phrase_to_the_next_is_a_link(self, text: str, links: int) -> None:
         assert read(text, "Alien").links == links
+
+    @pytest.mark.parametrize(
+        ("text", "further"),
+        [
+            ("who directed Alien", 0),
+            ("what gender is Alien's child", 1),
+            ("who is the Alien director", 1),
+            ("films whose director made Alien", 1),
+            ("what were the years of Alien starred films", 1),
+        ],
+    )
+    def test_what_may_be_a_link_is_counted_apart(self, text: str, further: int) -> None:
+        assert read(text, "Alien").further == further
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("who is Alien's grandmother", "who is alien s parent s mother"),
+            ("who is the grandmom of Alien", "who is the mother of parent of alien"),
+            ("Alien grandchildren", "alien grandchildren"),
+            ("the granddaughters of Alien", "the daughter of child of alien"),
+            ("Alien aunt", "alien s parent s parent s daughter"),
+            ("the sister of Alien", "the daughter of parent of alien"),
+            ("the boss of Alien", "the boss of alien"),
+        ],
+    )
+    def test_a_relative_that_no_relation_is_called_is_one_of_a_relative(self, text: str, words: str) -> None:
+        known = frozenset("parent mother child daughter".split())
+        mentions = [locate("Alien", text, FILM)]
+        assert " ".join(read_question(text, mentions, known=known.__contains__).words) == words
+        assert read_question(text, mentions, known=lambda word: True).words == read(text, "Alien").words
+        assert read_question(text, mentions, known=lambda word: False).words == read(text, "Alien").words
 
     @pytest.mark.parametrize(
         ("text", "word", "tie"),

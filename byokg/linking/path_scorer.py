@@ -66,6 +66,8 @@ class Weights:
     """A third hop."""
     missing: float = -19.4
     """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
+    beyond: float = -12.0
+    """Hops more than these links, and than all that may be one."""
     choice: float = -14.6
     """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, and three."""
     guess: float = -12.2
@@ -211,6 +213,7 @@ class QuestionScorer:
         self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
         self._reading = reading
         self._shares, self._links = reading.shares, reading.links
+        self._most_links = max(1, reading.links) + reading.further
         self._orders = [order[:_MAX_WORDS] for order in reading.orders]
         self._phrase = reading.phrase
         self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
@@ -319,6 +322,7 @@ class QuestionScorer:
             "hop": hops,
             "third": hops > 2,
             "missing": np.maximum(0, self._links - hops),
+            "beyond": np.maximum(0, hops - self._most_links),
             "choice": choices.sum(axis=1),
             "guess": guess,
             "back": back,
@@ -344,7 +348,7 @@ class QuestionScorer:
         covered = np.maximum(one.covered[pairs[:, 0]], other.covered[pairs[:, 1]])
         text = one.text[pairs[:, 0]] + other.text[pairs[:, 1]]
         joined = own + others
-        for name in ("asked", "focus", "kind", "third", "shared", "to_and_fro"):
+        for name in ("asked", "focus", "kind", "third", "shared", "to_and_fro", "beyond"):
             joined[:, PLACE[name]] = np.maximum(own[:, PLACE[name]], others[:, PLACE[name]])
         explained = np.minimum(joined[:, PLACE["explained"]], (covered * self._importance).sum(axis=1))
         joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained

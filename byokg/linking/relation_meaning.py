@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from byokg.linking.relation_words import (
 )
 from byokg.questions import Tie
 from byokg.text import Lexicon, is_identifier, singular, split_words
-from byokg.types import INVERSE, Metapath
+from byokg.types import INVERSE, EntityId, Metapath
 
 Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
@@ -75,6 +75,10 @@ class StepSettings:
     """Share of a step's ends from which a kind counts fully."""
     either_way: float = 0.1
     """Share of a relation's tails that have it, too, from which it may be meant either way."""
+    usual: int = 16
+    """Times that the share of nodes from which a step leads to a single one is taken: only nearly all tell anything."""
+    single: float = 0.5
+    """Least that the steps of a node to single ones count together."""
     threshold: float = 0.3
     """Similarities up to here count as none; the rest is stretched to [0, 1]."""
 
@@ -160,11 +164,46 @@ class Steps:
         return steps
 
     def named(self, word: str) -> bool:
-        """Tell whether a relation of the graph is called by a word, by one for the same, or by one for its other end."""
+        """Tell whether a relation of the graph is called by a word, one for the same, or one for the other end."""
         if self.by_need:
             len(self._store.relations)  # has a server list its relations, which get numbers by it
         kin = synonyms().get(singular(word), UNRELATED)
         return bool(self.latest()._lexicon.singular({singular(word)} | kin.alike | kin.opposite))
+
+    def namesakes(self, ids: Sequence[EntityId]) -> float:
+        """Tell how much nodes look like several things under one name: in [0, 1], of the one that does so most.
+
+        A film has one year; one with two may be two films. So it is the share, among the steps out of a node that lead
+        from nearly every other to a single one, of those that lead to several. Not told where steps are learnt by need.
+        """
+        if self.by_need or not ids:
+            return 0.0
+        counts = self._store.relation_counts(self._store.numbers(ids))
+        step = 2 * counts.relation.astype(np.int64) + counts.inverse
+        weight = self._single[step]
+        several = np.bincount(counts.origin, weight * (counts.count > 1), len(ids))
+        whole = np.bincount(counts.origin, weight, len(ids))
+        return round(float((several / np.maximum(self.settings.single, whole)).max()), 6)
+
+    @cached_property
+    def _single(self) -> Float64:
+        """(S,) how surely each step leads to a single node: the share of a sample where it does, taken `usual` times.
+
+        A sample of edges has a node the oftener, the more edges it has, and so each counts the less.
+        """
+        batch, settings = self._store.sample_edges(self.settings.sample), self.settings
+        ends, place = np.unique(np.concatenate((batch.head, batch.tail)).astype(np.int64), return_inverse=True)
+        step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
+        pairs = distinct((place * self.count + step)[step < self.edges])  # values are told of by node
+        counts = self._store.relation_counts(ends)
+        found = counts.origin.astype(np.int64) * self.count + 2 * counts.relation.astype(np.int64) + counts.inverse
+        order = np.argsort(found)
+        edges = counts.count[order][np.searchsorted(found[order], pairs)]
+        step = pairs % self.count
+        nodes = np.bincount(step, minlength=self.count)
+        single = np.bincount(step, edges == 1, self.count)
+        share = single / np.maximum(1e-9, np.bincount(step, 1 / edges, self.count))
+        return exact((share * nodes / (nodes + 1)) ** settings.usual)
 
     def relation(self, word: str) -> Float:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""

@@ -68,6 +68,9 @@ UNSURE = 0.5
 _CLOSE = 2.0
 """Units within which another answer competes with the first."""
 
+_NAMELESS = 0.5
+"""Share of a step's ends without a name, above which it makes one hop with the next step."""
+
 _ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
 """Logarithm of the odds of an answer that nothing competes with."""
 
@@ -107,12 +110,21 @@ class Signs:
     """How far the least sure link of the answer's mentions is from certain."""
     unused: float = 0.0
     """Mentions that the answer makes no use of."""
+    short: float = 0.0
+    """Whether its path has an odd number of hops fewer than the question has links; of an even one, each two may lead
+    there and back."""
+    long: float = 0.0
+    """Whether its path has more hops than the question has links, and words that may be links."""
+    namesakes: float = 0.0
+    """How much the node that it starts from looks like several things under one name."""
 
 
-AGAINST = frozenset(("rivals", "unexplained", "overlooked", "undone", "doubt", "unused"))
+AGAINST = frozenset(("rivals", "unexplained", "overlooked", "undone", "doubt", "unused", "short", "long", "namesakes"))
 """Signs that speak against an answer; all others speak for it."""
 
-COMMON = frozenset(("share", "gap", "rivals", "score", "overlooked", "kind", "undone", "doubt"))
+COMMON = frozenset(
+    ("share", "gap", "rivals", "score", "overlooked", "kind", "undone", "doubt", "short", "long", "namesakes")
+)
 """Signs that mean the same on every graph; what the others mean is told by questions of the graph itself.
 
 A word that a graph has no relation for (`movie` where all are) is left unexplained by right answers, too.
@@ -202,6 +214,8 @@ class Confidence:
             self._among(context, cited),
             **self._words(reading, walks, self._known(context), _worked_out(computed)),
             **self._links(context, paths),
+            **self._length(reading, walks),
+            namesakes=self._steps.namesakes(tuple(dict.fromkeys(path.source for path in paths))),
             kind=self._kind(question.text, mentions, items),
             undone=float(not demand.plain if computed is None else computed.truncated),
         )
@@ -290,6 +304,17 @@ class Confidence:
             "unused": float(len({one.mention for one in linked} - mentions)),
         }
 
+    def _length(self, reading: Reading, walks: Iterable[Sequence[int]]) -> dict[str, float]:
+        """Compare the hops of the longest path with what ties the question's phrases."""
+        named = self._steps.latest().nameless <= _NAMELESS
+        hops = max((1 + int(named[list(walk[:-1])].sum()) for walk in walks if walk), default=0)
+        if not hops:
+            return {}
+        return {
+            "short": float(max(0, reading.links - hops) % 2),
+            "long": float(hops > max(1, reading.links) + reading.further),
+        }
+
     def _kind(self, text: str, mentions: tuple[Mention, ...], items: Sequence[AnswerItem]) -> float:
         ends = [item.id for item in items if item.id is not None]
         asked = self._kinds.asked(text, mentions, [ends])
@@ -343,6 +368,9 @@ _SAID = {
     "unused": "something that the question names plays no part in it",
     "kind": "it is not of the kind that the question asks for",
     "reach": "it may not be of the kind that the question asks for",
+    "short": "its path is shorter than what the question says",
+    "long": "its path goes on from where the question ends",
+    "namesakes": "it starts from what may be several things under one name",
     "undone": "the question asks for more than a path, and that could not be worked out",
 }
 """What a sign against an answer means, for those that say something to a reader."""

@@ -157,9 +157,7 @@ class Preference:
 
     def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence) -> bool:
         """Tell whether what a path adds to its beginning answers nothing of the question."""
-        reading = path_reading(
-            context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named
-        )
+        reading = path_reading(context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named)
         of = self._scorer.steps.latest()
         all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
         if len(all_steps) < len(whole.relations):

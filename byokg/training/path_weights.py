@@ -24,7 +24,7 @@ from byokg.types import EntityId
 Float64 = npt.NDArray[np.float64]
 
 _NAMES = tuple(field.name for field in fields(Weights))
-_COSTS = frozenset({"unexplained", "missing", "choice", "guess", "to_and_fro"})
+_COSTS = frozenset({"unexplained", "missing", "beyond", "choice", "guess", "to_and_fro"})
 """Features that can only count against a metapath."""
 _FREE = frozenset({"hop", "third", "back"})
 """Features that may count for or against it."""

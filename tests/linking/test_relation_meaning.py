@@ -15,7 +15,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import grow, start
 from byokg.linking.relation_meaning import Steps
 from byokg.questions import Tie
-from byokg.types import INVERSE
+from byokg.types import INVERSE, EntityId
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 FILM_STEPS = Steps(films(), EMBEDDER)
@@ -190,6 +190,25 @@ def test_what_is_learnt_by_need_is_what_was_walked_over(make: Callable[[], Colum
     assert np.array_equal(first.relation("city"), sampled.relation("city"))
     known = first.met(from_all[-1])
     assert np.array_equal(known.name_vectors[walked], first.name_vectors[walked])
+
+
+def test_a_relation_is_called_by_its_words_by_those_for_the_same_and_by_those_for_its_other_end() -> None:
+    steps = one_relation("parents")
+    assert [steps.named(word) for word in ("parent", "father", "child", "grandparent", "film")] == [
+        *(True, True, True, False, False)
+    ]
+
+
+def test_a_node_with_several_of_what_others_have_one_of_looks_like_namesakes() -> None:
+    # Forty films of one year each and two actors; of Carrie there are two years.
+    films = [(f"film {n}", "year", str(1900 + n)) for n in range(40)]
+    cast = [(f"film {n}", "actor", f"{actor} {n}") for n in range(40) for actor in ("Ann", "Bob")]
+    carrie = [("Carrie", "year", "1976"), ("Carrie", "year", "2013"), ("Carrie", "actor", "Sissy")]
+    steps = Steps(ColumnarGraph.from_triples([*films, *cast, *carrie]), EMBEDDER)
+    assert steps.namesakes([EntityId("film 1")]) == 0
+    assert steps.namesakes([EntityId("Carrie")]) > 0.5
+    assert steps.namesakes([EntityId("film 1"), EntityId("Carrie")]) == steps.namesakes([EntityId("Carrie")])
+    assert steps.namesakes([]) == 0
 
 
 class TestAgainst:

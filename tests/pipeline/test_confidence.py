@@ -91,6 +91,17 @@ def test_a_word_that_another_relation_explains_is_overlooked() -> None:
     assert signs(speaking, "who is the director of Heat").overlooked < 0.1
 
 
+def test_a_path_is_as_long_as_the_question_says() -> None:
+    graph = ColumnarGraph.from_triples(
+        [("Heat", "director", "Ann"), ("Ann", "born in", "Rome"), ("Rome", "part of", "Italy")]
+    )
+    pipeline = offline_pipeline(graph, EMBEDDER)
+    right = signs(pipeline, "who is the director of Heat")
+    assert right.short == right.long == 0
+    assert signs(pipeline, "the boss of the director of Heat").short == 1
+    assert signs(pipeline, "where was Heat born").long == 1
+
+
 def test_what_was_worked_out_along_no_path_has_no_rivals() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
     found = signs(offline_pipeline(graph, EMBEDDER), "Is Ann the director of Heat?")
