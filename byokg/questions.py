@@ -163,6 +163,8 @@ class Reading:
     """What may be more links: `what *gender is* X's child`, `the *X director*`, `films *whose* director …`."""
     ties: tuple[Tie, ...] = ()
     """(W,) how each word ties phrases."""
+    inner: tuple[int, ...] = ()
+    """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
 
     @property
     def unmasked(self) -> tuple[str, ...]:
@@ -247,6 +249,7 @@ def read_question(
         links=max(2, links) if together and len(mentions) < 2 else links,
         further=_further(tags, asks, focus),
         ties=tied.ties,
+        inner=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in focus),
     )
 
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
+from heapq import nsmallest
 from itertools import islice
 from pathlib import Path
 
@@ -68,6 +69,9 @@ UNSURE = 0.5
 _CLOSE = 2.0
 """Units within which another answer competes with the first."""
 
+_ANYTHING = frozenset(("thing", "things"))
+"""What is asked for where nothing is said of its kind."""
+
 _NAMELESS = 0.5
 """Share of a step's ends without a name, above which it makes one hop with the next step."""
 
@@ -102,6 +106,8 @@ class Signs:
     """How well the question explains the path's least explained step."""
     reach: float = 0.0
     """How well the last step leads to what the question's noun names."""
+    midway: float = 0.0
+    """By how much better the last step leads to another noun of the question than to the one asked for."""
     kind: float = 0.0
     """Whether the answers are of the kind asked for: 1, or -1; 0 where that cannot be told."""
     undone: float = 0.0
@@ -119,11 +125,13 @@ class Signs:
     """How much the node that it starts from looks like several things under one name."""
 
 
-AGAINST = frozenset(("rivals", "unexplained", "overlooked", "undone", "doubt", "unused", "short", "long", "namesakes"))
+AGAINST = frozenset(
+    ("rivals", "unexplained", "overlooked", "undone", "doubt", "unused", "midway", "short", "long", "namesakes")
+)
 """Signs that speak against an answer; all others speak for it."""
 
 COMMON = frozenset(
-    ("share", "gap", "rivals", "score", "overlooked", "kind", "undone", "doubt", "short", "long", "namesakes")
+    ("share", "gap", "rivals", "score", "overlooked", "kind", "undone", "doubt", "midway", "short", "long", "namesakes")
 )
 """Signs that mean the same on every graph; what the others mean is told by questions of the graph itself.
 
@@ -284,13 +292,20 @@ class Confidence:
                 elsewhere = np.maximum(means, of.reach(word)) if place in reading.focus else means
                 elsewhere = elsewhere if known is None else elsewhere[known]
                 overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
-        focus = [reading.words[place] for place in reading.focus]
+        asked = [reading.words[place] for place in reading.focus]
+        passed = [reading.words[place] for place in reading.inner]
+        reach, midway = (
+            max((float(of.reach(word)[step]) for word in words for step in lasts), default=0.0)
+            for words in (asked, passed)
+        )
+        told_of = lasts and asked and _ANYTHING.isdisjoint(asked)
         return {
             "covered": told / total if total else 0.0,
             "unexplained": total - told,
             "overlooked": overlooked,
             "weakest": min(by_step.values(), default=0.0),
-            "reach": max((float(of.reach(word)[step]) for word in focus for step in lasts), default=0.0),
+            "reach": reach,
+            "midway": max(0.0, midway - reach) if told_of else 0.0,
         }
 
     def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
@@ -344,15 +359,20 @@ def _worked_out(computed: ComputedEvidence | None) -> Collection[str]:
 
 def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
     """Return how much of the candidates' weight says the same as one of them, as the logarithm of its odds."""
-    best, ends = max(choice[0] for choice in choices), set(own[1][:_ENDS])
+    best, ends = max(choice[0] for choice in choices), _some(own[1])
     total = same = 0.0
     for score, others, _ in choices:
-        mass, common = math.exp((score - best) / unit), ends.intersection(others[:_ENDS])
+        mass, theirs = math.exp((score - best) / unit), _some(others)
         total += mass
-        if len(common) >= _SAME * max(1, len(ends.union(others[:_ENDS]))):
+        if len(ends & theirs) >= _SAME * max(1, len(ends | theirs)):
             same += mass
     share = same / total
     return math.log((share + _FLOOR) / (1 - share + _FLOOR))
+
+
+def _some(ends: Sequence[EntityId]) -> set[EntityId]:
+    """Return the ends with the smallest ids: which come first depends on how a store numbers nodes."""
+    return set(ends if len(ends) <= _ENDS else nsmallest(_ENDS, ends))
 
 
 _SAID = {
@@ -368,6 +388,7 @@ _SAID = {
     "unused": "something that the question names plays no part in it",
     "kind": "it is not of the kind that the question asks for",
     "reach": "it may not be of the kind that the question asks for",
+    "midway": "it may be what the question passes on its way",
     "short": "its path is shorter than what the question says",
     "long": "its path goes on from where the question ends",
     "namesakes": "it starts from what may be several things under one name",

@@ -102,6 +102,14 @@ def test_a_path_is_as_long_as_the_question_says() -> None:
     assert signs(pipeline, "where was Heat born").long == 1
 
 
+def test_what_the_question_passes_on_its_way_is_not_what_it_asks_for() -> None:
+    edges = [("Heat", "film.film.director", "Ann"), ("Ann", "people.person.anthem", "Song")]
+    pipeline = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER)
+    assert signs(pipeline, "what is the fleet of the director of Heat").midway > 0.3
+    assert signs(pipeline, "what is the director of Heat").midway == 0
+    assert signs(pipeline, "what is the thing of the director of Heat").midway == 0
+
+
 def test_what_was_worked_out_along_no_path_has_no_rivals() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
     found = signs(offline_pipeline(graph, EMBEDDER), "Is Ann the director of Heat?")
