@@ -56,7 +56,15 @@ _KIN = {
 """Relatives, each of whom is a relative of a relative: a grandfather is the father of a parent."""
 
 _SHORT = {
-    "grand": {"dad": "father", "pa": "father", "mom": "mother", "mum": "mother", "ma": "mother", "kid": "child"},
+    "grand": {
+        "dad": "father",
+        "pa": "father",
+        "mom": "mother",
+        "mum": "mother",
+        "ma": "mother",
+        "kid": "child",
+        "children": "child",
+    },
     "": {"bro": "brother", "sis": "sister"},
 }
 """Other words for them, without what they begin with."""
@@ -273,6 +281,12 @@ def _relatives(
             read += [(part, False), (tie, False)]
         read.pop()
     return tuple(word for word, _ in read), [hidden for _, hidden in read]
+
+
+def unheard_of(reading: Reading, known: Callable[[str], bool]) -> bool:
+    """Tell whether a question speaks of a relative whom no relation of the graph is for; see `read_question`."""
+    spoken = {_relative(word) for word in reading.unmasked}
+    return any(word in _KIN and not known(word) for word in spoken)
 
 
 def _relative(word: str) -> str:

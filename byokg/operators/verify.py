@@ -20,7 +20,7 @@ from byokg.operators.demand import TimeTest
 from byokg.operators.execute import Outcome
 from byokg.operators.times import passes, period
 from byokg.operators.walks import branching
-from byokg.questions import Reading, Tie
+from byokg.questions import Reading, Tie, unheard_of
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, split_label, split_words
 from byokg.types import EntityId
 
@@ -32,6 +32,8 @@ _SAID = 0.8
 
 _SELDOM = 0.1
 """Share of nodes that may have several of what the question says there is one of."""
+
+_NOTHING = "the graph has nothing that says yes or no"
 
 Float = npt.NDArray[np.float32]
 _SEPARATORS = re.compile(r"[./#:]+")
@@ -51,6 +53,9 @@ class Meanings(Protocol):
     def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
         """Tell which steps go against how a word ties the phrases of a question."""
 
+    def named(self, word: str) -> bool:
+        """Tell whether a relation of the graph is called by a word."""
+
     def latest(self) -> Meanings:
         """Return the same with all relations that have numbers by now."""
 
@@ -68,6 +73,8 @@ def verified(
         sides: the nodes that each of the two may mean.
         times: when it is to have been so.
     """
+    if unheard_of(reading, steps.named):  # «is Cid the grandparent of Ann» where the graph has parents: no edge says so
+        return Outcome("verification", _NOTHING)
     several: frozenset[int] | None = None
     seldom = _the_one(reading)
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
@@ -93,7 +100,7 @@ def verified(
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
                 return Outcome("verification", text, values=("no",))
-    return Outcome("verification", "the graph has nothing that says yes or no")
+    return Outcome("verification", _NOTHING)
 
 
 def _the_one(reading: Reading) -> bool:

@@ -69,6 +69,16 @@ def test_one_of_which_there_is_seldom_more_is_the_one_that_the_graph_has() -> No
     assert answered("Is Creole a language of Land1?") == []
 
 
+def test_no_edge_says_who_is_a_relative_of_a_relative() -> None:
+    edges = [("Ann", "has parent", "Bea"), ("Bea", "has parent", "Cid")]
+    family = offline_pipeline(ColumnarGraph.from_triples(edges))
+    for name in ("Bea", "Cid"):
+        assert not family.run(Question("q", f"Is {name} the grandparent of Ann?")).items
+    assert [item.name for item in family.run(Question("q", "Is Bea the parent of Ann?")).items] == ["yes"]
+    assert [item.name for item in family.run(Question("q", "Who is the grandmother of Ann?")).items] == ["Cid"]
+    assert [item.name for item in family.run(Question("q", "Who are Cid's grandchildren?")).items] == ["Ann"]
+
+
 def test_the_evidence_says_which_edge_decides(pipeline: Loop) -> None:
     answer = pipeline.run(Question("q", "Is Lyon the capital of France?"))
     told = {getattr(item, "text", "") for step in answer.rounds for item in step.evidence}
