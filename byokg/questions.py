@@ -109,6 +109,8 @@ _THIRD = frozenset("he she it they".split())
 """Pronouns for what was named before."""
 _NAMING = frozenset("called named caused".split())
 """Verbs that tie nothing further: `X's river is called what`, `what caused X's death`."""
+_NAMES_KIND = (("what",), ("which",), ("how",), ("who",))
+"""Words after which a question may name what it asks for."""
 _ADVERBIAL = frozenset(("how", "when", "where", "why"))
 _PARTICIPLES = frozenset(
     "written sung born held made taught given run known taken shown won seen led built found flown worn spoken grown "
@@ -481,10 +483,9 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
 
 def _further(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
     """Count what may be a link, and may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
-    count = tags.count("whose") + sum(
-        tag == "mention" and list(tags[place + 1 : place + 3])[:1] == ["noun"] for place, tag in enumerate(tags)
-    )
-    count += sum(tags[place : place + 3] == ["mention", "verb", "noun"] for place in range(len(tags)))
+    joined = (["mention", "noun"], ["mention", "verb", "noun"])
+    count = tags.count("whose")
+    count += sum(tags[place : place + len(form)] == form for form in joined for place in range(len(tags)))
     if focus and asks in ("what", "which", "who"):
         count += tags[focus[-1] + 1 : focus[-1] + 2] == ["being"]
     return count + (asks in _ADVERBIAL and "doing" in tags and tags[-1] == "noun" and "verb" not in tags)
@@ -618,12 +619,7 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """
     asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
     clause = next((place for place in range(asking, len(tags)) if tags[place] == "who"), len(tags))
-    if not _VERBAL.isdisjoint(tags[:clause]) or words[asking : asking + 1] not in (
-        ("what",),
-        ("which",),
-        ("how",),
-        ("who",),
-    ):
+    if not _VERBAL.isdisjoint(tags[:clause]) or words[asking : asking + 1] not in _NAMES_KIND:
         return None
     first = asking + 1 + (words[asking + 1 : asking + 2] in (("many",), ("much",)))
     last = next((place for place in range(first, len(tags)) if tags[place] != "noun"), len(tags)) - 1
