@@ -103,7 +103,12 @@ def test_long_nonsense_is_read_in_no_time(text: str) -> None:
     read_answers(text)
 
 
-@given(ANY_TAG, st.text().filter(lambda text: "<" not in text), st.text().filter(lambda text: "<" not in text))
+@given(
+    ANY_TAG,
+    # A sentence speaks of tags: between <answers> and </answers>, from <answers> … </answers>.
+    st.text().filter(lambda text: "<" not in text and text.strip(" \t.…`'\"").lower() not in ("and", "or", "to", "")),
+    st.text().filter(lambda text: "<" not in text),
+)
 def test_what_is_inside_well_formed_tags_comes_back_unchanged(tag: str, content: str, prose: str) -> None:
     for word in TAGS[tag]:
         assert blocks(f"{prose}<{word}>{content}</{word}>{prose}", tag) == [content]
