@@ -169,12 +169,17 @@ class Reading:
     """Whether it speaks of what two things have in common (`the same`, `also`)."""
     links: int = 0
     """Ties from one noun phrase to the next (`the *capital of* …`, `employees *working on* …`), each a hop."""
-    further: int = 0
+    possible_links: int = 0
     """What may be more links: `what *gender is* X's child`, `the *X director*`, `films *whose* director …`."""
     ties: tuple[Tie, ...] = ()
     """(W,) how each word ties phrases."""
-    inner: tuple[int, ...] = ()
+    passed: tuple[int, ...] = ()
     """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
+
+    @property
+    def most_hops(self) -> int:
+        """Return the most hops that it may ask for: one at least."""
+        return max(1, self.links) + self.possible_links
 
     @property
     def unmasked(self) -> tuple[str, ...]:
@@ -257,9 +262,9 @@ def read_question(
         phrase=_phrases(words, masked, content),
         shares=shares,
         links=max(2, links) if together and len(mentions) < 2 else links,
-        further=_further(tags, asks, focus),
+        possible_links=_possible_links(tags, asks, focus),
         ties=tied.ties,
-        inner=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in focus),
+        passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in focus),
     )
 
 
@@ -285,7 +290,7 @@ def _relatives(
     return tuple(word for word, _ in read), [hidden for _, hidden in read]
 
 
-def unheard_of(reading: Reading, known: Callable[[str], bool]) -> bool:
+def has_unknown_relative(reading: Reading, known: Callable[[str], bool]) -> bool:
     """Tell whether a question speaks of a relative whom no relation of the graph is for; see `read_question`."""
     spoken = {_relative(word) for word in reading.unmasked}
     return any(word in _KIN and not known(word) for word in spoken)
@@ -481,7 +486,7 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
     return "who" not in tags[1:] and ("being" in head or "being" in second or words[0] in _ADVERBIAL)
 
 
-def _further(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
+def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
     """Count what may be a link, and may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
     joined = (["mention", "noun"], ["mention", "verb", "noun"])
     count = tags.count("whose")

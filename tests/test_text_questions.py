@@ -277,7 +277,7 @@ class TestTies:
         assert read(text, "Alien").links == links
 
     @pytest.mark.parametrize(
-        ("text", "further"),
+        ("text", "possible"),
         [
             ("who directed Alien", 0),
             ("what gender is Alien's child", 1),
@@ -286,8 +286,10 @@ class TestTies:
             ("what were the years of Alien starred films", 1),
         ],
     )
-    def test_what_may_be_a_link_is_counted_apart(self, text: str, further: int) -> None:
-        assert read(text, "Alien").further == further
+    def test_what_may_be_a_link_is_counted_apart(self, text: str, possible: int) -> None:
+        reading = read(text, "Alien")
+        assert reading.possible_links == possible
+        assert reading.most_hops == max(1, reading.links) + possible
 
     @pytest.mark.parametrize(
         ("text", "words"),

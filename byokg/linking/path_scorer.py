@@ -67,7 +67,7 @@ class Weights:
     missing: float = -19.4
     """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
     beyond: float = -12.0
-    """Hops more than these links, and than all that may be one."""
+    """Hops more than these links, and than words that may be links."""
     choice: float = -14.6
     """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, and three."""
     guess: float = -12.2
@@ -213,7 +213,7 @@ class QuestionScorer:
         self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
         self._reading = reading
         self._shares, self._links = reading.shares, reading.links
-        self._most_links = max(1, reading.links) + reading.further
+        self._most_hops = reading.most_hops
         self._orders = [order[:_MAX_WORDS] for order in reading.orders]
         self._phrase = reading.phrase
         self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
@@ -322,7 +322,7 @@ class QuestionScorer:
             "hop": hops,
             "third": hops > 2,
             "missing": np.maximum(0, self._links - hops),
-            "beyond": np.maximum(0, hops - self._most_links),
+            "beyond": np.maximum(0, hops - self._most_hops),
             "choice": choices.sum(axis=1),
             "guess": guess,
             "back": back,

@@ -163,6 +163,10 @@ class Steps:
                 steps.append(2 * number + turned)
         return steps
 
+    def hops(self, walk: Sequence[int]) -> int:
+        """Return how many hops the steps of a metapath make: two that are joined by a nameless node make one."""
+        return len(walk) - int((self.nameless[list(walk[:-1])] > 0.5).sum())
+
     def named(self, word: str) -> bool:
         """Tell whether a relation of the graph is called by a word, one for the same, or one for the other end."""
         if self.by_need:
@@ -203,7 +207,8 @@ class Steps:
         nodes = np.bincount(step, minlength=self.count)
         single = np.bincount(step, edges == 1, self.count)
         share = single / np.maximum(1e-9, np.bincount(step, 1 / edges, self.count))
-        return exact((share * nodes / (nodes + 1)) ** settings.usual)
+        likely = share * nodes / (nodes + 1)
+        return exact(np.multiply.reduce([likely] * settings.usual))  # a power differs from CPU to CPU
 
     def relation(self, word: str) -> Float:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""

@@ -20,7 +20,7 @@ from byokg.operators.demand import TimeTest
 from byokg.operators.execute import Outcome
 from byokg.operators.times import passes, period
 from byokg.operators.walks import branching
-from byokg.questions import Reading, Tie, unheard_of
+from byokg.questions import Reading, Tie, has_unknown_relative
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, split_label, split_words
 from byokg.types import EntityId
 
@@ -73,7 +73,8 @@ def verified(
         sides: the nodes that each of the two may mean.
         times: when it is to have been so.
     """
-    if unheard_of(reading, steps.named):  # «is Cid the grandparent of Ann» where the graph has parents: no edge says so
+    # «is Cid the grandparent of Ann» where the graph has parents: no edge says so.
+    if has_unknown_relative(reading, steps.named):
         return Outcome("verification", _NOTHING)
     several: frozenset[int] | None = None
     seldom = _the_one(reading)

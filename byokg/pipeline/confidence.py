@@ -72,9 +72,6 @@ _CLOSE = 2.0
 _ANYTHING = frozenset(("thing", "things"))
 """What is asked for where nothing is said of its kind."""
 
-_NAMELESS = 0.5
-"""Share of a step's ends without a name, above which it makes one hop with the next step."""
-
 _ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
 """Logarithm of the odds of an answer that nothing competes with."""
 
@@ -117,10 +114,9 @@ class Signs:
     unused: float = 0.0
     """Mentions that the answer makes no use of."""
     short: float = 0.0
-    """Whether its path has an odd number of hops fewer than the question has links; of an even one, each two may lead
-    there and back."""
+    """Whether an odd number of hops is missing, of one for each link of the question; two may go there and back."""
     long: float = 0.0
-    """Whether its path has more hops than the question has links, and words that may be links."""
+    """Whether its path has more hops than the question has links and words that may be links."""
     namesakes: float = 0.0
     """How much the node that it starts from looks like several things under one name."""
 
@@ -237,16 +233,14 @@ class Confidence:
         # Of several paths that say the same, the first one is judged.
         own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
         units = [choice[0] / self._unit for choice in choices]
-        # Of the ends the one with the smallest id, for which of them comes first depends on how a store numbers nodes.
-        firsts = [min(choice[1], default=EntityId("")) for choice in choices]
         score = own[0] / self._unit
-        near = {first for unit, first in zip(units, firsts, strict=True) if unit > score - _CLOSE}
+        near = {_first(choice) for choice in choices if choice[0] / self._unit > score - _CLOSE}
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
         gap = score - sum(following) / len(following) if following else _WIDEST
         return Signs(
             share=_agreement(own, choices[:_COMPARED], self._unit),
             gap=min(_WIDEST, gap),
-            rivals=math.log(1 + len(near - {min(own[1], default=EntityId(""))})),
+            rivals=math.log(1 + len(near - {_first(own)})),
             score=own[0] / 100 * UNIT / self._unit,
         )
 
@@ -293,7 +287,7 @@ class Confidence:
                 elsewhere = elsewhere if known is None else elsewhere[known]
                 overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
         asked = [reading.words[place] for place in reading.focus]
-        passed = [reading.words[place] for place in reading.inner]
+        passed = [reading.words[place] for place in reading.passed]
         reach, midway = (
             max((float(of.reach(word)[step]) for word in words for step in lasts), default=0.0)
             for words in (asked, passed)
@@ -321,13 +315,13 @@ class Confidence:
 
     def _length(self, reading: Reading, walks: Iterable[Sequence[int]]) -> dict[str, float]:
         """Compare the hops of the longest path with what ties the question's phrases."""
-        named = self._steps.latest().nameless <= _NAMELESS
-        hops = max((1 + int(named[list(walk[:-1])].sum()) for walk in walks if walk), default=0)
+        of = self._steps.latest()
+        hops = max((of.hops(walk) for walk in walks if walk), default=0)
         if not hops:
             return {}
         return {
             "short": float(max(0, reading.links - hops) % 2),
-            "long": float(hops > max(1, reading.links) + reading.further),
+            "long": float(hops > reading.most_hops),
         }
 
     def _kind(self, text: str, mentions: tuple[Mention, ...], items: Sequence[AnswerItem]) -> float:
@@ -370,8 +364,13 @@ def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
     return math.log((share + _FLOOR) / (1 - share + _FLOOR))
 
 
+def _first(choice: Choice) -> EntityId:
+    """Return the end with the smallest id: which one comes first depends on how a store numbers nodes."""
+    return min(choice[1], default=EntityId(""))
+
+
 def _some(ends: Sequence[EntityId]) -> set[EntityId]:
-    """Return the ends with the smallest ids: which come first depends on how a store numbers nodes."""
+    """Return the ends with the smallest ids."""
     return set(ends if len(ends) <= _ENDS else nsmallest(_ENDS, ends))
 
 

@@ -162,9 +162,8 @@ class Preference:
         all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
         if len(all_steps) < len(whole.relations):
             return False
-        hops = len(first_steps) - int((of.nameless[first_steps[:-1]] > 0.5).sum())
         back = all_steps[-1] ^ all_steps[-2] == 1
-        if hops < reading.links or (back and (reading.shares or CO in reading.words)):
+        if of.hops(first_steps) < reading.links or (back and (reading.shares or CO in reading.words)):
             return False
         gained = 0.0
         for place in reading.telling:
