@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from rapidfuzz import fuzz
@@ -91,8 +92,10 @@ _ADVERBS = frozenset(
     "today currently now ever still mostly mainly only usually nowadays presently apart aside besides except".split()
 )
 _ONE = frozenset(("one", "ones"))
-_WIDE = frozenset("place date day year time cause country city state field area".split())
-"""Nouns so wide that one without an article says which: `date of birth`, `field of work`."""
+_WIDE = frozenset(
+    "place date day year time cause country city state field area form style genre body piece line".split()
+)
+"""Nouns so wide that one without an article says which: `date of birth`, `style of music`, `body of water`."""
 _OF_NOUNS = frozenset("in of for from".split())
 """Prepositions that go with a noun as often as with a verb: `what teams in Spain`."""
 _NEXT = 2
@@ -173,6 +176,8 @@ class Reading:
     """What may be more links: `what *gender is* X's child`, `the *X director*`, `films *whose* director …`."""
     ties: tuple[Tie, ...] = ()
     """(W,) how each word ties phrases."""
+    asked: tuple[int, ...] = ()
+    """The nouns that name the kind of answer: the focus, and those of which it is a sort (`what type of *film*`)."""
     passed: tuple[int, ...] = ()
     """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
 
@@ -248,6 +253,7 @@ def read_question(
         and position not in empty
     ]
     focus = [position for position in focus if position not in empty]
+    asked = _asked_nouns(words, tags, focus)
     body = [position for position in content if position not in focus]
     asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
     shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
@@ -264,7 +270,8 @@ def read_question(
         links=max(2, links) if together and len(mentions) < 2 else links,
         possible_links=_possible_links(tags, asks, focus),
         ties=tied.ties,
-        passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in focus),
+        asked=asked,
+        passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
     )
 
 
@@ -379,7 +386,8 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     while position < len(words) and words[position] in AUXILIARIES and not masked[position]:
         position += 1
     copula = position > start + 1 and words[start + 1] not in ("do", "does", "did")
-    if word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
+    does = word == "what" and position > start + 1 and not copula  # «what did the composer of X win»
+    if does or word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
         return word, []
     if position + 1 < len(words) and words[position] in _SORTS and _says_nothing(words, position, masked):
         position += 2
@@ -401,6 +409,14 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
             focus.append(position)
         position += 1
     return word, focus
+
+
+def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) -> tuple[int, ...]:
+    """Return the nouns that name the kind of answer: the focus, and those of which it is a sort (`type of *film*`)."""
+    after = focus[-1] + 1 if focus else 0
+    if not focus or words[after - 1] not in _SORTS | _WIDE or tags[after : after + 1] != ["of"]:
+        return tuple(focus)
+    return (*focus, *takewhile(lambda place: tags[place] == "noun", range(after + 1, len(tags))))
 
 
 def _choice(words: Sequence[str], tags: Sequence[str]) -> list[int]:
@@ -483,7 +499,10 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
     if "doing" in head:
         return True
     second = tags[phrases[0][1] : phrases[1][0]] if len(phrases) > 1 else []
-    return "who" not in tags[1:] and ("being" in head or "being" in second or words[0] in _ADVERBIAL)
+    relative = tags.index("who", 1) if "who" in tags[1:] else 0
+    if relative:  # where was the artist that won X born
+        return "being" in head and tags[relative:].count("verb") > 1
+    return "being" in head or "being" in second or words[0] in _ADVERBIAL
 
 
 def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:

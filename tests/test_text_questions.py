@@ -271,10 +271,29 @@ class TestTies:
             ("given the ship of Alien, what may the latter carry", 2),
             ("what belongs to the family that belongs to the group of Alien", 3),
             ("who are film co-writers of Alien", 2),
+            ("what style of music did Alien play", 1),
+            ("what form of government does Alien have", 1),
+            ("where was the artist that was nominated for Alien born", 2),
+            ("who is the artist that was born in Alien", 1),
         ],
     )
     def test_each_tie_from_one_noun_phrase_to_the_next_is_a_link(self, text: str, links: int) -> None:
         assert read(text, "Alien").links == links
+
+    @pytest.mark.parametrize(
+        ("text", "asked", "passed"),
+        [
+            ("what kind of government is Alien", "kind government", ""),
+            ("what style of music did Alien play", "style music", ""),
+            ("which film has the director of Alien", "film", "director"),
+            ("what did the composer of Alien win", "", "composer"),
+            ("the wife of Alien", "", "wife"),
+        ],
+    )
+    def test_what_is_asked_for_is_not_passed(self, text: str, asked: str, passed: str) -> None:
+        reading = read(text, "Alien")
+        assert " ".join(reading.words[place] for place in reading.asked) == asked
+        assert " ".join(reading.words[place] for place in reading.passed) == passed
 
     @pytest.mark.parametrize(
         ("text", "possible"),

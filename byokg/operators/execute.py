@@ -41,6 +41,10 @@ _ALIKE = 0.3
 _ENOUGH = 0.5
 """Likeness from which a word means a step (`the most neighbours`)."""
 
+_NO_COUNT = 20
+"""Times the most edges of a kind that any candidate has, from which a number is no count of them (`a population below
+523000`)."""
+
 
 @dataclass(frozen=True)
 class Candidates:
@@ -225,14 +229,16 @@ class Operators:
             if strict:
                 return False
         nodes = self._store.nodes(state.ends)
-        said = self._property(state.ends, (test.near,)) if test.near and not of_node else None
+        said = self._property(state.ends, (test.near,), least=1) if test.near and not of_node else None
         held_by: dict[EntityId, Period | None]
         if said is not None and said.dates:  # `opened` before 1900, by the property of that name
             held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
         else:
             held_by = {node.id: period(node.properties) for node in nodes}
-        if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
-            return False
+            if not any(held_by.values()):
+                held_by = {node.id: period(node.properties) for node in described(self._store, state.ends, least=1)}
+            if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
+                return False
         state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
         state.done.append(f"{test.near} {test.words}: {len(state.ends)} of {len(nodes)}".strip())
         state.operations.append("time")
@@ -273,6 +279,8 @@ class Operators:
             if degree is None:
                 return False
             label, counts = degree
+            if bound.value > _NO_COUNT * max(counts.values(), default=0):
+                return False
             state.ends = [
                 id for id in state.ends if (counts[id] > bound.value if bound.more else counts[id] < bound.value)
             ]
@@ -355,7 +363,7 @@ class Operators:
             if not any(counts[id] for id in state.ends):
                 return False
             ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
-            if len(ranked) < order.place:
+            if len(ranked) < order.place or (len(ranked) == 1 < len(state.ends)):
                 return False
             best = ranked[order.place - 1]
             text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
@@ -413,10 +421,12 @@ class Operators:
                     return back, found
         return None
 
-    def _property(self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False) -> Measured | None:
+    def _property(
+        self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
+    ) -> Measured | None:
         """Return what nodes are compared by: one of their properties, or a number or date that an edge leads to."""
-        found = self._measures.find(self._store.nodes(nodes), nouns, dates)
-        return found or self._measures.find(described(self._store, nodes), nouns, dates)
+        found = self._measures.find(self._store.nodes(nodes), nouns, dates, least)
+        return found or self._measures.find(described(self._store, nodes, least), nouns, dates, least)
 
     def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
         """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
@@ -445,6 +455,7 @@ class Operators:
         known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
         if not len(known):
             known = np.arange(many)
+        known = known[np.argsort(known & 1, kind="stable")]  # `players` is a relation before it is what has `teams`
         best = int(known[np.argmax(reach[known])])
         everything = int(np.argmax(reach[:many]))
         if reach[best] < _ENOUGH or reach[best] < 0.7 * reach[everything]:

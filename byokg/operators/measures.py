@@ -59,13 +59,14 @@ class Measures:
         """Return how much a word means what a property's name says, in [-1, 1]."""
         self._vector = lru_cache(1 << 12)(self._encoded)
 
-    def find(self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False) -> Measured | None:
+    def find(self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2) -> Measured | None:
         """Return the property that the nouns mean best; None where none of the nodes' is like them.
 
         Args:
             nodes: what is compared.
             nouns: words for the measure, the best first.
             dates: take a date where no name is like the nouns, if there is just one.
+            least: how many of the nodes, where they are as many, must have it.
         """
         columns: dict[str, dict[EntityId, Value]] = {}
         for node in nodes:
@@ -75,7 +76,7 @@ class Measures:
         best: Measured | None = None
         timed: list[Measured] = []
         for key, shown in columns.items():
-            if len(shown) < min(2, len(nodes)):
+            if len(shown) < min(least, len(nodes)):
                 continue
             values = {id: number for id, value in shown.items() if (number := measure(value)) is not None}
             if len(values) < len(shown) or not values:
@@ -109,17 +110,22 @@ class Measures:
         return exact(self._embedder.encode([text])[0])
 
 
-def described(store: GraphStore, nodes: Sequence[EntityId]) -> list[Node]:
+def described(store: GraphStore, nodes: Sequence[EntityId], least: int = 2) -> list[Node]:
     """Return nodes with the numbers and dates that edges lead to among their properties.
 
     Where values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` says what a property would.
+
+    Args:
+        store: the graph.
+        nodes: ids of nodes.
+        least: how many of the nodes, where they are as many, must have such edges of a relation.
     """
     found = store.nodes(nodes)
     numbers = np.asarray(store.numbers(nodes), np.int64)
     counts = store.relation_counts(numbers)
     out = ~counts.inverse & (counts.count <= _VALUES)
     having = np.bincount(counts.relation[out], minlength=len(store.relations))
-    relations = np.flatnonzero(having >= max(1, min(2, len(nodes))))
+    relations = np.flatnonzero(having >= max(1, min(least, len(nodes))))
     if not len(relations):
         return found
     batch = store.edges(numbers, Direction.OUT, relations)

@@ -29,6 +29,9 @@ _TRIGGERS = re.compile(
 )
 """What a question has that asks for more than a path: a quick look that spares most questions the rest."""
 
+_BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the\s+)?(?:year\s+)?$", re.IGNORECASE)
+"""Words after which a date bounds a time, and is no topic, though a node may have its name."""
+
 _LONGEST = 1000
 """Characters of a question; a longer text is read as one of a path, since patterns take time with its square."""
 
@@ -61,7 +64,7 @@ class _Reader:
         self._mentions = mentions
         hidden = list(text.lower()) if len(text.lower()) == len(text) else list(text)
         for mention in mentions:
-            if mention.start >= 0:
+            if mention.start >= 0 and not (_iso(mention.text) and _BOUND.search(text[: mention.start])):
                 hidden[mention.start : mention.end] = HIDDEN * (mention.end - mention.start)
         self._whole = self._left = "".join(hidden)
         self._kept = list(text)

@@ -166,6 +166,7 @@ class OperatorRetriever:
             if found is not None:
                 return found, 0.0
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
+        left_out += [one for one in mentions if one.start >= 0 and not demand.rest[one.start : one.end].strip()]
         choices = self._choices(request.context, left_out)
         if demand.count:
             choices = [choice for choice in choices if countable(choice[1])]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from heapq import nsmallest
@@ -57,6 +57,9 @@ _FLOOR = 0.01
 _COMPARED, _ENDS = 40, 30
 """Candidates that are compared, the best ones, and ends of each that are looked at."""
 
+_WAYS = 5
+"""Candidates among which those are counted that hold the same node, the best ones."""
+
 _RANKED = 25
 """Candidates that may follow an unsure answer, the best ones."""
 
@@ -66,14 +69,14 @@ _SAME = 0.5
 UNSURE = 0.5
 """Probability below which an answer is told to be unsure."""
 
-_CLOSE = 2.0
-"""Units within which another answer competes with the first."""
-
 _ANYTHING = frozenset(("thing", "things"))
 """What is asked for where nothing is said of its kind."""
 
 _ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
 """Logarithm of the odds of an answer that nothing competes with."""
+
+_ONE_WAY = math.log(2)
+"""The sign of an answer that one candidate holds."""
 
 _FAIR = 0.5
 """Score, in hundreds, of what was worked out along no path."""
@@ -86,11 +89,12 @@ class Signs:
     """What speaks for a first answer, and what against it; shares are in [0, 1]."""
 
     share: float = 0.0
-    """The share, among all candidates, of those that answer the same, as the logarithm of its odds."""
+    """The share, among all candidates, of those that answer the same, or that hold the one of its nodes that most hold,
+    whichever is more, as the logarithm of its odds."""
+    ways: float = 0.0
+    """Logarithm of one more than how many of the five best candidates hold the one of its nodes that most hold."""
     gap: float = 0.0
     """By how much its path beats the mean of the next nine."""
-    rivals: float = 0.0
-    """Logarithm of the number of other answers that come close, each known by the smallest id among its ends."""
     score: float = 0.0
     """The score of its path, in hundreds."""
     covered: float = 0.0
@@ -121,14 +125,10 @@ class Signs:
     """How much the node that it starts from looks like several things under one name."""
 
 
-AGAINST = frozenset(
-    ("rivals", "unexplained", "overlooked", "undone", "doubt", "unused", "midway", "short", "long", "namesakes")
-)
+AGAINST = frozenset(("unexplained", "overlooked", "undone", "doubt", "unused", "midway", "short", "long", "namesakes"))
 """Signs that speak against an answer; all others speak for it."""
 
-COMMON = frozenset(
-    ("share", "gap", "rivals", "score", "overlooked", "kind", "undone", "doubt", "midway", "short", "long", "namesakes")
-)
+COMMON = frozenset("share ways gap score overlooked kind undone doubt midway short long namesakes".split())
 """Signs that mean the same on every graph; what the others mean is told by questions of the graph itself.
 
 A word that a graph has no relation for (`movie` where all are) is left unexplained by right answers, too.
@@ -207,6 +207,7 @@ class Confidence:
             # A fact about nodes that the question names: no path among many.
             return Signs(
                 share=_ODDS_ALONE,
+                ways=_ONE_WAY,
                 gap=_WIDEST,
                 score=_FAIR,
                 kind=self._kind(question.text, mentions, items),
@@ -234,13 +235,12 @@ class Confidence:
         own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
         units = [choice[0] / self._unit for choice in choices]
         score = own[0] / self._unit
-        near = {_first(choice) for choice in choices if choice[0] / self._unit > score - _CLOSE}
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
         gap = score - sum(following) / len(following) if following else _WIDEST
         return Signs(
             share=_agreement(own, choices[:_COMPARED], self._unit),
+            ways=math.log(1 + max(_holding(own, choices[:_WAYS], lambda score: 1.0).values(), default=0.0)),
             gap=min(_WIDEST, gap),
-            rivals=math.log(1 + len(near - {_first(own)})),
             score=own[0] / 100 * UNIT / self._unit,
         )
 
@@ -286,7 +286,7 @@ class Confidence:
                 elsewhere = np.maximum(means, of.reach(word)) if place in reading.focus else means
                 elsewhere = elsewhere if known is None else elsewhere[known]
                 overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
-        asked = [reading.words[place] for place in reading.focus]
+        asked = [reading.words[place] for place in reading.asked]
         passed = [reading.words[place] for place in reading.passed]
         reach, midway = (
             max((float(of.reach(word)[step]) for word in words for step in lasts), default=0.0)
@@ -352,7 +352,7 @@ def _worked_out(computed: ComputedEvidence | None) -> Collection[str]:
 
 
 def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
-    """Return how much of the candidates' weight says the same as one of them, as the logarithm of its odds."""
+    """Return how much of the candidates' weight says the same as one of them, or holds one of its ends, as log odds."""
     best, ends = max(choice[0] for choice in choices), _some(own[1])
     total = same = 0.0
     for score, others, _ in choices:
@@ -360,23 +360,29 @@ def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
         total += mass
         if len(ends & theirs) >= _SAME * max(1, len(ends | theirs)):
             same += mass
-    share = same / total
+    holding = _holding(own, choices, lambda score: math.exp((score - best) / unit))
+    share = max([same, *holding.values()]) / total
     return math.log((share + _FLOOR) / (1 - share + _FLOOR))
 
 
-def _first(choice: Choice) -> EntityId:
-    """Return the end with the smallest id: which one comes first depends on how a store numbers nodes."""
-    return min(choice[1], default=EntityId(""))
+def _holding(own: Choice, choices: Iterable[Choice], worth: Callable[[float], float]) -> Mapping[EntityId, float]:
+    """Return for each end of a candidate, of some, what the candidates that hold it are worth, each by its score."""
+    ends = _some(own[1])
+    held: dict[EntityId, float] = dict.fromkeys(ends, 0.0)
+    for score, others, _ in choices:
+        for end in ends.intersection(others):
+            held[end] += worth(score)
+    return held
 
 
 def _some(ends: Sequence[EntityId]) -> set[EntityId]:
-    """Return the ends with the smallest ids."""
+    """Return the ends with the smallest ids: which ones come first depends on how a store numbers nodes."""
     return set(ends if len(ends) <= _ENDS else nsmallest(_ENDS, ends))
 
 
 _SAID = {
     "share": "another answer fits almost as well",
-    "rivals": "several other paths fit almost as well",
+    "ways": "few of the paths that fit lead to it",
     "gap": "many paths fit about as well",
     "score": "no path fits the question well",
     "covered": "its path leaves much of the question unexplained",

@@ -198,6 +198,60 @@ def test_a_graph_without_properties_is_shown_as_it_is() -> None:
     assert viewed(plain) is plain
 
 
+CLUBS = [
+    ("football", "sport.teams", "Reds"),
+    ("football", "sport.teams", "Blues"),
+    ("football", "sport.teams", "Greens"),
+    ("football", "sport.teams", "Whites"),
+    ("Reds", "organization.date_founded", "1901-05-02"),
+    ("Blues", "organization.date_founded", "1987"),
+    ("Greens", "organization.date_founded", "1995-01"),
+    ("Reds", "organization.date_dissolved", "1950"),
+    ("Reds", "organization.players", "Ann"),
+    ("Reds", "organization.players", "Bob"),
+    ("Blues", "organization.players", "Cid"),
+]
+"""Dates that are nodes, as in Freebase and RDF; half of the teams or more say nothing of the last."""
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("which of the teams of football have a date founded after 1986?", {"Blues", "Greens"}),
+        ("which teams of football were founded before 1950?", {"Reds"}),
+        ("which of the teams of football has a date dissolved before 1960?", {"Reds"}),
+    ],
+)
+def test_dates_that_edges_lead_to_are_compared_with_a_time(text: str, names: set[str]) -> None:
+    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).ask(text)
+    assert {item.name for item in answer.items} == names
+    assert any(isinstance(item, ComputedEvidence) for item in answer.rounds[-1].evidence)
+
+
+@pytest.mark.parametrize(
+    ("text", "done"),
+    [
+        ("which teams of football have more than 1 players?", True),
+        ("which teams of football have fewer than 5230 players?", False),
+        ("which team of football has the most players?", True),
+    ],
+)
+def test_a_number_that_is_no_count_of_edges_is_not_compared_with_one(text: str, done: bool) -> None:
+    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).ask(text)
+    computed = [item for item in answer.rounds[-1].evidence if isinstance(item, ComputedEvidence)]
+    assert bool(computed) == done
+    assert not done or {item.name for item in answer.items} == {"Reds"}
+
+
+def test_nothing_is_the_most_where_all_have_as_many() -> None:
+    edges = [("football", "sport.teams", team) for team in ("Reds", "Blues")]
+    edges += [(team, "organization.players", f"one of the {team}") for team in ("Reds", "Blues")]
+    answer = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER).ask(
+        "which team of football has the most players?"
+    )
+    assert not any(isinstance(item, ComputedEvidence) for item in answer.rounds[-1].evidence)
+
+
 def test_dates_are_equal_across_precisions() -> None:
     exact = read_date("1906-04-18T05:12:00")
     assert exact == read_date("1906-04-18")

@@ -64,13 +64,12 @@ def test_what_the_graph_does_not_settle_is_said() -> None:
     assert not answer.items and answer.note == "the graph has nothing that says yes or no"
 
 
-def test_a_path_without_rivals_is_surer_than_one_among_many() -> None:
+def test_a_path_alone_is_surer_than_one_among_many() -> None:
     # hub -r1-> a … hub -r9-> i; alone -director-> z
     rivals = [("hub", f"relation {letter}", letter) for letter in "abcdefghi"]
     graph = ColumnarGraph.from_triples([*rivals, ("alone", "director", "z")])
     pipeline = offline_pipeline(graph, EMBEDDER)
     sure, torn = signs(pipeline, "who is the director of alone"), signs(pipeline, "what about hub")
-    assert sure.rivals < torn.rivals
     assert sure.share > torn.share
     assert sure.covered > torn.covered
 
@@ -110,10 +109,26 @@ def test_what_the_question_passes_on_its_way_is_not_what_it_asks_for() -> None:
     assert signs(pipeline, "what is the thing of the director of Heat").midway == 0
 
 
-def test_what_was_worked_out_along_no_path_has_no_rivals() -> None:
+def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
+    edges = [("Heat", "director", "Ann"), ("Heat", "music", "Bob"), ("Heat", "seen by", "Cid")]
+    alone = signs(offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER), "who is the director of Heat")
+    more = [*edges, ("Heat", "directed by", "Ann"), ("Ann", "directs", "Heat")]
+    backed = signs(offline_pipeline(ColumnarGraph.from_triples(more), EMBEDDER), "who is the director of Heat")
+    assert backed.ways > alone.ways
+    weights = read_weights(FITTED)
+    assert weights.probability(replace(alone, ways=backed.ways)) > weights.probability(alone)
+
+
+def test_the_noun_of_which_a_sort_is_asked_for_is_not_passed() -> None:
+    edges = [("Rome", "location.country.form of government", "Republic")]
+    pipeline = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER)
+    assert signs(pipeline, "what kind of government is Rome").midway == 0
+
+
+def test_nothing_competes_with_what_was_worked_out_along_no_path() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
     found = signs(offline_pipeline(graph, EMBEDDER), "Is Ann the director of Heat?")
-    assert found.rivals == found.overlooked == found.doubt == 0
+    assert found.overlooked == found.doubt == 0
     assert found.share > signs(PIPELINE, "what about Alien").share
 
 

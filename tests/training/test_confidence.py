@@ -9,31 +9,31 @@ from byokg.evaluation.significance import auroc, calibration_error
 from byokg.pipeline.confidence import AGAINST, COMMON, NAMES, Fitted
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 
-SHARE, GAP, RIVALS = (NAMES.index(name) for name in ("share", "gap", "rivals"))
+SHARE, GAP, LONG = (NAMES.index(name) for name in ("share", "gap", "long"))
 
 
 def answers(count: int, seed: int, **slopes: float) -> Judged:
     """Draw answers whose odds of being right follow from some signs."""
     chance = np.random.default_rng(seed)
     signs = np.zeros((count, len(NAMES)))
-    signs[:, :3] = chance.normal(size=(count, 3))
+    signs[:, [SHARE, GAP, LONG]] = chance.normal(size=(count, 3))
     odds = sum(slope * signs[:, NAMES.index(name)] for name, slope in slopes.items())
     return Judged(signs, (chance.random(count) < 1 / (1 + np.exp(-odds))).astype(np.float64))
 
 
 def test_what_speaks_for_an_answer_is_found() -> None:
-    fitted = fit_confidence([(1.0, answers(4000, 0, share=2.0, rivals=-1.0))])
-    assert fitted.weights[SHARE] > -fitted.weights[RIVALS] > 0.5
+    fitted = fit_confidence([(1.0, answers(4000, 0, share=2.0, long=-1.0))])
+    assert fitted.weights[SHARE] > -fitted.weights[LONG] > 0.5
     assert abs(fitted.weights[GAP]) < 0.1
-    asked = answers(4000, 1, share=2.0, rivals=-1.0)
+    asked = answers(4000, 1, share=2.0, long=-1.0)
     chances = probabilities(fitted, asked)
     assert auroc(chances, asked.right) > 0.8 and calibration_error(chances, asked.right) < 0.05
 
 
 def test_no_sign_counts_the_wrong_way_on_graphs_that_are_not_known() -> None:
-    fitted = fit_confidence([(1.0, answers(1000, 0, share=-2.0, rivals=2.0, gap=1.0))])
-    assert fitted.weights[SHARE] == fitted.weights[RIVALS] == 0 < fitted.weights[GAP]
-    assert "rivals" in AGAINST
+    fitted = fit_confidence([(1.0, answers(1000, 0, share=-2.0, long=2.0, gap=1.0))])
+    assert fitted.weights[SHARE] == fitted.weights[LONG] == 0 < fitted.weights[GAP]
+    assert "long" in AGAINST
 
 
 def test_signs_that_mean_something_else_on_each_graph_count_on_a_known_one_only() -> None:
