@@ -196,7 +196,7 @@ TEXTS = st.lists(
 def test_any_text_is_answered_with_nodes_that_are_no_topics(text: str) -> None:
     answer = FILM_PIPELINE.ask(text)
     nodes = {EntityId(end) for head, _, tail in FILMS for end in (head, tail)}
-    found = evidence(answer)
+    found = [item for one in answer.rounds for item in one.evidence]
     assert [item.id for item in found] == [f"e{number}" for number in range(1, len(found) + 1)]
     for item in answer.items:
         assert item.id in nodes
