@@ -180,6 +180,10 @@ class Reading:
     """The nouns that name the kind of answer: the focus, and those of which it is a sort (`what type of *film*`)."""
     passed: tuple[int, ...] = ()
     """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
+    headed: tuple[int, ...] = ()
+    """Where no word asks, the nouns of what is asked for: `*suppliers* from X`, `X *players*`."""
+    empty: tuple[int, ...] = ()
+    """Words that add nothing where they stand: `the *name* of X`, `which *type* of music`."""
 
     @property
     def most_hops(self) -> int:
@@ -198,7 +202,7 @@ class Reading:
         return tuple(
             place
             for place, (word, hidden) in enumerate(zip(self.words, self.masked, strict=True))
-            if not hidden and word not in silent
+            if not hidden and word not in silent and place not in self.empty
         )
 
 
@@ -272,6 +276,8 @@ def read_question(
         ties=tied.ties,
         asked=asked,
         passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
+        headed=() if asks or focus else _headed(tags),
+        empty=tuple(sorted(empty)),
     )
 
 
@@ -383,8 +389,11 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     start = asking[0]
     word = words[start]
     position = start + 1
+    position += word in REQUESTS and words[position : position + 1] in (("me",), ("us",))
     while position < len(words) and words[position] in AUXILIARIES and not masked[position]:
         position += 1
+    if words[start + 1 : start + 2] == ("of",) and words[position - 1] == "of":  # which of our customers
+        position += position < len(words) and words[position] in _DETERMINERS
     copula = position > start + 1 and words[start + 1] not in ("do", "does", "did")
     does = word == "what" and position > start + 1 and not copula  # «what did the composer of X win»
     if does or word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
@@ -417,6 +426,15 @@ def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) ->
     if not focus or words[after - 1] not in _SORTS | _WIDE or tags[after : after + 1] != ["of"]:
         return tuple(focus)
     return (*focus, *takewhile(lambda place: tags[place] == "noun", range(after + 1, len(tags))))
+
+
+def _headed(tags: Sequence[str]) -> tuple[int, ...]:
+    """Return the nouns of the first noun phrase, which end it; none of a question of yes and no."""
+    if not _VERBAL.isdisjoint(tags[:1]):
+        return ()
+    first, last = next(iter(_noun_phrases(tags)), (0, 0))
+    nouns = takewhile(lambda place: tags[place] == "noun", range(last - 1, first - 1, -1))
+    return tuple(reversed(list(nouns)))
 
 
 def _choice(words: Sequence[str], tags: Sequence[str]) -> list[int]:

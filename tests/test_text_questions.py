@@ -137,6 +137,29 @@ class TestFocus:
         assert words(visited, visited.telling) == "visited 2020"
         assert Tie("active", False) not in read("what may people eat in Peru", "Peru").ties
 
+    @pytest.mark.parametrize(
+        ("text", "nouns"),
+        [
+            ("suppliers from Peru", "suppliers"),
+            ("our biggest customers in Peru", "biggest customers"),
+            ("Peru players", "players"),
+            ("what is the capital of Peru", ""),
+            ("is Peru a country", ""),
+        ],
+    )
+    def test_where_no_word_asks_the_first_nouns_say_what_for(self, text: str, nouns: str) -> None:
+        reading = read(text, "Peru")
+        assert words(reading, reading.headed) == nouns
+
+    @pytest.mark.parametrize("text", ["which of our factories are in Peru", "show me the factories in Peru"])
+    def test_what_is_asked_for_stands_behind_small_words(self, text: str) -> None:
+        reading = read(text, "Peru")
+        assert words(reading, reading.focus) == "factories"
+
+    def test_a_sort_of_a_thing_says_nothing_of_its_own(self) -> None:
+        reading = read("what kind of government does Peru have", "Peru")
+        assert words(reading, reading.telling) == "government"
+
     def test_that_are_ties_nothing(self) -> None:
         assert read("people who are children of Peru", "Peru").links == read("children of Peru", "Peru").links == 1
         assert read("people who are born in towns of Peru", "Peru").links == 2

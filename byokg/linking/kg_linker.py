@@ -32,6 +32,7 @@ from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
+from byokg.operators.kinds import Kinds
 from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
 from byokg.questions import Reading, read_question
@@ -123,6 +124,8 @@ class OfflineLinker:
         sample: nodes looked at in each step of growing.
         top_k: metapaths proposed for each topic entity.
         asked: tells which properties a question asks for, where `store` is a `PropertyView`.
+        kinds: tells which type of nodes a question asks for: besides the best metapaths, some of the best that lead to
+            such nodes are proposed.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", whose artifacts it writes.
     Differs: writes no query, no draft answers and no BFS-QL; one round is all it has to say.
@@ -139,6 +142,7 @@ class OfflineLinker:
         sample: int = 256,
         top_k: int = 10,
         asked: AskedValues | None = None,
+        kinds: Kinds | None = None,
     ) -> None:
         if not 1 <= max_hops <= MAX_HOPS:
             raise ConfigError(f"max_hops={max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops")
@@ -152,6 +156,7 @@ class OfflineLinker:
         self._sample = sample
         self._top_k = top_k
         self._asked = asked
+        self._types = kinds
         self._edges = store.store if isinstance(store, PropertyView) else store
         turned = {} if scorer.steps.by_need else inverse_relations(self._edges)
         symmetric = [store.relations.index(label) for label in sorted(turned) if label in turned[label]]
@@ -179,7 +184,8 @@ class OfflineLinker:
             )
         _, mentions, scorer, grown = self._explore(question)
         more = 1 if read(question.text, mentions).plain else _MORE
-        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k)
+        type = "" if self._types is None else self._types.asked(question.text, mentions, ())
+        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k, type)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
@@ -342,9 +348,12 @@ class OfflineLinker:
         return found
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int
+        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int, type: str = ""
     ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
-        """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these."""
+        """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these.
+
+        Of those that lead to nodes of a type, where one is asked for, a few more.
+        """
         if not grown:
             return (), ()
         joins = self._joins(scorer, grown)
@@ -354,30 +363,45 @@ class OfflineLinker:
             topic, growth, _ = grown[part]
             return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
 
-        proposed: dict[int, list[ProposedPath]] = {}
+        typed = scorer.typed(type)
+        proposed, of_type = dict[int, list[ProposedPath]](), dict[int, list[ProposedPath]]()
         for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:
                 continue
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            best = kept[np.argsort(-scored[part][kept], kind="stable")[:top_k]]
-            proposed.setdefault(topic.node, []).extend(path(part, row) for row in best.tolist())
+            order = kept[np.argsort(-scored[part][kept], kind="stable")]
+            proposed.setdefault(topic.node, []).extend(path(part, row) for row in order[:top_k].tolist())
+            fitting = order[typed[growth.steps[order, -1]]][:_OF_TYPE]
+            of_type.setdefault(topic.node, []).extend(path(part, row) for row in fitting.tolist())
         meeting: list[tuple[float, _Joins, int]] = []
+        fitting_pairs: list[tuple[float, _Joins, int]] = []
         for each, scores in zip(joins, scored[len(grown) :], strict=True):
             lengths = [grown[part][1].steps.shape[1] for part in (each.one, each.other)]
             if hops is None or sum(lengths) == hops or lengths == [hops, hops]:
-                best = np.argsort(-scores, kind="stable")[:top_k]
-                meeting += [(float(scores[row]), each, row) for row in best.tolist()]
+                order = np.argsort(-scores, kind="stable")
+                ends = grown[each.one][1].steps[each.pairs[order, 0], -1]
+                for found, rows in ((meeting, order[:top_k]), (fitting_pairs, order[typed[ends]][:_OF_TYPE])):
+                    found += [(float(scores[row]), each, row) for row in rows.tolist()]
+        pairs = {
+            (id(each), row): (score, each, row)
+            for found, most in ((meeting, top_k), (fitting_pairs, _OF_TYPE))
+            for score, each, row in sorted(found, key=lambda pair: -pair[0])[:most]
+        }
         joined = [
             JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
-            for score, each, row in sorted(meeting, key=lambda found: -found[0])[:top_k]
+            for score, each, row in sorted(pairs.values(), key=lambda pair: -pair[0])
         ]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
+        tops += [sorted(paths, key=lambda path: -path.score)[:_OF_TYPE] for paths in of_type.values()]
         paths = dict.fromkeys(
             [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
         )
         return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
 
+
+_OF_TYPE = 5
+"""Metapaths of each topic, and pairs, that lead to the type of nodes asked for and are proposed besides the best."""
 
 _JOINED = 24
 """Metapaths of each length and topic that are paired with those of another topic, at most."""

@@ -268,6 +268,10 @@ class QuestionScorer:
         told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
         return told
 
+    def typed(self, type: str) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead to nodes of a type: (S,)."""
+        return self._steps.typed(type)
+
     def align(self, metapaths: Int64, choices: Float | None = None) -> Aligned:
         """Compute the features of P metapaths of equal length.
 

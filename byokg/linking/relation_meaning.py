@@ -226,6 +226,14 @@ class Steps:
         """
         return self._compared(word)[1]
 
+    def typed(self, type: str) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead to nodes of a type, as far as a sample of their ends shows: (S,)."""
+        place = self._types.get(type)
+        if place is None:
+            return np.zeros(self.count, np.bool_)
+        told: npt.NDArray[np.bool_] = (self._step_kinds == place).any(axis=1)
+        return told
+
     def kinship(self, word: str) -> Float:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
         return self._compared(word)[2]
@@ -366,8 +374,10 @@ class Steps:
         """(S, D) one vector for the names at the end of each step."""
         again = self._again(outgoing, step, place, size)
         self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
-        if any(types):
-            self._set_kinds(sorted(set(types) - {""}), *_typed(types), step, place, size, common=1.0)
+        names = sorted(set(types) - {""})
+        self._types = {name: number for number, name in enumerate(names)}
+        if names:
+            self._set_kinds(names, *_typed(types), step, place, size, common=1.0)
         elif any(self._namespace):
             names = sorted({" ".join(words) for words in self._namespace if words})
             owner, kind = self._namespaces(outgoing, names)

@@ -66,7 +66,7 @@ class Kinds:
         """Return the nodes that are of a type; all, where none is, or some are values."""
         if not kind or any(map(is_value, ends)):
             return tuple(ends)
-        return tuple(node.id for node in self._store.nodes(ends) if node.type == kind) or tuple(ends)
+        return self.among(ends, kind) or tuple(ends)
 
     def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
         """Tell whether a third of some nodes are of a type, and at least as many as are of others or are values."""
@@ -74,6 +74,11 @@ class Kinds:
         types = [node.type for node in self._store.nodes([end for end in some if not is_value(end)])]
         of_it, typed = types.count(kind), len(some) - types.count("")
         return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= typed
+
+    def among(self, ends: Sequence[EntityId], kind: str) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a type, in their order."""
+        nodes = [end for end in ends if not is_value(end)]
+        return tuple(node.id for node in self._store.nodes(nodes) if node.type == kind)
 
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
@@ -95,7 +100,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     if demand.count and demand.counted:
         return (demand.counted,)
     reading, nouns = read_question(demand.rest, mentions), list[str]()
-    for place in reversed(reading.focus):
+    for place in reversed(reading.focus or reading.headed):
         if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
             break
         nouns.append(reading.words[place])

@@ -150,7 +150,7 @@ class Patterns:
         )
         self.having = _made(
             rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
-            rf"(?P<phrase>[a-z][a-z\s]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
+            rf"(?P<phrase>[a-z][a-z\s-]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
         )
         self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
         self.verifying = _made(rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")

@@ -122,7 +122,7 @@ class ExtractiveAnswerer:
         self,
         store: GraphStore,
         kinds: Kinds | None = None,
-        kind: float = 25.0,
+        kind: float = 60.0,
         preference: Preference | None = None,
     ) -> None:
         self._store = store
@@ -173,8 +173,10 @@ class ExtractiveAnswerer:
         asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
         if not asked:
             return choices
-        fitting = [choice for choice in close if self._kinds.fits(choice[1], asked)]
-        return [*fitting, *(choice for choice in choices if choice not in fitting)]
+        of_kind = [(score, self._kinds.among(ends, asked), citations) for score, ends, citations in close]
+        fitting = [choice for choice in of_kind if choice[1]]
+        taken = {choice[2] for choice in fitting}
+        return [*fitting, *(choice for choice in choices if choice[2] not in taken)]
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)

@@ -84,7 +84,8 @@ def offline_pipeline(
     spotter, scorer = reading_parts(store, embedder, entities, weights, by_need)
     measures = Measures(embedder)
     asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
-    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked)
+    kinds = Kinds(graph, by_need)
+    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked, kinds)
     parts = Parts(
         store=store,
         embedder=embedder,
@@ -95,7 +96,6 @@ def offline_pipeline(
         relations=RelationMatcher(store.relations, embedder),
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
-    kinds = Kinds(graph, by_need)
     odds = SCORED if scorer.ranker is None else _LEARNT
     answerer = ExtractiveAnswerer(store, kinds, preference=Preference(graph, scorer, embedder, odds))
 

@@ -22,7 +22,7 @@ from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.text import RerankRetriever, TextRetriever
-from byokg.types import Answer, Artifacts, EntityId, Mention, PathEvidence, Question
+from byokg.types import Answer, Artifacts, EntityId, Mention, Node, PathEvidence, Question, Triple
 from tests.linking.graphs import EMBEDDER, FILMS, countries, films, marriages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +52,37 @@ def names(answer: Answer) -> list[str]:
 
 def evidence(answer: Answer) -> list[PathEvidence]:
     return [item for one in answer.rounds for item in one.evidence if isinstance(item, PathEvidence)]
+
+
+# Peru ◀─ in_country ─ Lima ◀─ located_in ─ Works and Press, two factories, and Shop, a customer.
+#                         Lima ◀─ located_in ─ Mill, a supplier. ISO ◀─ holds ─ Works, Mill.
+SITES = {
+    "Peru": "Country",
+    "Lima": "City",
+    "ISO": "Certificate",
+    "Works": "Factory",
+    "Press": "Factory",
+    "Shop": "Customer",
+    "Mill": "Supplier",
+}
+SITE_EDGES = [("Lima", "in_country", "Peru"), ("Works", "holds", "ISO"), ("Mill", "holds", "ISO")]
+SITE_EDGES += [(name, "located_in", "Lima") for name in ("Works", "Press", "Shop", "Mill")]
+
+
+@pytest.mark.parametrize(
+    ("text", "topic", "answers"),
+    [
+        ("Which factories hold ISO?", "ISO", ["Works"]),
+        ("Which of our factories are in Peru?", "Peru", ["Press", "Works"]),
+        ("customers in Peru", "Peru", ["Shop"]),
+        ("Show me the suppliers in Lima", "Lima", ["Mill"]),
+    ],
+)
+def test_only_nodes_of_the_type_that_is_asked_for_are_answers(text: str, topic: str, answers: list[str]) -> None:
+    nodes = [Node(EntityId(name), name, type) for name, type in SITES.items()]
+    edges = [Triple(EntityId(head), label, EntityId(tail)) for head, label, tail in SITE_EDGES]
+    pipeline = offline_pipeline(ColumnarGraph.from_records(nodes, edges))
+    assert sorted(names(ask(pipeline, text, topic))) == answers
 
 
 class Transformer(SentenceTransformerEmbedder):
