@@ -90,6 +90,10 @@ def split_words(text: str) -> list[str]:
     return [word.casefold() for word in WORD.findall(text)]
 
 
+LABEL_PARTS = re.compile(r"[./#:]+|__+")
+"""What stands between a label's namespace and its own name: `film.film.genre`, `film__film__genre`, `http://…#genre`."""
+
+
 def split_label(label: str) -> str:
     """Part the words that a label joins by capitals: `directedBy` is `directed By`, `URLPath` is `URL Path`."""
     return _CAPITALS.sub(" ", label)

@@ -26,6 +26,8 @@ from byokg.linking.relation_words import (
     UNRELATED,
     acting,
     content_words,
+    doing,
+    done_by,
     label_words,
     names_head,
     relation_text,
@@ -285,10 +287,14 @@ class Steps:
         settings = self.settings
         vector = self._vector(word)
         own, namespace, turned = self._labelled(word)
-        own, turned = np.where(self._named_of, turned, own), np.where(self._named_of, own, turned)
+        done = np.isin(self._doing, list(done_by(word)))
+        heads = self._named_of | done
+        own, turned = np.where(heads, turned, own), np.where(heads, np.maximum(own, done), turned)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
         kinds = _nearer(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
+        if self._heads is not None and done.any():
+            kind = np.maximum(kind, self._does(np.flatnonzero(done)))
         kinship = self.name_vectors @ vector
         end = np.maximum(settings.names * kinship, kind)
         reach = np.maximum(np.stack((own, np.maximum(namespace, turned)), axis=1).ravel(), end)
@@ -297,6 +303,14 @@ class Steps:
             self._stretched(reach),
             kinship.astype(np.float32),
         )
+
+    def _does(self, relations: Int64) -> Float64:
+        """Return how surely the ends of each step are heads of some relations: (S,) in [0, 1]."""
+        assert self._heads is not None
+        step, place, size, owner, relation = self._heads
+        heads = distinct(owner[np.isin(relation, relations)])
+        share = np.bincount(step, np.isin(place, heads), self.count) / size
+        return np.minimum(1.0, share / self.settings.enough)
 
     def _kin(self, lexicon: Lexicon, word: str) -> Float64:
         """Return what is added to the cosine of each word of a lexicon: 1 where it is equal, less where related."""
@@ -331,6 +345,7 @@ class Steps:
         labels = [label_words(label) for label in named]
         self._acts = np.array([own[-1] == "by" or acting(own[-1]) for _, own in labels], np.bool_)
         self._named_of = np.array([names_head(own) for _, own in labels], np.bool_)
+        self._doing = np.array([doing(own) for _, own in labels], object)
         turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
         self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
         self._own = [content_words(own) for _, own in labels]
@@ -374,6 +389,8 @@ class Steps:
         """(S, D) one vector for the names at the end of each step."""
         again = self._again(outgoing, step, place, size)
         self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
+        self._heads = None if any(types) else (step, place, size, *outgoing)
+        """What `_does` reads, where nodes have no types: the ends of each step, and the relations out of them."""
         names = sorted(set(types) - {""})
         self._types = {name: number for number, name in enumerate(names)}
         if names:

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from byokg.text import FUNCTION_WORDS, singular, split_label, split_words
-
-_SEPARATORS = re.compile(r"[./#:]+")
+from byokg.text import FUNCTION_WORDS, LABEL_PARTS, singular, split_label, split_words
 
 _SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
 
@@ -78,7 +76,7 @@ def verb_forms(verb: str) -> list[str]:
 def label_words(label: str) -> tuple[list[str], list[str]]:
     """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
     local = re.split(r"[/#]", label)[-1] if "://" in label else label
-    segments = [segment for segment in _SEPARATORS.split(local) if segment]
+    segments = [segment for segment in LABEL_PARTS.split(local) if segment]
     words = [split_words(split_label(segment)) for segment in segments]
     words = [segment for segment in words if segment] or [[label.casefold()]]
     return (words[-2] if len(words) > 1 else []), words[-1]
@@ -95,6 +93,32 @@ def acting(word: str) -> bool:
     """Tell whether a word names the one who acts: `manager`, `author`."""
     return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
+
+def doing(words: Sequence[str]) -> str:
+    """Return the verb that the words of a relation begin with, for what its heads do; empty where there is none.
+
+    >>> doing("plays in club".split()), doing("is aged".split()), doing("played by".split())
+    ('play', '', '')
+    """
+    first = words[0]
+    return singular(first) if len(first) > _SHORTEST and first.endswith("s") and words[-1] != "by" else ""
+
+
+def done_by(noun: str) -> frozenset[str]:
+    """Return the verbs, one of them a word at most, for what a noun names the doer of: `players` play.
+
+    >>> sorted(done_by("players")), sorted(done_by("runner")), done_by("city")
+    (['play', 'playe'], ['run', 'runn', 'runne'], frozenset())
+    """
+    noun = singular(noun)
+    if not acting(noun) or not noun.endswith(("er", "or")):
+        return frozenset()
+    stem = noun[:-2]
+    return frozenset({stem, noun[:-1], *([stem[:-1]] if stem[-1] == stem[-2] else ())})
+
+
+_SHORTEST = 3
+"""Letters of a verb with its ending that is too short to be told from others: `has`."""
 
 _TYING = frozenset("of for to in on at with from by".split())
 

@@ -24,7 +24,7 @@ from byokg.operators.times import passes, period, united
 from byokg.operators.walks import WalkTable, branching, walk_table
 from byokg.operators.words import idea
 from byokg.periods import Period, read_date
-from byokg.text import split_label, split_words
+from byokg.text import related, split_label, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Value
 
 Int64 = npt.NDArray[np.int64]
@@ -40,6 +40,9 @@ _ALIKE = 0.3
 
 _ENOUGH = 0.5
 """Likeness from which a word means a step (`the most neighbours`)."""
+
+_CALLED = 0.9
+"""Likeness from which a property is called by a word for things to count (`the most goals`)."""
 
 _NO_COUNT = 20
 """Times the most edges of a kind that any candidate has, from which a number is no count of them (`a population below
@@ -140,6 +143,9 @@ class Operators:
             if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
+                number = names[0]
+                if not state.done and measure(number) is not None and "-" not in number[1:]:
+                    return Outcome("property", f"the number itself: {number}", tuple(state.ends), uses=_ids(candidates))
                 return None
             count = len(state.ends)
             if cut and not state.done and len(candidates.paths) == 1 and candidates.ends == candidates.paths[0].ends:
@@ -295,8 +301,9 @@ class Operators:
             if not values or values[0] is None:
                 return False
             value = values[0]
-        fits = {id for id, number in found.values.items() if (number > value if bound.more else number < value)}
-        return self._kept_at(state, hop, fits, "comparison", f"{found.name} {'>' if bound.more else '<'} {value:,.12g}")
+        more = bound.more != (bound.dates and found.age)
+        fits = {id for id, number in found.values.items() if (number > value if more else number < value)}
+        return self._kept_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
 
     def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
         """Take away what a path from another node reaches, the best path that reaches any of it."""
@@ -343,35 +350,53 @@ class Operators:
         """Keep the most, by a property, by time, or by how many edges there are."""
         if not state.ends:
             return False
-        column = self._measured(state, order.nouns, order.dates and bool(order.nouns)) if order.nouns else None
-        if column is not None and order.dates and not order.nouns:
-            column = None
+        column = self._measured(state, order.nouns, order.dates) if order.nouns else None
+        if order.counted and (column is None or (column[1].likeness < _CALLED and _several(order.nouns))):
+            counts = self._passed(state, order.nouns) or self._degrees(state.ends, order.nouns)
+            if counts is not None:
+                return self._most_of(state, order, *counts)
+            if column is not None and column[1].dates:
+                return False  # the most papers are not those with the latest year of a paper
         if column is not None:
             hop, found = column
-            values = sorted(set(found.values.values()), reverse=order.most)
+            values = sorted(set(found.values.values()), reverse=order.most != (order.dates and found.age))
             if len(values) < order.place:
                 return False
             chosen = {id for id, value in found.values.items() if value == values[order.place - 1]}
             shown = next(found.shown[id] for id in found.values if id in chosen)
             text = f"{order.words or 'compared'} by {found.name} of {len(found.values)}: {shown}"
             return self._kept_at(state, hop, chosen, "superlative", text)
-        if order.counted:
-            degree = self._degrees(state.ends, order.nouns)
-            if degree is None:
-                return False
-            label, counts = degree
-            if not any(counts[id] for id in state.ends):
-                return False
-            ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
-            if len(ranked) < order.place or (len(ranked) == 1 < len(state.ends)):
-                return False
-            best = ranked[order.place - 1]
-            text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
-            state.ends = [id for id in state.ends if counts[id] == best]
-            state.done.append(text)
-            state.operations.append("superlative")
-            return True
         return order.dates and self._by_date(state, order)
+
+    def _most_of(self, state: _State, order: Order, label: str, counts: Mapping[EntityId, int]) -> bool:
+        """Keep the ends that have the most of something that is counted."""
+        if not any(counts[id] for id in state.ends):
+            return False
+        ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
+        if len(ranked) < order.place or (len(ranked) == 1 < len(state.ends)):
+            return False
+        best = ranked[order.place - 1]
+        text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
+        state.ends = [id for id in state.ends if counts[id] == best]
+        state.done.append(text)
+        state.operations.append("superlative")
+        return True
+
+    def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
+        """Return of how many nodes on its way the path comes to each end, where these are what the nouns mean.
+
+        `Which club has the most players of Spain` goes from Spain over its players to their clubs.
+        """
+        for table in self._tables(state)[:1] if _several(nouns) else ():
+            for column in range(len(table.steps) - 1, 0, -1):
+                step = table.steps[column - 1]
+                if max(float(self._reach(noun)[step]) for noun in nouns) >= _ENOUGH:
+                    ways = np.unique(table.nodes[:, [column, -1]], axis=0)
+                    ends, counts = np.unique(ways[:, 1], return_counts=True)
+                    found = dict(zip(self._store.ids(ends), counts.tolist(), strict=True))
+                    label = f"{INVERSE if step & 1 else ''}{self._store.relations[step >> 1]}"
+                    return label, {id: found.get(id, 0) for id in state.ends}
+        return None
 
     def _by_date(self, state: _State, order: Order) -> bool:
         """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
@@ -462,6 +487,8 @@ class Operators:
             if reach[everything] < _ENOUGH:
                 return None
             best = everything
+        if not best & 1 and best + 1 in known and _received(nouns, relations[best >> 1]):
+            best += 1
         of = np.zeros(len(numbers), np.int64)
         rows = steps == best
         of[counts.origin[rows]] = counts.count[rows]
@@ -481,7 +508,7 @@ class Operators:
 
     def _dated(self, table: WalkTable) -> int | None:
         """Return the last hop whose edges say when they hold."""
-        for column in range(len(table.relations) - 1, -1, -1):
+        for column in range(len(table.steps) - 1, -1, -1):
             some = table.edges[:50, column]
             if any(period(each) is not None for each in self._store.edge_properties(some)):
                 return column
@@ -501,6 +528,18 @@ class Operators:
     def _named(self, nodes: Sequence[EntityId]) -> list[str]:
         shown = list(nodes)
         return [node.name for node in self._store.nodes(shown)]
+
+
+def _several(nouns: Sequence[str]) -> bool:
+    """Tell whether a noun is one for several things, which are counted, and not for so much of one (`the most land`)."""
+    return any(noun.endswith("s") or noun in idea("count")["singular"] for noun in nouns)
+
+
+def _received(nouns: Sequence[str], relation: str) -> bool:
+    """Tell whether nouns speak of being at the far end of a relation: `most cited`, `most citations` of `cites`."""
+    words = split_words(split_label(relation))
+    passive = [noun for noun in nouns if noun.endswith(("ed", "tion", "tions"))]
+    return any(related(noun, word) for noun in passive for word in words)
 
 
 def countable(ends: Sequence[EntityId]) -> bool:

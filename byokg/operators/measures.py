@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.periods import read_date
-from byokg.text import related, split_label, split_words
+from byokg.text import LABEL_PARTS, related, split_label, split_words
 from byokg.types import EntityId, Node, Value
 
 _ALIKE = 0.4
@@ -31,6 +30,8 @@ _SAID = 0.95
 _VALUES = 3
 """Values of one relation that a node has at most, where edges lead to values."""
 
+_AGE = frozenset(("age", "aged", "ages"))
+
 _LATER = 0.02
 """What each further word for a measure is worth less than the one before it."""
 
@@ -44,6 +45,11 @@ class Measured:
     shown: Mapping[EntityId, Value]
     likeness: float
     dates: bool = False
+
+    @property
+    def age(self) -> bool:
+        """Return whether it says how old something is, so that the oldest has the most of it, and not the earliest."""
+        return not self.dates and not _AGE.isdisjoint(split_words(split_label(self.name)))
 
 
 class Measures:
@@ -134,11 +140,8 @@ def described(store: GraphStore, nodes: Sequence[EntityId], least: int = 2) -> l
     told: list[dict[str, Value]] = [dict(node.properties) for node in found]
     for origin, relation, end in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
         if measure(names[end]) is not None:
-            told[origin].setdefault(_SEPARATORS.split(store.relations[relation])[-1], names[end])
+            told[origin].setdefault(LABEL_PARTS.split(store.relations[relation])[-1], names[end])
     return [replace(node, properties=properties) for node, properties in zip(found, told, strict=True)]
-
-
-_SEPARATORS = re.compile(r"[./#:]+")
 
 
 def measure(value: Value) -> float | None:

@@ -32,6 +32,9 @@ _TRIGGERS = re.compile(
 _BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the\s+)?(?:year\s+)?$", re.IGNORECASE)
 """Words after which a date bounds a time, and is no topic, though a node may have its name."""
 
+_MOST_YEARS = 200
+"""Number below which something is so many years old; others are years."""
+
 _LONGEST = 1000
 """Characters of a question; a longer text is read as one of a path, since patterns take time with its square."""
 
@@ -204,6 +207,8 @@ class _Reader:
             if not nouns:
                 nouns = (before,) if before else ()
             more = bool(match["more"]) or (adjective is not None and not adjective.less)
+            if adjective is not None and adjective.dates and number < _MOST_YEARS:  # older than 30
+                nouns, more = ("age",), adjective.less
             said = self._left[match.start() : end]
             start = self._measured_from(match.start(), nouns)
             found.append(Threshold(nouns, more, number, words=said.strip()))

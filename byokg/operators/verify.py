@@ -8,7 +8,6 @@ capital of France`), and the graph has one there, it is enough that the edge sel
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -21,7 +20,7 @@ from byokg.operators.execute import Outcome
 from byokg.operators.times import passes, period
 from byokg.operators.walks import branching
 from byokg.questions import Reading, Tie, has_unknown_relative
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, split_label, split_words
+from byokg.text import FUNCTION_WORDS, LABEL_PARTS, QUESTION_WORDS, split_label, split_words
 from byokg.types import EntityId
 
 _MEANT = 0.5
@@ -36,7 +35,6 @@ _SELDOM = 0.1
 _NOTHING = "the graph has nothing that says yes or no"
 
 Float = npt.NDArray[np.float32]
-_SEPARATORS = re.compile(r"[./#:]+")
 
 Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
 
@@ -145,4 +143,4 @@ def _said(steps: Meanings, reading: Reading, second: int) -> Float:
 
 def _words(label: str) -> list[str]:
     """Return the words of a relation's own name."""
-    return split_words(split_label(_SEPARATORS.split(label)[-1]))
+    return split_words(split_label(LABEL_PARTS.split(label)[-1]))

@@ -22,8 +22,8 @@ MOST_WALKS = 50_000
 class WalkTable:
     """W walks of L hops."""
 
-    relations: tuple[int, ...]
-    """(L,) relation numbers."""
+    steps: tuple[int, ...]
+    """(L,) twice the number of each relation, and one more where it is walked from tail to head."""
     nodes: Int64
     """(W, L + 1) node numbers."""
     edges: Int64
@@ -34,7 +34,7 @@ class WalkTable:
 
     def taken(self, rows: Int64 | npt.NDArray[np.bool_]) -> WalkTable:
         """Return some of the walks."""
-        return WalkTable(self.relations, self.nodes[rows], self.edges[rows])
+        return WalkTable(self.steps, self.nodes[rows], self.edges[rows])
 
 
 def walk_table(
@@ -52,12 +52,12 @@ def walk_table(
     nodes = np.asarray(store.numbers([source]), np.int64)[:, None]
     edges = np.empty((1, 0), np.int64)
     avoided = np.asarray(store.numbers(list(avoid)), np.int64)
-    relations: list[int] = []
+    steps: list[int] = []
     for step in metapath:
         label = step.removeprefix(INVERSE)
         turned = step != label and (label in number or step not in number)
         relation = number[label if turned else step]
-        relations.append(relation)
+        steps.append(2 * relation + turned)
         here, place = np.unique(nodes[:, -1], return_inverse=True)
         direction = Direction.IN if turned else Direction.OUT
         batch = capped_edges(store, here, direction, np.array([relation]), most=MOST_WALKS + 1)
@@ -72,7 +72,7 @@ def walk_table(
         edges = np.concatenate((edges[row], batch.edge.astype(np.int64)[taken, None]), axis=1)
         kept = ~np.isin(other, avoided)
         nodes, edges = nodes[kept], edges[kept]
-    return WalkTable(tuple(relations), nodes, edges)
+    return WalkTable(tuple(steps), nodes, edges)
 
 
 _SAMPLED = 32

@@ -18,7 +18,7 @@ from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.verbalize import verbalize
-from byokg.types import ComputedEvidence, EntityId
+from byokg.types import ComputedEvidence, EntityId, Question
 from tests.linking.graphs import EMBEDDER
 
 NODES = """id,name,type,salary:int,founded:date,population:int
@@ -301,3 +301,30 @@ def test_without_types_a_kind_is_what_a_relation_leads_to() -> None:
     assert [item.name for item in pipeline.ask("Which city has the most owners?").items] == ["Bergen"]
     assert [item.name for item in pipeline.ask("How many cities are there?").items] == ["2"]
     assert not pipeline.ask("Which river has the most owners?").items
+
+
+# Ann and Ben play in Red, Cid in Blue; all of them for Peru. Paper A cites B and C, B cites C; all are about Bees.
+TEAMS = [("Ann", "plays_in_club", "Red"), ("Ben", "plays_in_club", "Red"), ("Cid", "plays_in_club", "Blue")]
+TEAMS += [(name, "plays_for_country", "Peru") for name in ("Ann", "Ben", "Cid")]
+TEAMS += [("Ann", "is_aged", "20"), ("Ben", "is_aged", "31"), ("Cid", "is_aged", "25")]
+PAPERS = [("A", "cites", "B"), ("A", "cites", "C"), ("B", "cites", "C")]
+PAPERS += [(name, "about", "Bees") for name in "ABC"]
+
+
+@pytest.mark.parametrize(
+    ("text", "topics", "answers"),
+    [
+        ("who is older, Ann or Ben", ("Ann", "Ben"), ["Ben"]),
+        ("who is younger, Ann or Ben", ("Ann", "Ben"), ["Ann"]),
+        ("who is the oldest player of Peru", ("Peru",), ["Ben"]),
+        ("which players of Peru are older than 24", ("Peru",), ["Ben", "Cid"]),
+        ("how many years old is Ann", ("Ann",), ["20"]),
+        ("which club has the most players of Peru", ("Peru",), ["Red"]),
+        ("which paper about Bees has the most citations", ("Bees",), ["C"]),
+        ("which paper about Bees is the most cited", ("Bees",), ["C"]),
+    ],
+)
+def test_ages_and_what_is_counted_on_the_way(text: str, topics: tuple[str, ...], answers: list[str]) -> None:
+    graph = ColumnarGraph.from_triples([*TEAMS, *PAPERS])
+    answer = offline_pipeline(graph).run(Question("q", text, tuple(map(EntityId, topics))))
+    assert sorted(item.name for item in answer.items) == answers
