@@ -32,7 +32,7 @@ from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
-from byokg.operators.kinds import Kinds
+from byokg.operators.kinds import Kind, Kinds
 from byokg.operators.reading import asking_when, read
 from byokg.prompts import PromptLibrary
 from byokg.questions import Reading, read_question
@@ -184,8 +184,8 @@ class OfflineLinker:
             )
         _, mentions, scorer, grown = self._explore(question)
         more = 1 if read(question.text, mentions).plain else _MORE
-        type = "" if self._types is None else self._types.asked(question.text, mentions, ())
-        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k, type)
+        kind = Kind() if self._types is None else self._types.asked(question.text, mentions, ())
+        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k, kind)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
@@ -348,7 +348,7 @@ class OfflineLinker:
         return found
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int, type: str = ""
+        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int, kind: Kind
     ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
         """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these.
 
@@ -363,7 +363,7 @@ class OfflineLinker:
             topic, growth, _ = grown[part]
             return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
 
-        typed = scorer.typed(type)
+        typed = scorer.typed(kind)
         proposed, of_type = dict[int, list[ProposedPath]](), dict[int, list[ProposedPath]]()
         for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from byokg.graph.paths import Growth
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.linking.relation_meaning import Steps
+from byokg.operators.kinds import Kind
 from byokg.questions import Reading
 
 if TYPE_CHECKING:
@@ -268,9 +269,9 @@ class QuestionScorer:
         told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
         return told
 
-    def typed(self, type: str) -> npt.NDArray[np.bool_]:
-        """Tell which steps lead to nodes of a type: (S,)."""
-        return self._steps.typed(type)
+    def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead to nodes of a kind: (S,)."""
+        return self._steps.typed(kind)
 
     def align(self, metapaths: Int64, choices: Float | None = None) -> Aligned:
         """Compute the features of P metapaths of equal length.

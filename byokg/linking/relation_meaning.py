@@ -22,18 +22,10 @@ from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.relation_words import (
-    UNRELATED,
-    acting,
-    content_words,
-    doing,
-    done_by,
-    label_words,
-    names_head,
-    relation_text,
-    synonyms,
-)
+from byokg.linking.relation_words import UNRELATED, synonyms
+from byokg.operators.kinds import Kind
 from byokg.questions import Tie
+from byokg.relation_labels import acting, content_words, doing, done_by, label_words, names_head, relation_text
 from byokg.text import Lexicon, is_identifier, singular, split_words
 from byokg.types import INVERSE, EntityId, Metapath
 
@@ -41,6 +33,9 @@ Float = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 
 Int64 = npt.NDArray[np.int64]
+
+_LED = 0.5
+"""Share of the ends of a step that are of a kind, against what is enough, from which it leads to that kind."""
 
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 
@@ -228,12 +223,14 @@ class Steps:
         """
         return self._compared(word)[1]
 
-    def typed(self, type: str) -> npt.NDArray[np.bool_]:
-        """Tell which steps lead to nodes of a type, as far as a sample of their ends shows: (S,)."""
-        place = self._types.get(type)
-        if place is None:
-            return np.zeros(self.count, np.bool_)
-        told: npt.NDArray[np.bool_] = (self._step_kinds == place).any(axis=1)
+    def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead to nodes of a kind, as far as a sample of their ends shows: (S,)."""
+        told = np.zeros(self.count, np.bool_)
+        if kind.type in self._types:
+            told = (self._step_kinds == self._types[kind.type]).any(axis=1)
+        elif kind and self._heads is not None:
+            told = self._does(np.array(sorted(kind.heads), np.int64)) >= _LED
+            told[[2 * number for number in kind.tails] + [2 * number + 1 for number in kind.heads]] = True
         return told
 
     def kinship(self, word: str) -> Float:

@@ -531,7 +531,7 @@ class Operators:
 
 
 def _several(nouns: Sequence[str]) -> bool:
-    """Tell whether a noun is one for several things, which are counted, and not for so much of one (`the most land`)."""
+    """Tell whether a noun is one for several things, which are counted, and not for much of one (`the most land`)."""
     return any(noun.endswith("s") or noun in idea("count")["singular"] for noun in nouns)
 
 

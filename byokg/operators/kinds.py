@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
+
+import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
+from byokg.operators.measures import measure
 from byokg.operators.reading import read
 from byokg.operators.words import idea
 from byokg.questions import read_question
-from byokg.text import related, split_label, split_words
+from byokg.relation_labels import doing, done_by, label_words
+from byokg.text import related, singular, split_label, split_words
 from byokg.types import EntityId, Mention
+
+_WHO = re.compile(r"\W*(?:who|whom|whose|by\s+whom|to\s+whom|with\s+whom)\b", re.IGNORECASE)
 
 _LOOKED_AT = 20
 """Nodes whose types say what kind a path leads to: evenly spread over their ids, whatever order they come in."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which nodes a noun names: those of a type, or in a graph without types those that some relations lead to or from.
+
+    A graph with relations `plays_in_club` has clubs, and players; one with `film.director.film` directors, and films.
+    """
+
+    type: str = ""
+    heads: frozenset[int] = frozenset()
+    """Numbers of relations that lead from such nodes, and"""
+    tails: frozenset[int] = frozenset()
+    """of those that lead to them."""
+
+    def __bool__(self) -> bool:
+        return self != _NO_KIND
+
+
+_NO_KIND = Kind()
 
 
 class Kinds:
@@ -32,11 +60,12 @@ class Kinds:
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
+        self._of_relations = lru_cache(1 << 10)(self._related)
         self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
         """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
 
-    def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> str:
-        """Return the type that a question asks for, by its noun; empty where there is none of that name.
+    def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> Kind:
+        """Return what a question asks for, by its noun; nothing where the graph has none of that name.
 
         Args:
             text: the question.
@@ -45,10 +74,28 @@ class Kinds:
         """
         nouns = self._nouns(text, mentions)
         if not nouns:
-            return ""
-        types = self._types_of(ends) if self._by_need else None
-        found = (self.named(noun) if types is None else _named(noun, types) for noun in nouns)
-        return next(filter(None, found), "")
+            return _NO_KIND
+        if self._by_need:
+            types = self._types_of(ends)
+            return Kind(next(filter(None, (_named(noun, types) for noun in nouns)), ""))
+        if self._types:
+            return Kind(next(filter(None, map(self.named, nouns)), ""))
+        return next(filter(None, map(self._of_relations, nouns[:1])), _NO_KIND)
+
+    def _related(self, noun: str) -> Kind:
+        """Return the nodes that relations call by a noun."""
+        noun = idea("count")["singular"].get(noun, noun)
+        single, heads, tails = singular(noun), set[int](), set[int]()
+        for number, (namespace, own) in enumerate(self._labels):
+            if singular(own[-1]) == single:
+                tails.add(number)
+            if (namespace and singular(namespace[-1]) == single) or doing(own) in done_by(noun):
+                heads.add(number)
+        return Kind(heads=frozenset(heads), tails=frozenset(tails))
+
+    @cached_property
+    def _labels(self) -> list[tuple[list[str], list[str]]]:
+        return [label_words(label) for label in self._store.relations]
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
@@ -62,23 +109,44 @@ class Kinds:
         looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))
         return _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
 
-    def only(self, ends: Sequence[EntityId], kind: str) -> tuple[EntityId, ...]:
-        """Return the nodes that are of a type; all, where none is, or some are values."""
-        if not kind or any(map(is_value, ends)):
+    def only(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a type; all, where none is, or some are values, or types are not known."""
+        if not kind.type or any(map(is_value, ends)):
             return tuple(ends)
         return self.among(ends, kind) or tuple(ends)
 
-    def fits(self, ends: Sequence[EntityId], kind: str) -> bool:
-        """Tell whether a third of some nodes are of a type, and at least as many as are of others or are values."""
+    def fits(self, ends: Sequence[EntityId], kind: Kind) -> bool:
+        """Tell whether a third of some nodes are of a kind, and at least as many as are of others or are values."""
         some = _spread(ends)
-        types = [node.type for node in self._store.nodes([end for end in some if not is_value(end)])]
-        of_it, typed = types.count(kind), len(some) - types.count("")
-        return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= typed
+        nodes = [end for end in some if not is_value(end)]
+        of_it, told = len(self.among(nodes, kind)), len(some)
+        if kind.type:
+            told -= sum(not node.type for node in self._store.nodes(nodes))
+        return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= told
 
-    def among(self, ends: Sequence[EntityId], kind: str) -> tuple[EntityId, ...]:
-        """Return the nodes that are of a type, in their order."""
+    def fitting(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+        """Return what of some nodes may be the answer where a kind is asked for: those of a type, or all or none."""
+        return self.among(ends, kind) if kind.type else tuple(ends) if self.fits(ends, kind) else ()
+
+    def may_be(self, text: str, ends: Sequence[EntityId]) -> bool:
+        """Tell whether nodes may answer a question: to who something is, numbers and dates are no answer."""
+        if not _WHO.match(text):
+            return True
+        some = _spread(ends)
+        names = [node.name for node in self._store.nodes([end for end in some if not is_value(end)])]
+        return any(measure(name) is None for name in names)
+
+    def among(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a kind, in their order."""
         nodes = [end for end in ends if not is_value(end)]
-        return tuple(node.id for node in self._store.nodes(nodes) if node.type == kind)
+        if kind.type:
+            return tuple(node.id for node in self._store.nodes(nodes) if node.type == kind.type)
+        counts = self._store.relation_counts(np.asarray(self._store.numbers(nodes), np.int64))
+        heads, tails = (np.array(sorted(some), np.int64) for some in (kind.heads, kind.tails))
+        told = np.where(counts.inverse, np.isin(counts.relation, tails), np.isin(counts.relation, heads))
+        of_it = np.zeros(len(nodes), np.bool_)
+        of_it[counts.origin[told]] = True
+        return tuple(node for node, is_one in zip(nodes, of_it.tolist(), strict=True) if is_one)
 
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:

@@ -168,12 +168,14 @@ class ExtractiveAnswerer:
         choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
         if self._kinds is None or not choices:
             return choices
+        told = [self._kinds.may_be(context.question, choice[1]) for choice in choices]
+        choices = [choice for choice, is_told in zip(choices, told, strict=True) if is_told] or choices
         close = [choice for choice in choices if choice[0] >= choices[0][0] - self._kind]
         mentions = context.rounds[0].artifacts.mentions
         asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
         if not asked:
             return choices
-        of_kind = [(score, self._kinds.among(ends, asked), citations) for score, ends, citations in close]
+        of_kind = [(score, self._kinds.fitting(ends, asked), citations) for score, ends, citations in close]
         fitting = [choice for choice in of_kind if choice[1]]
         taken = {choice[2] for choice in fitting}
         return [*fitting, *(choice for choice in choices if choice[2] not in taken)]

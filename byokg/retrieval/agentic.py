@@ -15,12 +15,12 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.linking.relation_words import relation_text
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
 from byokg.prompts import PromptLibrary
+from byokg.relation_labels import relation_text
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.text import estimate_tokens, normalize_name, on_one_line
 from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first

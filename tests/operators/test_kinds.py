@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.operators.kinds import Kinds
+from byokg.operators.kinds import Kind, Kinds
 from byokg.types import EntityId, Mention, Node, Triple
 
 # 50 nodes n00 … n49 lead to s: every third is a Country, every third from the second on a City, the others untyped
@@ -20,19 +20,50 @@ def test_whether_a_path_fits_does_not_depend_on_the_order_of_its_ends() -> None:
     of_two = kinds(("Country", "City", "City"))
     countries_first = IDS[::3] + IDS[1::3] + IDS[2::3]
     cities_first = countries_first[::-1]
-    assert not of_two.fits(countries_first, "Country") and not of_two.fits(cities_first, "Country")
-    assert of_two.fits(countries_first, "City") and of_two.fits(cities_first, "City")
+    assert not of_two.fits(countries_first, Kind("Country")) and not of_two.fits(cities_first, Kind("Country"))
+    assert of_two.fits(countries_first, Kind("City")) and of_two.fits(cities_first, Kind("City"))
 
 
 def test_a_third_is_enough_where_the_others_have_no_type() -> None:
     mostly_untyped = kinds(("Country", "", ""))
-    assert mostly_untyped.fits(IDS[:6], "Country") and not mostly_untyped.fits(IDS[:6], "City")
-    assert not mostly_untyped.fits(IDS[1:6], "Country")  # one of five
-    assert not kinds(("", "", "")).fits(IDS, "Country")
+    assert mostly_untyped.fits(IDS[:6], Kind("Country")) and not mostly_untyped.fits(IDS[:6], Kind("City"))
+    assert not mostly_untyped.fits(IDS[1:6], Kind("Country"))  # one of five
+    assert not kinds(("", "", "")).fits(IDS, Kind("Country"))
 
 
 def test_a_type_is_asked_for_wherever_its_nodes_stand_among_the_ends() -> None:
     some = kinds(("Country", "City", ""))
     mention = Mention("English", 20, 27)
     for ends in (IDS, IDS[::-1], IDS[::3] + IDS[1::3], IDS[1::3] + IDS[::3]):
-        assert some.asked("what countries speak English", (mention,), [ends]) == "Country"
+        assert some.asked("what countries speak English", (mention,), [ends]) == Kind("Country")
+
+
+# Ann and Ben play in Red, who are coached by Cid; the film Up was made by Dora, who was born in 1950.
+UNTYPED = [("Ann", "plays_in_club", "Red"), ("Ben", "plays_in_club", "Red"), ("Red", "is_coached_by", "Cid")]
+UNTYPED += [("Up", "film__film__director", "Dora"), ("Dora", "born", "1950")]
+
+
+def test_without_types_relations_say_what_their_ends_are() -> None:
+    graph = ColumnarGraph.from_triples(UNTYPED)
+    of = Kinds(graph)
+    ends = [EntityId(name) for name in ("Ann", "Ben", "Red", "Cid", "Up", "Dora", "1950")]
+    found = {
+        noun: of.among(ends, of.asked(f"which {noun} are there", (), ()))
+        for noun in ("players", "clubs", "films", "directors", "rivers")
+    }
+    assert found == {
+        "players": ("Ann", "Ben"),
+        "clubs": ("Red",),
+        "films": ("Up",),
+        "directors": ("Dora",),
+        "rivers": (),
+    }
+    assert of.fitting(ends[:3], Kind(heads=frozenset([0]))) == tuple(ends[:3])
+    assert of.fitting(ends[2:], Kind(heads=frozenset([0]))) == ()
+
+
+def test_nobody_is_a_date() -> None:
+    of = Kinds(ColumnarGraph.from_triples(UNTYPED))
+    assert not of.may_be("Who made Dora?", [EntityId("1950")])
+    assert of.may_be("Who made Up?", [EntityId("1950"), EntityId("Dora")])
+    assert of.may_be("When was Dora born?", [EntityId("1950")])
