@@ -101,6 +101,8 @@ _OF_NOUNS = frozenset("in of for from".split())
 _NEXT = 2
 """Nouns between the verb of a question and what it names: `belongs to the *drug family* of X`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
+_LEADING = frozenset(("asks", "the", "other", "of"))
+"""What may stand before the noun phrase that says what is asked for: `which of the`, `show me all`."""
 _CONJUNCTIONS = frozenset("and or but".split())
 _BEING = frozenset("is are was were be been being am".split())
 _DOING = frozenset("do does did".split())
@@ -181,7 +183,10 @@ class Reading:
     passed: tuple[int, ...] = ()
     """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
     headed: tuple[int, ...] = ()
-    """Where no word asks, the nouns of what is asked for: `*suppliers* from X`, `X *players*`."""
+    """The nouns of what is asked for where no word asks, or what is asked for begins with a name: `*suppliers* from X`,
+    `which X *players*`."""
+    sort: int | None = None
+    """Where what is asked for is a name alone, its first word: `which *forwards* are coached by X`."""
     empty: tuple[int, ...] = ()
     """Words that add nothing where they stand: `the *name* of X`, `which *type* of music`."""
 
@@ -276,7 +281,8 @@ def read_question(
         ties=tied.ties,
         asked=asked,
         passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
-        headed=() if asks or focus else _headed(tags),
+        headed=() if focus else _headed(tags),
+        sort=None if focus else _sort(words, tags),
         empty=tuple(sorted(empty)),
     )
 
@@ -429,12 +435,23 @@ def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) ->
 
 
 def _headed(tags: Sequence[str]) -> tuple[int, ...]:
-    """Return the nouns of the first noun phrase, which end it; none of a question of yes and no."""
-    if not _VERBAL.isdisjoint(tags[:1]):
-        return ()
+    """Return the nouns of the first noun phrase, which end it; none where a verb comes before it."""
     first, last = next(iter(_noun_phrases(tags)), (0, 0))
+    if set(tags[:first]) - _LEADING:
+        return ()
+    if tags[last - 1 : last + 2] == ["mention", "verb", "noun"]:  # X certified suppliers
+        return tuple(takewhile(lambda place: tags[place] == "noun", range(last + 1, len(tags))))
     nouns = takewhile(lambda place: tags[place] == "noun", range(last - 1, first - 1, -1))
     return tuple(reversed(list(nouns)))
+
+
+def _sort(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return where the name of what is asked for begins: several of it, since one may be named for itself."""
+    first, last = next(iter(_noun_phrases(tags)), (0, 0))
+    leading = tags[2:first] if tags[:2] in (["who", "being"], ["asks", "being"]) else tags[:first]  # who are the
+    if set(leading) - _LEADING or "noun" in tags[first:last] or tags[last : last + 1] == ["own"]:
+        return None
+    return first if last and words[last - 1] != singular(words[last - 1]) else None
 
 
 def _choice(words: Sequence[str], tags: Sequence[str]) -> list[int]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from byokg.operators.reading import read
 from byokg.operators.words import idea
 from byokg.questions import read_question
 from byokg.relation_labels import doing, done_by, label_words
-from byokg.text import related, singular, split_label, split_words
+from byokg.text import WORD, related, singular, split_label, split_words
 from byokg.types import EntityId, Mention
 
 _WHO = re.compile(r"\W*(?:who|whom|whose|by\s+whom|to\s+whom|with\s+whom)\b", re.IGNORECASE)
@@ -60,6 +61,7 @@ class Kinds:
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
+        self._sort = lru_cache(1 << 10)(_sort)
         self._of_relations = lru_cache(1 << 10)(self._related)
         self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
         """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
@@ -81,6 +83,10 @@ class Kinds:
         if self._types:
             return Kind(next(filter(None, map(self.named, nouns)), ""))
         return next(filter(None, map(self._of_relations, nouns[:1])), _NO_KIND)
+
+    def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
+        """Return the mention that names what is asked for: `which forwards` are all that is a forward."""
+        return self._sort(text, mentions)
 
     def _related(self, noun: str) -> Kind:
         """Return the nodes that relations call by a noun."""
@@ -167,12 +173,29 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     demand = read(text, mentions)
     if demand.count and demand.counted:
         return (demand.counted,)
-    reading, nouns = read_question(demand.rest, mentions), list[str]()
+    reading, nouns = read_question(demand.rest, mentions, _unplaced(mentions)), list[str]()
     for place in reversed(reading.focus or reading.headed):
         if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
             break
         nouns.append(reading.words[place])
     return tuple(nouns)
+
+
+def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
+    """Return the mention that stands where what is asked for is named."""
+    rest = read(text, mentions).rest
+    reading = read_question(rest, mentions, _unplaced(mentions))
+    if reading.sort is None:
+        return None
+    start, word = list(WORD.finditer(rest))[reading.sort].start(), singular(reading.words[reading.sort])
+    placed = (one for one in mentions if one.start <= start < one.end)
+    named = (one for one in mentions if one.start < 0 and word in map(singular, split_words(one.text)))
+    return next(chain(placed, named), None)
+
+
+def _unplaced(mentions: Iterable[Mention]) -> list[str]:
+    """Return mentions that do not stand in the text as they are."""
+    return [mention.text for mention in mentions if mention.start < 0]
 
 
 def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ from byokg.operators.sequence import Sequences
 from byokg.questions import read_question
 from byokg.text import FUNCTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import (
+    INVERSE,
     Artifacts,
     ComputedEvidence,
     Context,
@@ -53,6 +54,12 @@ _MOST_EDGES = 20_000_000
 
 _TYPES = 8
 """Types, and relations, whose nodes are remembered."""
+
+
+def _there_and_back(path: PathEvidence) -> bool:
+    """Tell whether a path goes straight back over a relation: what is founded when others are, say."""
+    return any(f"{INVERSE}{one}" == other or f"{INVERSE}{other}" == one for one, other in pairwise(path.relations))
+
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
@@ -173,6 +180,8 @@ class OperatorRetriever:
         by_id = {path.id: path for path in paths}
         best = max((choice[0] for choice in choices), default=0.0)
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
+        if demand.times:
+            likely = [one for one in likely if not any(_there_and_back(by_id[id]) for id in one[2] if id in by_id)]
         if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
             likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
         ends_of = [choice[1] for choice in likely]

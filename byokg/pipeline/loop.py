@@ -174,11 +174,15 @@ class ExtractiveAnswerer:
         mentions = context.rounds[0].artifacts.mentions
         asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
         if not asked:
-            return choices
+            sort = self._kinds.sort(context.question, mentions)
+            named = {one.id for one in linked if sort is not None and one.mention == sort}
+            of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
+            fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
+            return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
         of_kind = [(score, self._kinds.fitting(ends, asked), citations) for score, ends, citations in close]
         fitting = [choice for choice in of_kind if choice[1]]
         taken = {choice[2] for choice in fitting}
-        return [*fitting, *(choice for choice in choices if choice[2] not in taken)]
+        return _all_used([*fitting, *(choice for choice in choices if choice[2] not in taken)])
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)
@@ -220,6 +224,15 @@ class ExtractiveAnswerer:
         return agreeing
 
 
+def _all_used(choices: list[Choice]) -> list[Choice]:
+    """Put what two mentions have in common before what one of them leads to by the same path: both are to be used."""
+    score, _, first = choices[0]
+    for choice in choices[1:] if len(first) == 1 else ():
+        if len(choice[2]) > 1 and first[0] in choice[2] and choice[0] >= score - _ALL_USED:
+            return [choice, *(other for other in choices if other is not choice)]
+    return choices
+
+
 def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
     """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
     score, nodes, citations = choice
@@ -232,6 +245,9 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
                 break
     return score, nodes, citations
 
+
+_ALL_USED = 40.0
+"""What may be lost by using all mentions, as a score."""
 
 ENDED = "ended"
 """What a round that ends a stage notes, with `because`: it proposed, and nothing was retrieved."""
