@@ -512,7 +512,8 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
                 ties[place] = Tie("noun", way) if tags[place] == "noun" else FREE
         for place in between:
             if tags[place] == "verb":
-                ties[place] = _verb(words, tags, place, outward)
+                done_to = tags[first - 1 : first] == ["being"] and words[place][-3:] != "ing"  # how often is X cited
+                ties[place] = _verb(words, tags, place, outward and not done_to)
     for place in range(phrases[0][0]):  # who reports to X
         if tags[place] == "verb":
             ties[place] = _verb(words, tags, place, False)
@@ -651,7 +652,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
         else:
             tag = "noun"
         tags.append(tag)
-    for verb in (_only_verb(words, tags), _helped_verb(words, tags)):
+    for verb in (_only_verb(words, tags), _helped_verb(words, tags), _second_verb(words, tags)):
         if verb is not None:
             tags[verb] = "verb"
     return tags
@@ -694,6 +695,20 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     nouns = [word.endswith("s") for word in words[first:last]]
     several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
     return last if several or (third and not any(nouns) and not of_noun) else None
+
+
+def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of the verb after one that only says more of its noun: `papers published there cite X`."""
+    if "asks" not in tags or not {"being", "doing", "having", "who"}.isdisjoint(tags) or tags.count("verb") != 1:
+        return None
+    verb = tags.index("verb")
+    after = [place for place in range(verb + 1, len(tags)) if tags[place] in ("noun", "mention")]
+    if not after or tags[verb - 1] != "noun" or not words[verb - 1].endswith("s") or not _inflected(words[verb]):
+        return None
+    nouns = list(takewhile(lambda place: tags[place] == "noun", after))
+    place = next((each for each in nouns if tags[each - 1] == "mention" or each == verb + 1), None)
+    names = place is not None and tags[place + 1 : place + 2] in (["mention"], ["the"], ["to"], ["noun"])
+    return place if names and not words[place or 0].endswith("s") else None
 
 
 def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:

@@ -91,7 +91,7 @@ def _measured(reading: Reading) -> tuple[str, ...]:
         if word == "how" and not reading.masked[place]:
             adjective = adjectives().get(words[place + 1])
             if adjective is not None:
-                return adjective.nouns
+                return (*words[-1:], *adjective.nouns) if words[-2:-1] == ("in",) else adjective.nouns  # in pages
             if words[place + 1] == "much":
                 return ("price", "cost", "salary", "weight", "amount")
     return ()

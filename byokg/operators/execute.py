@@ -235,7 +235,7 @@ class Operators:
             if strict:
                 return False
         nodes = self._store.nodes(state.ends)
-        said = self._property(state.ends, (test.near,), least=1) if test.near and not of_node else None
+        said = self._property(state.ends, (test.near,), least=1) if test.near else None
         held_by: dict[EntityId, Period | None]
         if said is not None and said.dates:  # `opened` before 1900, by the property of that name
             held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}

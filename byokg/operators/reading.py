@@ -24,10 +24,13 @@ _TRIGGERS = re.compile(
     r"\d{4}|^\W*(?:is|are|was|were|do|does|did|has|have|had)\b|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
     r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
-    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|\w+est|\w+n't)\b|n't",
+    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't)\b|n't",
     re.IGNORECASE,
 )
 """What a question has that asks for more than a path: a quick look that spares most questions the rest."""
+
+_QUOTES = str.maketrans(dict.fromkeys('"“”«»„', " "))
+"""Marks around names, which say nothing."""
 
 _BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the\s+)?(?:year\s+)?$", re.IGNORECASE)
 """Words after which a date bounds a time, and is no topic, though a node may have its name."""
@@ -65,7 +68,7 @@ class _Reader:
     def __init__(self, text: str, mentions: Sequence[Mention]) -> None:
         self._text = text
         self._mentions = mentions
-        hidden = list(text.lower()) if len(text.lower()) == len(text) else list(text)
+        hidden = list((text.lower() if len(text.lower()) == len(text) else text).translate(_QUOTES))
         for mention in mentions:
             if mention.start >= 0 and not (_iso(mention.text) and _BOUND.search(text[: mention.start])):
                 hidden[mention.start : mention.end] = HIDDEN * (mention.end - mention.start)
@@ -333,6 +336,10 @@ class _Reader:
                 return Order(
                     adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
                 )
+        several = patterns().several.search(self._left)
+        if several is not None:
+            self._take(*several.span("amount"))
+            return Order((several["noun"],), several["amount"] == "more", counted=True)
         sooner = patterns().sooner.search(self._left)
         if sooner is not None:
             self._take(*sooner.span())
@@ -394,13 +401,21 @@ class _Reader:
         """Read how a number of things is asked for."""
         match = patterns().count.search(self._left)
         if match is None:
-            return "", ""
+            return self._counted()
         words = WORD.findall(self._left[match.end() :])
         counted = next((word for word in words if word not in FUNCTION_WORDS), "")
         units = idea("order")["units"]
         counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
+
+    def _counted(self) -> tuple[str, str]:
+        """Read «order count of A»."""
+        match = patterns().counted.search(self._left)
+        if match is None:
+            return "", ""
+        self._take(match.start("count"), match.end("count"))
+        return " ".join(match.group().split()), match["noun"]
 
     def _verifies(self) -> bool:
         """Read «is A … B»."""
@@ -409,12 +424,13 @@ class _Reader:
 
     def _asks(self) -> Edge | None:
         """Read «when did A win B»."""
-        asked = re.match(r"\W*when\b", self._whole) or patterns().year_asked.search(self._whole)
+        asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or patterns().year_asked.search(self._whole)
         if asked is None or len(self._mentions) < 2:
             return None
         first = asked.group().split()[0]
+        begins = first == "since" or patterns().begins.search(self._whole) is not None
         ends = first == "until" or patterns().ends.search(self._whole[asked.end() :]) is not None
-        return "end" if ends else "begin" if patterns().begins.search(self._whole) else "any"
+        return "end" if ends else "begin" if begins else "any"
 
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Read what is taken away: mentions, or things that the answers have none of."""

@@ -166,7 +166,7 @@ class OperatorRetriever:
                 if found is not None:
                     return found, 0.0
         if demand.union:
-            return self._united(demand, linked, paths)
+            return self._united(demand, linked, paths, request.question.text, tuple(mentions))
         if demand.order is not None and len(linked) == 1:
             ends = self._kind_named(mentions[0], linked[0])
             found = self._operators.apply(demand, Candidates(0.0, ends), linked, ()) if ends else None
@@ -178,7 +178,7 @@ class OperatorRetriever:
         if demand.count:
             choices = [choice for choice in choices if countable(choice[1])]
         by_id = {path.id: path for path in paths}
-        best = max((choice[0] for choice in choices), default=0.0)
+        best = choices[0][0] if choices else 0.0
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
         if demand.times:
             likely = [one for one in likely if not any(_there_and_back(by_id[id]) for id in one[2] if id in by_id)]
@@ -209,28 +209,33 @@ class OperatorRetriever:
         return list(demand.union) or list(linked)
 
     def _united(
-        self, demand: Demand, linked: Mapping[int, Sequence[EntityId]], paths: Sequence[PathEvidence]
+        self,
+        demand: Demand,
+        linked: Mapping[int, Sequence[EntityId]],
+        paths: Sequence[PathEvidence],
+        text: str,
+        mentions: tuple[Mention, ...],
     ) -> tuple[Outcome | None, float]:
-        """Unite what the same metapath reaches from either of two mentions."""
-        best: tuple[float, Outcome] | None = None
-        for one in paths:
-            if one.source not in linked[demand.union[0]]:
+        """Unite what the same metapath reaches from either of two mentions, of the kind asked for where some is."""
+        best: tuple[bool, float, Outcome] | None = None
+        first, second = ([path for path in paths if path.source in linked[place]] for place in demand.union)
+        pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
+        asked = self._kinds.asked(text, mentions, [path.ends for pair in pairs for path in pair])
+        for one, other in pairs:
+            score, ends = (one.score + other.score) / 2, tuple(dict.fromkeys((*one.ends, *other.ends)))
+            if any(map(is_value, ends)):
                 continue
-            for other in paths:
-                if other.source in linked[demand.union[1]] and other.relations == one.relations:
-                    score = (one.score + other.score) / 2
-                    if best is None or score > best[0]:
-                        ends = tuple(dict.fromkeys((*one.ends, *other.ends)))
-                        if any(map(is_value, ends)):
-                            continue
-                        text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
-                        cut = one.truncated or other.truncated
-                        best = score, Outcome("union", text, ends, uses=(one.id, other.id), truncated=cut)
+            fitting = self._kinds.fitting(ends, asked) if asked else ()
+            if best is None or (bool(fitting), score) > best[:2]:
+                ends = fitting or ends
+                text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
+                cut = one.truncated or other.truncated
+                best = bool(fitting), score, Outcome("union", text, ends, uses=(one.id, other.id), truncated=cut)
         if best is None:
             return None, 0.0
-        rest = Candidates(best[0], best[1].nodes)
-        further = self._operators.apply(demand, rest, linked, paths)
-        return further or best[1], best[0]
+        _, score, united = best
+        further = self._operators.apply(demand, Candidates(score, united.nodes), linked, paths)
+        return further or united, score
 
     def _named(self, question: str) -> tuple[EntityId, ...]:
         """Return all nodes of the kind that a question names, where it names no node.

@@ -10,6 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from byokg.text import QUESTION_WORDS
+
 HIDDEN = "§"
 """Stands for each character of a mention, so that no word within a name is read as one of these."""
 
@@ -115,6 +117,8 @@ class Patterns:
     def __init__(self) -> None:
         count, order, time, sets = idea("count"), idea("order"), idea("time"), idea("sets")
         self.count = _made(rf"{any_of(count['asks'])}")
+        asks = any_of([*QUESTION_WORDS, "do", "does", "did", "name", "list", "give", "show"])
+        self.counted = _made(rf"^\W*(?!{asks})(?:[a-z]+\s+)*?(?P<noun>[a-z]+)\s+(?P<count>count)\b")
         dates = rf"(?P<a>{_DATE})"
         self.between = _made(
             rf"{any_of(time['between'])}\s+(?:the\s+)?(?:years\s+)?{dates}\s*{_loose(time['and'])}\s*(?:the\s+year\s+)?(?P<b>{_DATE})"
@@ -148,6 +152,7 @@ class Patterns:
         self.comparative = _made(
             rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
         )
+        self.several = _made(r"\b(?P<amount>more|fewer|less)\s+(?P<noun>[a-z]+s)\b")
         self.having = _made(
             rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
             rf"(?P<phrase>[a-z][a-z\s-]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"

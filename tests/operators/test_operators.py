@@ -328,3 +328,71 @@ def test_ages_and_what_is_counted_on_the_way(text: str, topics: tuple[str, ...],
     graph = ColumnarGraph.from_triples([*TEAMS, *PAPERS])
     answer = offline_pipeline(graph).run(Question("q", text, tuple(map(EntityId, topics))))
     assert sorted(item.name for item in answer.items) == answers
+
+
+SHOP = """id,name,type,made:int,pages:int,h_index:int
+a,Atlas,Product,1990,42,
+b,Bulb,Product,2010,10,
+c,Crate,Product,2021,7,
+o1,Order 1,Order,,,
+o2,Order 2,Order,,,
+o3,Order 3,Order,,,
+p,Pat,Buyer,,,12
+q,Quinn,Buyer,,,30
+h,Home,Category,,,
+u,Union,Country,,,
+v,Valley,Country,,,
+t,Town,City,,,
+w,Wick,City,,,
+"""
+SOLD = """head,relation,tail,since:int
+a,in_category,h,
+b,in_category,h,
+c,in_category,h,
+o1,placed_by,p,
+o2,placed_by,q,
+o3,placed_by,q,
+p,supplies,a,2012
+p,supplies,b,2020
+q,supplies,a,2015
+t,in_country,u,
+w,in_country,v,
+p,lives_in,t,
+q,lives_in,w,
+b,cites,a,
+c,cites,a,
+c,cites,b,
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "topics", "answers"),
+    [
+        ("Which Home products were made after 2000?", "h", ["Bulb", "Crate"]),
+        ("Which products made after 2000 cite Atlas?", "a", ["Bulb", "Crate"]),
+        ("Which product was made earlier, «Atlas» or «Bulb»?", "ab", ["Atlas"]),
+        ('Which product was made earlier, "Crate" or "Bulb"?', "cb", ["Bulb"]),
+        ("Who has the higher h-index, Pat or Quinn?", "pq", ["Quinn"]),
+        ("Who has placed more orders, Pat or Quinn?", "pq", ["Quinn"]),
+        ("order count of Quinn", "q", ["2"]),
+        ("Since when has Pat supplied Bulb?", "pb", ["2020"]),
+        ("How long is Atlas in pages?", "a", ["42"]),
+        ("Which of our buyers are in Union or Valley?", "uv", ["Pat", "Quinn"]),
+    ],
+)
+def test_what_people_ask_of_a_shop(
+    text: str, topics: str, answers: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "nodes.csv").write_text(SHOP, "utf-8")
+    (folder / "edges.csv").write_text(SOLD, "utf-8")
+    answer = offline_pipeline(import_graph(folder)).run(Question("q", text, tuple(map(EntityId, topics))))
+    assert sorted(item.name for item in answer.items) == answers
+
+
+def test_a_name_may_say_what_is_asked_for() -> None:
+    graph = ColumnarGraph.from_triples([*TEAMS, ("Peru", "coached_by", "Kim"), ("Ann", "plays_position", "forward")])
+    pipeline = offline_pipeline(graph)
+    for text in ("Which forwards are coached by Kim?", "Who are the forwards that Kim coaches?"):
+        answer = pipeline.run(Question("q", text, (EntityId("Kim"), EntityId("forward"))))
+        assert answer.items[0].name == "Ann"

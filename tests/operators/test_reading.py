@@ -105,3 +105,13 @@ def test_a_year_of_its_own_comes_next_to_nothing() -> None:
 def test_a_question_for_a_year_asks_when() -> None:
     assert asking_when("In which year did Ada win?").split() == ["when", "did", "Ada", "win?"]
     assert asking_when("Until what year was Ada there?").startswith("when end")
+
+
+@pytest.mark.parametrize("text", ["how often is Atlas cited", "order count of Atlas", "how many times was Atlas cited"])
+def test_counts_are_asked_for_in_other_words_too(text: str) -> None:
+    assert read(text, [locate("Atlas", text)]).count
+
+
+@pytest.mark.parametrize("text", ["which states count Atlas among theirs", "what is the count Atlas was made"])
+def test_a_verb_is_no_count(text: str) -> None:
+    assert not read(text, [locate("Atlas", text)]).count
