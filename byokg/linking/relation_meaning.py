@@ -251,7 +251,9 @@ class Steps:
         along = np.full(len(self._own), tie.outward)
         kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
         if tie.use == "noun":
-            turned = self._named_of | (kin & ~self._acts & acting(word))
+            opposite = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).opposite)
+            other = np.isin(self._own_numbers, opposite).any(axis=1) & ~kin
+            turned = (self._named_of ^ other) | (kin & ~self._acts & acting(word))
         elif tie.use == "active":
             turned = self._acts
         else:
@@ -262,7 +264,11 @@ class Steps:
     def _explain(self, word: str) -> Float:
         own, namespace, turned = self._labelled(word)
         either = np.maximum(own, namespace)
-        return self._stretched(np.stack((either, np.maximum(either, turned)), axis=1).ravel())
+        both = np.maximum(either, turned)
+        alike = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).alike)
+        either = np.where(np.isin(self._own_numbers, alike).any(axis=1), both, either)  # `belong` says both ways
+        along, back = np.where(self._named_of, both, either), np.where(self._named_of, either, both)
+        return self._stretched(np.stack((along, back), axis=1).ravel())
 
     def _labelled(self, word: str) -> tuple[Float64, Float64, Float64]:
         """Return how near a word is to the own name of each relation, its namespace, and the name of its other end.

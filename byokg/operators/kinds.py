@@ -18,9 +18,16 @@ from byokg.operators.words import idea
 from byokg.questions import read_question
 from byokg.relation_labels import doing, done_by, label_words
 from byokg.text import WORD, related, singular, split_label, split_words
-from byokg.types import EntityId, Mention
+from byokg.types import EntityId, Mention, Node
 
 _WHO = re.compile(r"\W*(?:who|whom|whose|by\s+whom|to\s+whom|with\s+whom)\b", re.IGNORECASE)
+
+_RELATIVES = {
+    **dict.fromkeys("daughter sister mother wife aunt niece grandmother granddaughter mom mum".split(), "f"),
+    **dict.fromkeys("son brother father husband uncle nephew grandfather grandson dad".split(), "m"),
+}
+_SEX_KEYS = ("gender", "sex")
+_SEXES = {"f": "f", "female": "f", "woman": "f", "m": "m", "male": "m", "man": "m"}
 
 _LOOKED_AT = 20
 """Nodes whose types say what kind a path leads to: evenly spread over their ids, whatever order they come in."""
@@ -61,6 +68,7 @@ class Kinds:
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
+        self._sexed = lru_cache(1 << 10)(_sexed)
         self._sort = lru_cache(1 << 10)(_sort)
         self._of_relations = lru_cache(1 << 10)(self._related)
         self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
@@ -87,6 +95,17 @@ class Kinds:
     def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
         """Return the mention that names what is asked for: `which forwards` are all that is a forward."""
         return self._sort(text, mentions)
+
+    def of_sex(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> tuple[EntityId, ...]:
+        """Return the women of some people where a question asks for sisters, say; all where nodes do not tell.
+
+        Only properties tell: `gender` or `sex`.
+        """
+        sex = self._sexed(text, mentions)
+        if not sex or any(map(is_value, ends)):
+            return tuple(ends)
+        told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
+        return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
 
     def _related(self, noun: str) -> Kind:
         """Return the nodes that relations call by a noun."""
@@ -191,6 +210,24 @@ def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
     placed = (one for one in mentions if one.start <= start < one.end)
     named = (one for one in mentions if one.start < 0 and word in map(singular, split_words(one.text)))
     return next(chain(placed, named), None)
+
+
+def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
+    """Return the sex of the relatives that a question asks for: `m`, `f`, or empty."""
+    reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+    kin = [
+        place for place, word in enumerate(reading.words) if not reading.masked[place] and singular(word) in _RELATIVES
+    ]
+    if not kin:
+        return ""
+    owned = kin[-1] > 0 and (reading.words[kin[-1] - 1] == "s" or reading.masked[kin[-1] - 1])
+    return _RELATIVES[singular(reading.words[kin[-1] if owned else kin[0]])]
+
+
+def _sex_of(node: Node) -> str:
+    """Return what sex a node says it has: `m`, `f`, or empty."""
+    told = next((str(node.properties[key]).casefold() for key in _SEX_KEYS if key in node.properties), "")
+    return _SEXES.get(told, "")
 
 
 def _unplaced(mentions: Iterable[Mention]) -> list[str]:

@@ -170,8 +170,9 @@ class ExtractiveAnswerer:
             return choices
         told = [self._kinds.may_be(context.question, choice[1]) for choice in choices]
         choices = [choice for choice, is_told in zip(choices, told, strict=True) if is_told] or choices
+        mentions, text = context.rounds[0].artifacts.mentions, context.question
+        choices = [(score, self._kinds.of_sex(text, mentions, ends), cited) for score, ends, cited in choices]
         close = [choice for choice in choices if choice[0] >= choices[0][0] - self._kind]
-        mentions = context.rounds[0].artifacts.mentions
         asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
         if not asked:
             sort = self._kinds.sort(context.question, mentions)
