@@ -294,6 +294,7 @@ def _relatives(
 
     Before `of` the nearer one comes last (`the mother of the parent of X`), after `'s` first (`X's parent's mother`).
     """
+    words, masked = _siblings(words, masked)
     read: list[tuple[str, bool]] = []
     for place, (word, hidden) in enumerate(zip(words, masked, strict=True)):
         parts = [] if hidden else _parts(_relative(word), known)
@@ -307,6 +308,16 @@ def _relatives(
             read += [(part, False), (tie, False)]
         read.pop()
     return tuple(word for word, _ in read), [hidden for _, hidden in read]
+
+
+def _siblings(words: tuple[str, ...], masked: list[bool]) -> tuple[tuple[str, ...], list[bool]]:
+    """Read `brothers and sisters` as one word."""
+    for place in range(len(words) - 2):
+        pair = {singular(words[place]), singular(words[place + 2])}
+        if pair == {"brother", "sister"} and words[place + 1] in _CONJUNCTIONS:
+            rest = slice(place + 3, None)
+            return (*words[:place], "siblings", *words[rest]), [*masked[: place + 1], *masked[rest]]
+    return words, masked
 
 
 def has_unknown_relative(reading: Reading, known: Callable[[str], bool]) -> bool:

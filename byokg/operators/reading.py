@@ -12,7 +12,17 @@ from dataclasses import replace
 from functools import cache, lru_cache
 
 from byokg.operators.demand import Demand, Edge, Next, Order, Threshold, TimeTest
-from byokg.operators.words import HIDDEN, adjectives, comparative, greatest, idea, measured_by, patterns, superlative
+from byokg.operators.words import (
+    HIDDEN,
+    adjectives,
+    comparative,
+    dated_by,
+    greatest,
+    idea,
+    measured_by,
+    patterns,
+    superlative,
+)
 from byokg.questions import Reading, read_question
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
@@ -305,14 +315,15 @@ class _Reader:
         match = patterns().first.search(self._left)
         if match is None:
             return None
-        before = self._word_before(match.start())
+        made, after = patterns(), self._left[match.end() :]
+        event = made.event_before.search(self._left[: match.start()]) or made.event_after.search(after)
         self._take(*match.span())
-        nouns = ("birth", "born", "year") if before == "born" else ()
-        birth = re.match(r"\s*(?:year\s+of\s+birth|date\s+of\s+birth|birth)", self._left[match.end() :])
+        nouns = dated_by(event["event"]) if event is not None else ()
+        birth = re.match(r"\s*(?:year\s+of\s+birth|date\s+of\s+birth|birth)", after)
         if birth is not None:
-            nouns = ("birth", "born", "year")
+            nouns = dated_by("born")
             self._take(match.end(), match.end() + birth.end())
-        if nouns:
+        if nouns == dated_by("born"):
             born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
             if born is not None:
                 self._take(*born.span())
@@ -343,7 +354,7 @@ class _Reader:
         sooner = patterns().sooner.search(self._left)
         if sooner is not None:
             self._take(*sooner.span())
-            nouns = ("birth", "born", "year") if sooner["born"] else ()
+            nouns = dated_by(sooner["event"]) if sooner["event"] else ()
             return Order(nouns, sooner["way"] == "later", 1, dates=True)
         return None
 

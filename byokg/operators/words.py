@@ -83,6 +83,11 @@ def comparative(word: str) -> Adjective | None:
     return known if known is not None and (word.endswith(("er", "ter")) and word != known.word) else None
 
 
+def dated_by(event: str) -> tuple[str, ...]:
+    """Return what the time of an event is called, by the verb for it: `born`, `died`, or the verb itself."""
+    return tuple(idea("time")["events"].get(" ".join(event.split()), ())) or (event,)
+
+
 def greatest(word: str) -> bool | None:
     """Tell whether the most of something is meant (`the largest`, `the later`) or the least; None for other words."""
     order = idea("order")
@@ -152,14 +157,19 @@ class Patterns:
         self.comparative = _made(
             rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
         )
-        self.several = _made(r"\b(?P<amount>more|fewer|less)\s+(?P<noun>[a-z]+s)\b")
+        self.several = _made(r"\b(?P<amount>more|fewer|less)\s+(?P<noun>[a-z]+s|children|people|men|women)\b")
         self.having = _made(
             rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
             rf"(?P<phrase>[a-z][a-z\s-]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
         )
         self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
         self.verifying = _made(rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")
-        self.sooner = _made(r"\b(?:(?P<born>born)\s+)?(?P<way>earlier|later|first|sooner|before)\b")
+        self.sooner = _made(
+            rf"\b(?:(?P<event>{any_of(time['events'])}|[a-z]+ed)\s+)?(?P<way>earlier|later|first|sooner|before)\b"
+        )
+        events = rf"(?P<event>{any_of(time['events'])}|[a-z]{{3,}}ed)\b"
+        self.event_after = _made(rf"^\s*-?\s*(?:[a-z]+\s+){{0,2}}?(?:to\s+be\s+|to\s+|was\s+|were\s+)?{events}")
+        self.event_before = _made(rf"\b{events}\s*$")
         self.next = [(_made(any_of(time["next"])), 1), (_made(any_of(time["previous"])), -1)]
         # What «has a year after 1994» has it of its own.
         own = "".join(rf"(?<!\b{has}\s)" for has in ("has", "have", "had", "having", "with"))
