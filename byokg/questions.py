@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from rapidfuzz import fuzz
@@ -447,9 +447,14 @@ def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) ->
 
 def _headed(tags: Sequence[str]) -> tuple[int, ...]:
     """Return the nouns of the first noun phrase, which end it; none where a verb comes before it."""
-    first, last = next(iter(_noun_phrases(tags)), (0, 0))
-    if set(tags[:first]) - _LEADING:
+    phrases = _noun_phrases(tags)
+    first, last = next(iter(phrases), (0, 0))
+    owned = tags[last : last + 1] == ["own"] and tags[0] in ("asks", "who") and tags[1:2] == ["being"]
+    if set(tags[:first]) - _LEADING - ({"who", "being"} if owned else set()):
         return ()
+    if owned:  # what is X's newest product
+        chain = takewhile(lambda pair: tags[pair[0][1] : pair[1][0]] == ["own"], pairwise(phrases))
+        first, last = next(reversed([pair[1] for pair in chain]), (first, last))
     if tags[last - 1 : last + 2] == ["mention", "verb", "noun"]:  # X certified suppliers
         return tuple(takewhile(lambda place: tags[place] == "noun", range(last + 1, len(tags))))
     nouns = takewhile(lambda place: tags[place] == "noun", range(last - 1, first - 1, -1))

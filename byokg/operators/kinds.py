@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -29,6 +29,9 @@ _RELATIVES = {
 _SEX_KEYS = ("gender", "sex")
 _SEXES = {"f": "f", "female": "f", "woman": "f", "m": "m", "male": "m", "man": "m"}
 
+_NEAR, _NEARER = 0.5, 0.1
+"""Likeness from which a type may be meant by another noun, and by how much it is to be nearer than all others."""
+
 _LOOKED_AT = 20
 """Nodes whose types say what kind a path leads to: evenly spread over their ids, whatever order they come in."""
 
@@ -45,6 +48,8 @@ class Kind:
     """Numbers of relations that lead from such nodes, and"""
     tails: frozenset[int] = frozenset()
     """of those that lead to them."""
+    sure: bool = True
+    """Whether the noun is what the type is called, and not only something like it."""
 
     def __bool__(self) -> bool:
         return self != _NO_KIND
@@ -58,12 +63,16 @@ class Kinds:
 
     Args:
         store: the graph; one without types has nothing to compare.
+        likeness: how much a noun means another, in [-1, 1]; without it only types are found that are called by a noun.
         by_need: compare with the types of the nodes at hand, and not with all types of the schema, for which a server
             looks at its whole graph.
     """
 
-    def __init__(self, store: GraphStore, by_need: bool = False) -> None:
+    def __init__(
+        self, store: GraphStore, by_need: bool = False, likeness: Callable[[str, str], float] | None = None
+    ) -> None:
         self._store = store
+        self._likeness = likeness
         self._by_need = by_need
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
@@ -89,7 +98,8 @@ class Kinds:
             types = self._types_of(ends)
             return Kind(next(filter(None, (_named(noun, types) for noun in nouns)), ""))
         if self._types:
-            return Kind(next(filter(None, map(self.named, nouns)), ""))
+            named = next(filter(None, map(self.named, nouns)), "")
+            return Kind(named) if named else self._alike(nouns[0])
         return next(filter(None, map(self._of_relations, nouns[:1])), _NO_KIND)
 
     def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
@@ -106,6 +116,15 @@ class Kinds:
             return tuple(ends)
         told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
         return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
+
+    def _alike(self, noun: str) -> Kind:
+        """Return the type whose name means most what a noun does, if it is near and no other one is."""
+        if self._likeness is None:
+            return _NO_KIND
+        noun = singular(noun)
+        near = sorted(((self._likeness(noun, words[-1]), type) for type, words in self._types.items()), reverse=True)
+        first, second = (*near, (-1.0, ""), (-1.0, ""))[:2]
+        return Kind(first[1], sure=False) if first[0] >= max(_NEAR, second[0] + _NEARER) else _NO_KIND
 
     def _related(self, noun: str) -> Kind:
         """Return the nodes that relations call by a noun."""

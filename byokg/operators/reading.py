@@ -281,6 +281,8 @@ class _Reader:
             noun = match["noun"] or ""
             measured = tuple(idea("order")["units"].get(noun, ())) or ((noun,) if noun in _measures() else ())
             nouns = (*adjective.nouns, noun) if noun else adjective.nouns
+            if match["of"]:  # the highest-priced
+                nouns, end = (match["of"], *nouns), match.end()
             if measured:  # the largest population
                 nouns, end = measured, match.end()
             self._take(match.start(), end)

@@ -147,7 +147,9 @@ class Patterns:
         self.any_other = _made(
             r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
         )
-        self.superlative = _made(rf"(?:the\s+)?{ordinal}\b(?P<word>[a-z]+est|best)\b(?:\s+(?P<noun>[a-z]+))?")
+        self.superlative = _made(
+            rf"(?:the\s+)?{ordinal}\b(?P<word>[a-z]+est|best)\b(?:-(?P<of>[a-z]+)|\s+(?P<noun>[a-z]+))?"
+        )
         self.first = _made(
             rf"(?:the\s+)?(?:(?P<first>{any_of(order['first'])})|(?P<last>{any_of(order['last'])}))(?!\s+(?:name|names|lady|language|nations?|minister|class)\b)"
         )

@@ -180,6 +180,8 @@ class ExtractiveAnswerer:
             of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
             fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
             return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
+        if not asked.sure:
+            close = [choice for choice in close if choice[0] >= choices[0][0] - _SURE_ENOUGH]
         of_kind = [(score, self._kinds.fitting(ends, asked), citations) for score, ends, citations in close]
         fitting = [choice for choice in of_kind if choice[1]]
         taken = {choice[2] for choice in fitting}
@@ -246,6 +248,9 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
                 break
     return score, nodes, citations
 
+
+_SURE_ENOUGH = 25.0
+"""What may be lost for the sake of a type that a noun only resembles, as a score."""
 
 _ALL_USED = 40.0
 """What may be lost by using all mentions, as a score."""

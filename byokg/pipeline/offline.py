@@ -84,7 +84,7 @@ def offline_pipeline(
     spotter, scorer = reading_parts(store, embedder, entities, weights, by_need)
     measures = Measures(embedder)
     asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
-    kinds = Kinds(graph, by_need)
+    kinds = Kinds(graph, by_need, measures.likeness)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked, kinds)
     parts = Parts(
         store=store,

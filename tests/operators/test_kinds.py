@@ -67,3 +67,13 @@ def test_nobody_is_a_date() -> None:
     assert not of.may_be("Who made Dora?", [EntityId("1950")])
     assert of.may_be("Who made Up?", [EntityId("1950"), EntityId("Dora")])
     assert of.may_be("When was Dora born?", [EntityId("1950")])
+
+
+def test_a_type_may_be_meant_by_another_noun() -> None:
+    nodes = [Node(EntityId(type), type, type) for type in ("Manufacturer", "DrugClass", "Medicine")]
+    graph = ColumnarGraph.from_records(nodes, [])
+    near = {("company", "manufacturer"): 0.7, ("drug", "medicine"): 0.7, ("drug", "class"): 0.1}
+    of = Kinds(graph, likeness=lambda noun, other: near.get((noun, other), 0.0))
+    assert of.asked("which companies are there", (), ()) == Kind("Manufacturer", sure=False)
+    assert of.asked("which drugs are there", (), ()) == Kind("Medicine", sure=False)
+    assert not of.asked("which rivers are there", (), ())

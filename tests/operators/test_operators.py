@@ -396,3 +396,42 @@ def test_a_name_may_say_what_is_asked_for() -> None:
     for text in ("Which forwards are coached by Kim?", "Who are the forwards that Kim coaches?"):
         answer = pipeline.run(Question("q", text, (EntityId("Kim"), EntityId("forward"))))
         assert answer.items[0].name == "Ann"
+
+
+# Ann and Bob, siblings, are children of Carl and Dora, and Carl of Emma; Ann has a daughter, Fay, and a son, Gus.
+KIN = """id,name,type,gender,birth_date:date,death_date:date
+a,Ann,Person,female,1950-02-01,2020-01-01
+b,Bob,Person,male,1952-05-05,2010-01-01
+c,Carl,Person,male,1920-01-01,1990-01-01
+d,Dora,Person,female,1922-01-01,1985-01-01
+e,Emma,Person,female,1899-01-01,1970-01-01
+f,Fay,Person,female,1980-01-01,
+g,Gus,Person,male,1985-01-01,
+"""
+BORN_OF = "head,relation,tail\n" + "".join(f"{one[0]},child_of,{one[1]}\n" for one in "ac ad bc bd ce fa ga".split())
+
+
+@pytest.mark.parametrize(
+    ("text", "topics", "answers"),
+    [
+        ("Who is the father of Ann?", "a", ["Carl"]),
+        ("Ann's mother", "a", ["Dora"]),
+        ("Who are Ann's parents?", "a", ["Carl", "Dora"]),
+        ("Who are the children of Ann?", "a", ["Fay", "Gus"]),
+        ("What daughters did Ann have?", "a", ["Fay"]),
+        ("How many sons does Ann have?", "a", ["1"]),
+        ("Who was the grandmother of Ann?", "a", ["Emma"]),
+        ("Who are the brothers and sisters of Ann?", "a", ["Bob"]),
+        ("Who died later, Ann or Bob?", "ab", ["Ann"]),
+        ("Who was born earlier, Carl or Dora?", "cd", ["Carl"]),
+        ("Who had more children, Ann or Emma?", "ae", ["Ann"]),
+        ("Which child of Carl was born first?", "c", ["Ann"]),
+        ("Which child of Carl died first?", "c", ["Bob"]),
+    ],
+)
+def test_families(text: str, topics: str, answers: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("kin")
+    (folder / "nodes.csv").write_text(KIN, "utf-8")
+    (folder / "edges.csv").write_text(BORN_OF, "utf-8")
+    answer = offline_pipeline(import_graph(folder)).run(Question("q", text, tuple(map(EntityId, topics))))
+    assert sorted(item.name for item in answer.items) == answers

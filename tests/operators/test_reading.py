@@ -67,7 +67,7 @@ def test_a_plain_question_asks_for_nothing_more() -> None:
 
 def test_a_threshold_has_a_number_and_a_measure() -> None:
     (bound,) = demand("Which neighbours of Peru have more than 20 million people?", "Peru").thresholds
-    assert (bound.nouns, bound.more, bound.value) == (("population",), True, 20e6)
+    assert (bound.nouns, bound.more, bound.value) == (("population", "employees"), True, 20e6)
 
 
 def test_a_difference_names_what_is_taken_away() -> None:
