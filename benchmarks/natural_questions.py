@@ -1,0 +1,74 @@
+"""Questions as people ask them over eight small graphs, written by others than the rules that read them.
+
+python benchmarks/natural_questions.py [--json FILE]
+
+`natural_questions.tar.xz` holds a folder for each graph, as `byokg eval dataset=folder` reads it: 494 to 1,105 nodes of
+a world cup, a supply chain, papers, films, medicines, families, politics and a software company, each with 300 or 305
+questions in some 210 wordings: one to three hops, two constraints, counts, superlatives, times, comparisons, properties
+and yes or no. Who wrote them saw neither code nor word lists; gold answers were worked out by programs. Of graphs in
+`READ` wrong answers were read afterwards, and rules made; of those in `UNREAD` none was. Figures are of first answers,
+with gold topic entities and with linked ones, and of how well scores tell right from wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tarfile
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.offline import Bench
+from benchmarks.rows import Row, show
+from byokg.evaluation.datasets.folder import Folder
+from byokg.evaluation.metrics import normalise
+from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import build_names
+from byokg.pipeline.offline import offline_pipeline
+
+PACKED = Path(__file__).with_name("natural_questions.tar.xz")
+
+READ = ("worldcup", "papers", "supply", "films", "pharma", "genealogy")
+UNREAD = ("politics", "infra")
+
+
+def measured(bench: Bench, root: Path) -> dict[str, list[bool]]:
+    """Ask the questions over one graph, and return whether first answers are right, by type of question."""
+    source = root / "graph.tsv"
+    graph = build_graph(source if source.exists() else root, bench.folder / f"{root.name}.graph")
+    build_names(graph)
+    pipeline, examples = offline_pipeline(graph), Folder(root, graph=source if source.exists() else root).examples()
+    for entities in ("gold", "linked"):
+        name = root.name if entities == "gold" else f"{root.name}_linked"
+        bench.evaluate(name, pipeline, examples, entities, metrics=("hits@1", "f1"))
+    right: dict[str, list[bool]] = defaultdict(list)
+    for example in examples:
+        items = pipeline.run(example.asked("gold")).items
+        gold = set(map(normalise, example.answers))
+        right[example.type].append(bool(items) and normalise(items[0].name) in gold)
+    return right
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, Path(folder), Console())
+        with tarfile.open(PACKED) as packed:
+            packed.extractall(folder, filter="data")
+        for group, names in (("read", READ), ("unread", UNREAD)):
+            by_type: dict[str, list[bool]] = defaultdict(list)
+            for name in names:
+                for kind, right in measured(bench, Path(folder) / name).items():
+                    by_type[kind] += right
+            for kind, right in sorted(by_type.items()):
+                bench.add(Row(f"{group}_{kind}_hits@1", sum(right) / len(right), "share"))
+    show(bench.rows, "questions over graphs of others", options.json)
+
+
+if __name__ == "__main__":
+    main()
