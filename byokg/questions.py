@@ -399,7 +399,19 @@ def _does(words: Sequence[str]) -> tuple[str, ...]:
 
 def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) -> tuple[str, list[int]]:
     """Find the question word and the noun phrase after it, which ends before a verb: `employees skilled in …`."""
-    asking = [start for start, word in enumerate(words) if word in QUESTION_WORDS and not masked[start]]
+    told_of = {
+        "whose",
+        "who",
+        "whom",
+        *(("which",) if words[:1] and words[0] in REQUESTS else ()),
+    }  # name the disease whose symptom
+    asking = [
+        start
+        for start, word in enumerate(words)
+        if word in QUESTION_WORDS
+        and not masked[start]
+        and not (word in told_of and tags[start] in ("whose", "who") and tags[start - 1 : start] == ["noun"])
+    ]
     asking = asking or [start for start, word in enumerate(words) if word in REQUESTS and not masked[start]]
     if not asking:
         return "", _choice(words, tags)
@@ -528,8 +540,9 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
                 ties[place] = Tie("noun", way) if tags[place] == "noun" else FREE
         for place in between:
             if tags[place] == "verb":
-                done_to = tags[first - 1 : first] == ["being"] and words[place][-3:] != "ing"  # how often is X cited
-                ties[place] = _verb(words, tags, place, outward and not done_to)
+                tie = _verb(words, tags, place, outward)
+                done_to = tie.use == "active" and tags[first - 1 : first] == ["being"] and words[place][-3:] != "ing"
+                ties[place] = Tie("active", False) if done_to else tie  # how often is X cited
     for place in range(phrases[0][0]):  # who reports to X
         if tags[place] == "verb":
             ties[place] = _verb(words, tags, place, False)

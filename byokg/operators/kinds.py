@@ -16,7 +16,7 @@ from byokg.operators.measures import measure
 from byokg.operators.reading import read
 from byokg.operators.words import idea
 from byokg.questions import read_question
-from byokg.relation_labels import doing, done_by, label_words
+from byokg.relation_labels import content_words, doing, done_by, label_words, names_head
 from byokg.text import WORD, related, singular, split_label, split_words
 from byokg.types import EntityId, Mention, Node
 
@@ -131,8 +131,8 @@ class Kinds:
         noun = idea("count")["singular"].get(noun, noun)
         single, heads, tails = singular(noun), set[int](), set[int]()
         for number, (namespace, own) in enumerate(self._labels):
-            if singular(own[-1]) == single:
-                tails.add(number)
+            if singular(content_words(own)[-1]) == single:
+                (heads if names_head(own) else tails).add(number)
             if (namespace and singular(namespace[-1]) == single) or doing(own) in done_by(noun):
                 heads.add(number)
         return Kind(heads=frozenset(heads), tails=frozenset(tails))
