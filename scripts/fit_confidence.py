@@ -4,7 +4,8 @@
 
 DIR holds `metaqa`, `webqsp`, `cwq`, `freebase_core`, `pathquestion`, `cronquestions`, `medqa_ddb` and `northwind`
 (default: $BYOKG_DATA or ../shared/data; what is not there is left out); atlas and biomedical come with the package, and
-made-up domains with `benchmarks/domain_questions.py`, of which no question is in the table.
+made-up domains with `benchmarks/domain_questions.py`, of which no question is in the table. Of the graphs of
+`benchmarks/natural_questions.py` those of which answers were read are fitted on, and the others tested.
 Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`; questions over
 the domains that few paths answer (`benchmarks/hard_questions.py`) count a twentieth. The table is of
 test questions: for each set AUROC and expected calibration error (ten bins of equal width) with weights that
@@ -20,6 +21,7 @@ import json
 import lzma
 import os
 import random
+import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -31,6 +33,7 @@ import numpy.typing as npt
 from benchmarks.domain_questions import FITTED as DOMAINS
 from benchmarks.domain_questions import HELD_OUT, make
 from benchmarks.hard_questions import make_hard
+from benchmarks.natural_questions import PACKED, READ, UNREAD
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
@@ -151,6 +154,16 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
         hard = make_hard(domain, 150)
         for split, examples in (("dev", made_up.examples), ("hard", hard.examples)):
             yield examine(domain.name, domain.name, split, pipeline, with_gold(examples, 200, "gold"))
+
+    with tarfile.open(PACKED) as packed:
+        packed.extractall(folder / "natural", filter="data")
+    for name in (*READ, *UNREAD):
+        root = folder / "natural" / name
+        source = root / "graph.tsv" if (root / "graph.tsv").exists() else root
+        pipeline = offline_pipeline(_graph(source, folder / f"{name}.graph"))
+        for entities in ("gold", "linked"):
+            natural = with_gold(Folder(root, graph=source).examples(), count, entities)
+            yield examine(f"{name}, {entities}", name, "dev" if name in READ else "test", pipeline, natural)
 
 
 def _graph(source: Path, out: Path) -> ColumnarGraph:

@@ -110,7 +110,7 @@ class Signs:
     midway: float = 0.0
     """By how much better the last step leads to another noun of the question than to the one asked for."""
     kind: float = 0.0
-    """Whether the answers are of the kind asked for: 1, or -1; 0 where that cannot be told."""
+    """Whether what the path leads to is of the type asked for: 1, or -1; 0 where no type is called like that."""
     undone: float = 0.0
     """Whether something should have been worked out, and was not."""
     doubt: float = 0.0
@@ -210,7 +210,7 @@ class Confidence:
                 ways=_ONE_WAY,
                 gap=_WIDEST,
                 score=_FAIR,
-                kind=self._kind(question.text, mentions, items),
+                kind=self._kind(question.text, mentions, [item.id for item in items if item.id is not None]),
                 undone=float(computed.truncated),
                 doubt=_doubt(first.linked.entities),
             )
@@ -221,7 +221,7 @@ class Confidence:
             **self._links(context, paths),
             **self._length(reading, walks),
             namesakes=self._steps.namesakes(tuple(dict.fromkeys(path.source for path in paths))),
-            kind=self._kind(question.text, mentions, items),
+            kind=self._kind(question.text, mentions, _common(paths)),
             undone=float(not demand.plain if computed is None else computed.truncated),
         )
 
@@ -324,10 +324,9 @@ class Confidence:
             "long": float(hops > reading.most_hops),
         }
 
-    def _kind(self, text: str, mentions: tuple[Mention, ...], items: Sequence[AnswerItem]) -> float:
-        ends = [item.id for item in items if item.id is not None]
+    def _kind(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> float:
         asked = self._kinds.asked(text, mentions, [ends])
-        if not asked or not ends:
+        if not ends or not asked.type or not asked.sure:
             return 0.0
         return 1.0 if self._kinds.fits(ends, asked) else -1.0
 
@@ -336,6 +335,14 @@ class Confidence:
         against = {name: -part for name, part in self.weights.parts(signs).items() if name in _SAID}
         worst = max(against, key=lambda name: against[name])
         return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
+
+
+def _common(paths: Sequence[PathEvidence]) -> Sequence[EntityId]:
+    """Return what all of some paths lead to, be it of the kind that is asked for or not; else what the first does."""
+    if not paths:
+        return ()
+    others = [frozenset(path.ends) for path in paths[1:]]
+    return [end for end in paths[0].ends if all(end in other for other in others)] or paths[0].ends
 
 
 def _doubt(linked: Sequence[LinkedEntity]) -> float:
