@@ -21,7 +21,7 @@ from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
 from byokg.linking.other_names import full_names, other_names, untitled
-from byokg.relation_labels import label_words, relation_text
+from byokg.relation_words import label_words, relation_text
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, normalize_name, read_literal, split_words
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 

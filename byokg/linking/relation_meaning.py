@@ -22,10 +22,20 @@ from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.linking.relation_words import UNRELATED, synonyms
 from byokg.operators.kinds import Kind
 from byokg.questions import Tie
-from byokg.relation_labels import acting, content_words, doing, done_by, label_words, names_head, relation_text
+from byokg.relation_words import (
+    UNRELATED,
+    acting,
+    content_words,
+    doing,
+    done_by,
+    heads_do,
+    label_words,
+    names_head,
+    relation_text,
+    synonyms,
+)
 from byokg.text import Lexicon, is_identifier, singular, split_words
 from byokg.types import INVERSE, EntityId, Metapath
 
@@ -226,8 +236,9 @@ class Steps:
     def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
         """Tell which steps lead to nodes of a kind, as far as a sample of their ends shows: (S,)."""
         told = np.zeros(self.count, np.bool_)
-        if kind.type in self._types:
-            told = (self._step_kinds == self._types[kind.type]).any(axis=1)
+        if kind.types:
+            own = [self._types[name] for name in sorted(kind.types & self._types.keys())]
+            told = np.asarray(np.isin(self._step_kinds, own).any(axis=1), np.bool_)
         elif kind and self._heads is not None:
             told = self._does(np.array(sorted(kind.heads), np.int64)) >= _LED
             told[[2 * number for number in kind.tails] + [2 * number + 1 for number in kind.heads]] = True
@@ -348,7 +359,7 @@ class Steps:
         labels = [label_words(label) for label in named]
         self._acts = np.array([own[-1] == "by" or acting(own[-1]) for _, own in labels], np.bool_)
         self._named_of = np.array([names_head(own) for _, own in labels], np.bool_)
-        self._doing = np.array([doing(own) for _, own in labels], object)
+        self._doing = np.array([doing(own) for _, own in labels] if self.by_need else heads_do(store, labels), object)
         turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
         self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
         self._own = [content_words(own) for _, own in labels]

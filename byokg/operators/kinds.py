@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 
 import numpy as np
@@ -16,11 +16,11 @@ from byokg.operators.measures import measure
 from byokg.operators.reading import read
 from byokg.operators.words import idea
 from byokg.questions import read_question
-from byokg.relation_labels import content_words, doing, done_by, label_words, names_head
+from byokg.relation_words import content_words, done_by, heads_do, label_words, names_head
 from byokg.text import WORD, related, singular, split_label, split_words
 from byokg.types import EntityId, Mention, Node
 
-_WHO = re.compile(r"\W*(?:who|whom|whose|by\s+whom|to\s+whom|with\s+whom)\b", re.IGNORECASE)
+_ASKS = re.compile(r"\W*(?:[a-z]+\s+)?(?P<word>who|whom|whose|where)\b", re.IGNORECASE)
 
 _RELATIVES = {
     **dict.fromkeys("daughter sister mother wife aunt niece grandmother granddaughter mom mum".split(), "f"),
@@ -38,12 +38,12 @@ _LOOKED_AT = 20
 
 @dataclass(frozen=True)
 class Kind:
-    """Which nodes a noun names: those of a type, or in a graph without types those that some relations lead to or from.
+    """Which nodes a noun names: those of some types, or without types those that some relations lead to or from.
 
     A graph with relations `plays_in_club` has clubs, and players; one with `film.director.film` directors, and films.
     """
 
-    type: str = ""
+    types: frozenset[str] = frozenset()
     heads: frozenset[int] = frozenset()
     """Numbers of relations that lead from such nodes, and"""
     tails: frozenset[int] = frozenset()
@@ -92,15 +92,19 @@ class Kinds:
             ends: where the paths to choose from lead: the nodes at hand.
         """
         nouns = self._nouns(text, mentions)
-        if not nouns:
+        if self._by_need and not nouns and _ASKS.match(text) is None:
             return _NO_KIND
+        types = self._types_of(ends) if self._by_need else self._types
+        if types:
+            named = next(
+                filter(None, (_named(noun, types) if self._by_need else self.named(noun) for noun in nouns)), ""
+            )
+            if named:
+                return Kind(frozenset((named,)))
+            return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._by_need else _NO_KIND)
         if self._by_need:
-            types = self._types_of(ends)
-            return Kind(next(filter(None, (_named(noun, types) for noun in nouns)), ""))
-        if self._types:
-            named = next(filter(None, map(self.named, nouns)), "")
-            return Kind(named) if named else self._alike(nouns[0])
-        return next(filter(None, map(self._of_relations, nouns[:1])), _NO_KIND)
+            return _NO_KIND
+        return self._of_relations(nouns[0]) if nouns else self._doers(text, mentions)
 
     def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
         """Return the mention that names what is asked for: `which forwards` are all that is a forward."""
@@ -124,7 +128,8 @@ class Kinds:
         noun = singular(noun)
         near = sorted(((self._likeness(noun, words[-1]), type) for type, words in self._types.items()), reverse=True)
         first, second = (*near, (-1.0, ""), (-1.0, ""))[:2]
-        return Kind(first[1], sure=False) if first[0] >= max(_NEAR, second[0] + _NEARER) else _NO_KIND
+        near_enough = first[0] >= max(_NEAR, second[0] + _NEARER)
+        return Kind(frozenset((first[1],)), sure=False) if near_enough else _NO_KIND
 
     def _related(self, noun: str) -> Kind:
         """Return the nodes that relations call by a noun."""
@@ -133,13 +138,25 @@ class Kinds:
         for number, (namespace, own) in enumerate(self._labels):
             if singular(content_words(own)[-1]) == single:
                 (heads if names_head(own) else tails).add(number)
-            if (namespace and singular(namespace[-1]) == single) or doing(own) in done_by(noun):
+            if (namespace and singular(namespace[-1]) == single) or self._verbs[number] in done_by(noun):
                 heads.add(number)
         return Kind(heads=frozenset(heads), tails=frozenset(tails))
+
+    def _doers(self, text: str, mentions: tuple[Mention, ...]) -> Kind:
+        """Return the nodes that do what is asked of them: `who plays in X`."""
+        reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+        if reading.words[:1] != ("who",) or not reading.words[1:] or reading.masked[1]:
+            return _NO_KIND
+        verb = singular(reading.words[1])
+        return Kind(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
 
     @cached_property
     def _labels(self) -> list[tuple[list[str], list[str]]]:
         return [label_words(label) for label in self._store.relations]
+
+    @cached_property
+    def _verbs(self) -> Sequence[str]:
+        return heads_do(self._store, self._labels)
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
@@ -155,7 +172,7 @@ class Kinds:
 
     def only(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
         """Return the nodes that are of a type; all, where none is, or some are values, or types are not known."""
-        if not kind.type or any(map(is_value, ends)):
+        if not kind.types or any(map(is_value, ends)):
             return tuple(ends)
         return self.among(ends, kind) or tuple(ends)
 
@@ -164,17 +181,17 @@ class Kinds:
         some = _spread(ends)
         nodes = [end for end in some if not is_value(end)]
         of_it, told = len(self.among(nodes, kind)), len(some)
-        if kind.type:
+        if kind.types:
             told -= sum(not node.type for node in self._store.nodes(nodes))
         return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= told
 
     def fitting(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
         """Return what of some nodes may be the answer where a kind is asked for: those of a type, or all or none."""
-        return self.among(ends, kind) if kind.type else tuple(ends) if self.fits(ends, kind) else ()
+        return self.among(ends, kind) if kind.types else tuple(ends) if self.fits(ends, kind) else ()
 
     def may_be(self, text: str, ends: Sequence[EntityId]) -> bool:
-        """Tell whether nodes may answer a question: to who something is, numbers and dates are no answer."""
-        if not _WHO.match(text):
+        """Tell whether nodes may answer a question: to who or where something is, numbers and dates are no answer."""
+        if not _ASKS.match(text):
             return True
         some = _spread(ends)
         names = [node.name for node in self._store.nodes([end for end in some if not is_value(end)])]
@@ -183,14 +200,32 @@ class Kinds:
     def among(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
         """Return the nodes that are of a kind, in their order."""
         nodes = [end for end in ends if not is_value(end)]
-        if kind.type:
-            return tuple(node.id for node in self._store.nodes(nodes) if node.type == kind.type)
+        if kind.types:
+            return tuple(node.id for node in self._store.nodes(nodes) if node.type in kind.types)
         counts = self._store.relation_counts(np.asarray(self._store.numbers(nodes), np.int64))
         heads, tails = (np.array(sorted(some), np.int64) for some in (kind.heads, kind.tails))
         told = np.where(counts.inverse, np.isin(counts.relation, tails), np.isin(counts.relation, heads))
         of_it = np.zeros(len(nodes), np.bool_)
         of_it[counts.origin[told]] = True
         return tuple(node for node, is_one in zip(nodes, of_it.tolist(), strict=True) if is_one)
+
+
+def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:
+    """Return the types that may answer who did something, or where something is; nothing where all types may.
+
+    What has no type may be anything.
+    """
+    asks = _ASKS.match(text)
+    if asks is None:
+        return _NO_KIND
+    words = _answers()["where" if asks["word"].casefold() == "where" else "who"]
+    fitting = frozenset(name for name, parts in types.items() if singular(parts[-1]) in words)
+    return Kind(fitting | {""}) if 0 < len(fitting) < len(types) else _NO_KIND
+
+
+@cache
+def _answers() -> Mapping[str, frozenset[str]]:
+    return {asks: frozenset(" ".join(words).split()) for asks, words in idea("kinds").items()}
 
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
@@ -212,7 +247,11 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     if demand.count and demand.counted:
         return (demand.counted,)
     reading, nouns = read_question(demand.rest, mentions, _unplaced(mentions)), list[str]()
+    if reading.words[:1] == ("whose",):
+        return ()
     for place in reversed(reading.focus or reading.headed):
+        if reading.words[place].endswith("ed") and reading.ties[place].use not in ("", "noun"):  # who ordered X
+            continue
         if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
             break
         nouns.append(reading.words[place])

@@ -21,7 +21,7 @@ NAMED = rf"(?:the\s+|an?\s+)?{HIDDEN}+"
 
 @cache
 def idea(name: str) -> Mapping[str, Any]:
-    """Return the word lists of one idea: `count`, `order`, `time` or `sets`."""
+    """Return the word lists of one idea: `count`, `order`, `time`, `sets` or `kinds`."""
     return tomllib.loads(files("byokg").joinpath(f"data/operators/{name}.toml").read_text("utf-8"))
 
 

@@ -326,7 +326,7 @@ class Confidence:
 
     def _kind(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> float:
         asked = self._kinds.asked(text, mentions, [ends])
-        if not ends or not asked.type or not asked.sure:
+        if not ends or not asked.types or not asked.sure:
             return 0.0
         return 1.0 if self._kinds.fits(ends, asked) else -1.0
 

@@ -20,7 +20,7 @@ from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
-from byokg.operators.kinds import Kinds
+from byokg.operators.kinds import Kind, Kinds
 from byokg.pipeline.confidence import UNSURE, Judgement
 from byokg.pipeline.context import ContextWriter
 from byokg.pipeline.preference import Choice, Preference
@@ -112,9 +112,8 @@ class ExtractiveAnswerer:
 
     Args:
         store: gives the names of the nodes.
-        kinds: tells what kind of answer a question names; a path to such nodes comes before one that scores no more
-            than `kind` better.
-        kind: see there.
+        kinds: tells what kind of answer a question names; a path to such nodes comes before one that scores not much
+            better.
         preference: decides between paths that fit about as well, and between the ends of one; None takes the best path.
     """
 
@@ -122,12 +121,10 @@ class ExtractiveAnswerer:
         self,
         store: GraphStore,
         kinds: Kinds | None = None,
-        kind: float = 60.0,
         preference: Preference | None = None,
     ) -> None:
         self._store = store
         self._kinds = kinds
-        self._kind = kind
         self._preference = preference
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
@@ -172,7 +169,7 @@ class ExtractiveAnswerer:
         choices = [choice for choice, is_told in zip(choices, told, strict=True) if is_told] or choices
         mentions, text = context.rounds[0].artifacts.mentions, context.question
         choices = [(score, self._kinds.of_sex(text, mentions, ends), cited) for score, ends, cited in choices]
-        close = [choice for choice in choices if choice[0] >= choices[0][0] - self._kind]
+        close = [choice for choice in choices if choice[0] >= choices[0][0] - _WIDE]
         asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
         if not asked:
             sort = self._kinds.sort(context.question, mentions)
@@ -180,12 +177,17 @@ class ExtractiveAnswerer:
             of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
             fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
             return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
-        if not asked.sure:
-            close = [choice for choice in close if choice[0] >= choices[0][0] - _SURE_ENOUGH]
-        of_kind = [(score, self._kinds.fitting(ends, asked), citations) for score, ends, citations in close]
-        fitting = [choice for choice in of_kind if choice[1]]
+        margins = (_RESEMBLED,) if not asked.sure else (_WIDE, _WIDEST) if asked.types else (_WIDE,)
+        fitting = next(filter(None, (self._fitting(choices, asked, margin) for margin in margins)), [])
         taken = {choice[2] for choice in fitting}
         return _all_used([*fitting, *(choice for choice in choices if choice[2] not in taken)])
+
+    def _fitting(self, choices: Sequence[Choice], asked: Kind, margin: float) -> list[Choice]:
+        """Return those of some choices that are of a kind, as far as they are, of those that score not much less."""
+        assert self._kinds is not None
+        close = (choice for choice in choices if choice[0] >= choices[0][0] - margin)
+        of_kind = ((score, self._kinds.fitting(ends, asked), citations) for score, ends, citations in close)
+        return [choice for choice in of_kind if choice[1]]
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)
@@ -249,8 +251,9 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
     return score, nodes, citations
 
 
-_SURE_ENOUGH = 25.0
-"""What may be lost for the sake of a type that a noun only resembles, as a score."""
+_RESEMBLED, _WIDE, _WIDEST = 25.0, 60.0, 90.0
+"""What may be lost, as a score, for the sake of a type that a noun only resembles, of a kind that is asked for, and of
+a type where nothing that scores more is of it."""
 
 _ALL_USED = 40.0
 """What may be lost by using all mentions, as a score."""

@@ -28,7 +28,7 @@ from byokg.graph.traversal import join, names_at, select, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
-from byokg.relation_labels import relation_text
+from byokg.relation_words import relation_text
 from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
 from byokg.types import PathEvidence, Request, Triple, TripleEvidence
 

@@ -14,7 +14,7 @@ from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray
 from byokg.index.dense import UNIT, DenseNames, Similarity
 from byokg.index.embedders import Embedder, Vectors, unit_rows
 from byokg.index.vectors import VectorIndex
-from byokg.relation_labels import relation_text
+from byokg.relation_words import relation_text
 from byokg.retrieval.text import SCAN_UP_TO, TripleSearch
 from tests.index.word_axes import WordAxes
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.relation_words`, and of what the list of synonyms does on small graphs of several domains."""
+"""Tests of `byokg.relation_words`, and of what the list of synonyms does on small graphs of several domains."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import byokg
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.relation_meaning import Steps
-from byokg.linking.relation_words import synonyms, verb_forms
 from byokg.pipeline.offline import offline_pipeline
+from byokg.relation_words import synonyms, verb_forms
 from byokg.types import EntityId, Question
 from tests.linking.graphs import EMBEDDER
 

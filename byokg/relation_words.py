@@ -1,0 +1,186 @@
+"""The words of relations: those of a label, what it says of what it leads from and to, and which name the same kind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byokg.text import FUNCTION_WORDS, LABEL_PARTS, singular, split_label, split_words
+
+if TYPE_CHECKING:
+    from byokg.graph.store import GraphStore
+
+_NOT_ACTING = frozenset(
+    "order number member chapter center centre river water letter paper chapter offer color".split()
+)
+"""Words that only end like those for people who do something."""
+
+
+def label_words(label: str) -> tuple[list[str], list[str]]:
+    """Split a relation label into the words of its namespace and its own (`film.director.film`, `birthPlace`)."""
+    local = re.split(r"[/#]", label)[-1] if "://" in label else label
+    segments = [segment for segment in LABEL_PARTS.split(local) if segment]
+    words = [split_words(split_label(segment)) for segment in segments]
+    words = [segment for segment in words if segment] or [[label.casefold()]]
+    return (words[-2] if len(words) > 1 else []), words[-1]
+
+
+@lru_cache(1 << 16)
+def relation_text(label: str) -> str:
+    """Write a relation as words, with the last part of its namespace (`location.country.capital`: country capital)."""
+    namespace, own = label_words(label)
+    return " ".join((*namespace, *own))
+
+
+def acting(word: str) -> bool:
+    """Tell whether a word names the one who acts: `manager`, `author`."""
+    return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
+
+
+def doing(words: Sequence[str]) -> str:
+    """Return the verb that the words of a relation begin with, for what its heads do; empty where there is none.
+
+    >>> doing("plays in club".split()), doing("is aged".split()), doing("played by".split())
+    ('play', '', '')
+    """
+    first = words[0]
+    return singular(first) if len(first) > _SHORTEST and first.endswith("s") and words[-1] != "by" else ""
+
+
+def done_by(noun: str) -> frozenset[str]:
+    """Return the verbs, one of them a word at most, for what a noun names the doer of: `players` play.
+
+    >>> sorted(done_by("players")), sorted(done_by("runner")), done_by("city")
+    (['play', 'playe'], ['run', 'runn', 'runne'], frozenset())
+    """
+    noun = singular(noun)
+    if not acting(noun) or not noun.endswith(("er", "or")):
+        return frozenset()
+    stem = noun[:-2]
+    return frozenset({stem, noun[:-1], *([stem[:-1]] if stem[-1] == stem[-2] else ())})
+
+
+_SHORTEST = 3
+"""Letters of a verb with its ending that is too short to be told from others: `has`."""
+
+_TYING = frozenset("of for to in on at with from by".split())
+
+
+def names_head(words: Sequence[str]) -> bool:
+    """Tell whether the words of a relation name the one it leads from: `capital of`, `is a vector for`.
+
+    >>> [names_head(label.split()) for label in ("part of", "is a vector for", "belongs to the family of", "lives in")]
+    [True, True, False, False]
+    """
+    if words[:1] in (["is"], ["are"]) and words[1:2] in (["a"], ["an"], ["the"]):
+        return words[-1] in _TYING
+    verb = len(words) > 2 and words[0].endswith("s") and words[1] in _TYING
+    return words[-1] == "of" and not verb
+
+
+def content_words(words: Sequence[str]) -> list[str]:
+    """Return the words that say something; all, where none does."""
+    return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
+    """Return the verb that each relation begins with, for what its heads do: `plays_in_club`; empty where none does.
+
+    Where several begin with one verb, it says nothing of heads that are mostly called otherwise by what leads to them:
+    with `plays_in_club` and `plays_in_league` only those are players that no `…_club` leads to.
+
+    Args:
+        store: the graph.
+        labels: the words of each relation's namespace, and its own.
+    """
+    verbs = [doing(own) for _, own in labels]
+    often = Counter(filter(None, verbs))
+    among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
+    if not among:
+        return verbs
+    batch, otherwise = store.sample_edges(_HEADS), set[int]()
+    for number in among:
+        naming = [_calls(own) and verbs[number] not in done_by(own[-1]) for _, own in labels]
+        heads = np.unique(batch.head[batch.relation == number]).astype(np.int64)
+        counts = store.relation_counts(heads)
+        called = np.unique(counts.origin[counts.inverse & np.array(naming, np.bool_)[counts.relation]])
+        if 2 * len(called) >= len(heads):
+            otherwise.add(number)
+    own = {verbs[number] for number in among if number not in otherwise}
+    return ["" if number in otherwise and verb in own else verb for number, verb in enumerate(verbs)]
+
+
+def _calls(own: Sequence[str]) -> bool:
+    """Tell whether the words of a relation say what its tail is called: `club`, `plays in club`, not `captained by`."""
+    return (
+        not names_head(own)
+        and own[-1] not in FUNCTION_WORDS
+        and not own[-1].endswith("ed")
+        and len(doing(own[-1:])) < 1
+    )
+
+
+_HEADS = 48
+"""Heads of each relation of which it is looked at what leads to them."""
+
+_SYNONYMS = Path(__file__).resolve().parent / "data" / "words" / "synonyms.txt"
+
+_DOUBLING = re.compile(r"[^aeiou]*[aeiou][bdgmnprt]|(?:ad|com|per|sub)mit|enrol")
+"""Verbs whose last letter is doubled: those of one short syllable, and some that are stressed on the last."""
+
+
+@dataclass(frozen=True)
+class Kin:
+    """The words that name the same kind of relation as a word does, in the singular."""
+
+    alike: frozenset[str] = frozenset()
+    """Those that name the same end, or the relation itself, and"""
+    opposite: frozenset[str] = frozenset()
+    """those that name the other end: `parent` of `child`."""
+
+
+UNRELATED = Kin()
+
+
+@cache
+def synonyms() -> Mapping[str, Kin]:
+    """Return for everyday words the others that name the same kind of relation or thing; they ship with the package."""
+    alike: dict[str, set[str]] = defaultdict(set)
+    opposite: dict[str, set[str]] = defaultdict(set)
+    for line in _SYNONYMS.read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        sides = [set(map(singular, _written(side.split()))) for side in line.split("|")]
+        for side, other in zip(sides, reversed(sides), strict=True):
+            for word in side:
+                if len(sides) == 1:
+                    alike[word] |= side
+                else:
+                    opposite[word] |= other
+    return {word: Kin(frozenset(alike[word]), frozenset(opposite[word])) for word in {*alike, *opposite}}
+
+
+def _written(words: Sequence[str]) -> list[str]:
+    return [form for word in words for form in (verb_forms(word[:-1]) if word[-1] == "~" else [word])]
+
+
+def verb_forms(verb: str) -> list[str]:
+    """Return the regular forms of an English verb.
+
+    >>> verb_forms("supply"), verb_forms("commit")
+    (['supply', 'supplies', 'supplied', 'supplying'], ['commit', 'commits', 'committed', 'committing'])
+    """
+    if verb.endswith("e"):
+        return [verb, f"{verb}s", f"{verb}d", f"{verb[:-1]}ing"]
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return [verb, f"{verb[:-1]}ies", f"{verb[:-1]}ied", f"{verb}ing"]
+    stem = verb + verb[-1] if _DOUBLING.fullmatch(verb) else verb
+    third = f"{verb}es" if verb.endswith(("s", "x", "ch", "sh")) else f"{verb}s"
+    return [verb, third, f"{stem}ed", f"{stem}ing"]
