@@ -7,12 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byokg.text import FUNCTION_WORDS, LABEL_PARTS, singular, split_label, split_words
+from byokg.text import FUNCTION_WORDS, LABEL_PARTS, related, singular, split_label, split_words
 
 if TYPE_CHECKING:
     from byokg.graph.store import GraphStore
@@ -69,6 +70,49 @@ def done_by(noun: str) -> frozenset[str]:
 
 _SHORTEST = 3
 """Letters of a verb with its ending that is too short to be told from others: `has`."""
+
+NEGATING = ("contra", "non", "un")
+"""What turns a word into its opposite, where it begins with it."""
+
+
+NEGATIONS = frozenset("not never no without cannot nor neither".split())
+"""Words that say that something is not so."""
+
+
+_FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
+
+
+def forbids(words: Sequence[str]) -> bool:
+    """Tell whether a question asks for what must not be: `should not take X`, `can't be combined with X`."""
+    pairs = pairwise(words)
+    return "cannot" in words or any(one in _FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
+
+
+def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
+    """Return the relations that say the opposite of others, the word of theirs that does, and those others.
+
+    >>> opposites([["indicated"], ["contraindicated"], ["united"], ["not", "recommended"]])
+    {1: ('contraindicated', frozenset({0})), 3: ('not', frozenset())}
+    """
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for number, label in enumerate(labels):
+        for word in label:
+            numbers[word].add(number)
+    found = dict[int, tuple[str, frozenset[int]]]()
+    for number, label in enumerate(labels):
+        for word in label:
+            rests = [
+                word[len(start) :]
+                for start in NEGATING
+                if word.startswith(start) and len(word) > len(start) + _SHORTEST
+            ]
+            others = {one for rest in rests for other in numbers if related(rest, other) for one in numbers[other]} - {
+                number
+            }
+            if others or word in NEGATIONS:
+                found[number] = word, frozenset(others)
+    return found
+
 
 _TYING = frozenset("of for to in on at with from by".split())
 

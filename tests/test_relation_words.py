@@ -104,3 +104,24 @@ def test_questions_in_other_words_than_those_of_the_graph_are_answered(
     graph = ColumnarGraph.from_triples((head, label, tail) for head, label, tail in map(str.split, facts.split("|")))
     answer = offline_pipeline(graph).run(Question("q", question, (EntityId(topic),)))
     assert {item.name for item in answer.items} == answers
+
+
+DRUGS = [("A", "indicatedFor", "flu"), ("B", "contraindicatedIn", "flu"), ("C", "contraindicatedIn", "flu")]
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which drugs are indicated for flu?", {"A"}),
+        ("Which drugs treat flu?", {"A"}),
+        ("drugs for flu", {"A"}),
+        ("Which drugs are contraindicated in flu?", {"B", "C"}),
+        ("Which drugs should be avoided with flu?", {"B", "C"}),
+        ("Which drugs must not be given to people with flu?", {"B", "C"}),
+    ],
+)
+def test_a_relation_that_says_the_opposite_of_another_is_meant_where_a_question_says_so(
+    question: str, expected: set[str]
+) -> None:
+    pipeline = offline_pipeline(ColumnarGraph.from_triples(DRUGS))
+    assert {item.name for item in pipeline.run(Question("q", question)).items} == expected

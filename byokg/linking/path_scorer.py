@@ -100,6 +100,8 @@ class AlignmentSettings:
     """Cost of reading the question in another order than by distance from the topic entity."""
     against: float = 0.5
     """What an explanation is worth by a word that points the other way (`boss` for «reports to», towards the boss)."""
+    unmeant: float = 25.0
+    """What a path loses for each step that says the opposite of another relation (`contraindicated in`) unasked."""
     expected: float = 0.5
     """Explanation expected of every content word, when coverage is turned into a share."""
 
@@ -245,6 +247,7 @@ class QuestionScorer:
         for rows, places in ((self._relation, self._content), (self._reach, reading.focus)):
             for row, position in zip(rows, places, strict=True):
                 row[steps.against(words[position], reading.ties[position])] *= self._scorer.settings.against
+        self._unsaid = steps.unsaid(reading.unmasked)
         focus = [words[position] for position in reading.focus]
         dates = bool(_DATES.intersection(focus))
         if len(self._reach) and dates:
@@ -385,7 +388,7 @@ class QuestionScorer:
                 rows = slice(at, at + len(part.features))
                 fits[rows] = (fits[rows] + ranker.fits(self._learnt, [part.others], self._steps)) / 2
             at += len(part.features)
-        scores = fits + ranker.weigh(features)
+        scores = fits + ranker.weigh(features) - self._unmeant(aligned)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def promise(self, aligned: Sequence[Aligned]) -> list[Float]:
@@ -395,7 +398,14 @@ class QuestionScorer:
         scores = np.zeros(len(features))
         for column, weight in enumerate(self._scorer.columns):
             scores += weight * features[:, column]
+        scores -= self._unmeant(aligned)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
+
+    def _unmeant(self, aligned: Sequence[Aligned]) -> npt.NDArray[np.float64]:
+        """Return what metapaths lose for steps that say the opposite of what is said: (P,) for all together."""
+        steps = [(part.metapaths, part.others) for part in aligned]
+        lost = [sum(self._unsaid[some].sum(axis=1) for some in pair if some is not None) for pair in steps]
+        return self._scorer.settings.unmeant * np.concatenate(lost).astype(np.float64)
 
     def _whole(self, best: Float) -> float:
         """Return the explanation that makes a coverage of 1, given the best there is for each content word."""

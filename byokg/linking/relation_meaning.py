@@ -25,18 +25,22 @@ from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.operators.kinds import Kind
 from byokg.questions import Tie
 from byokg.relation_words import (
+    NEGATING,
+    NEGATIONS,
     UNRELATED,
     acting,
     content_words,
     doing,
     done_by,
+    forbids,
     heads_do,
     label_words,
     names_head,
+    opposites,
     relation_text,
     synonyms,
 )
-from byokg.text import Lexicon, is_identifier, singular, split_words
+from byokg.text import Lexicon, is_identifier, related, singular, split_words
 from byokg.types import INVERSE, EntityId, Metapath
 
 Float = npt.NDArray[np.float32]
@@ -244,6 +248,23 @@ class Steps:
             told[[2 * number for number in kind.tails] + [2 * number + 1 for number in kind.heads]] = True
         return told
 
+    def unsaid(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Tell which steps say the opposite of what some words do: (S,).
+
+        `Contraindicated in` is meant by `contraindicated`, by a word for the same (`avoid`), or by a `not`; where
+        something must not be (`which drugs should not be given to X`), `indicated for` is not.
+        """
+        relations = np.zeros(self.count // 2, np.bool_)
+        alike = {singular(word) for word in words}.union(
+            *(synonyms().get(singular(word), UNRELATED).alike for word in words)
+        )
+        for number, (opposite, others) in self._opposites.items():
+            if forbids(words):
+                relations[list(others)] = True
+            elif NEGATIONS.isdisjoint(words) and singular(opposite) not in alike:
+                relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)
+        return np.repeat(relations, 2)
+
     def kinship(self, word: str) -> Float:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
         return self._compared(word)[2]
@@ -363,6 +384,7 @@ class Steps:
         turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
         self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
         self._own = [content_words(own) for _, own in labels]
+        self._opposites = opposites(self._own)
         self._namespace = [content_words(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))

@@ -250,7 +250,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     if reading.words[:1] == ("whose",):
         return ()
     for place in reversed(reading.focus or reading.headed):
-        if reading.words[place].endswith("ed") and reading.ties[place].use not in ("", "noun"):  # who ordered X
+        if re.search(r"[^e]ed$", reading.words[place]) is not None:  # who ordered X
             continue
         if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
             break

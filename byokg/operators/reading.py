@@ -452,6 +452,8 @@ class _Reader:
         taken: list[int] = []
         for pattern in (made.without, made.negation):
             for match in pattern.finditer(self._left):
+                if _FORBIDDING.search(self._left[: match.start()]):  # what must not be is nothing to take away
+                    continue
                 first, last = next(((a, b) for a, b in clauses if a <= match.start() < b), (0, len(self._left)))
                 after = [n for n, one in enumerate(self._mentions) if match.end() <= one.start and one.end <= last]
                 before = [n for n, one in enumerate(self._mentions) if first <= one.start and one.end <= match.start()]
@@ -481,6 +483,9 @@ class _Reader:
                 end = match.end() + (rest.end() if rest else 0)
                 self._take(match.start(), end)
         return tuple(taken), lacking
+
+
+_FORBIDDING = re.compile(r"\b(?:must|should|shall|may|can|ca|could|ought)\s*$", re.IGNORECASE)
 
 
 @cache

@@ -10,6 +10,10 @@ from byokg.types import EntityId, Mention, Node, Triple
 IDS = [EntityId(f"n{number:02}") for number in range(50)]
 
 
+def typed(*types: str) -> Kind:
+    return Kind(frozenset(types))
+
+
 def kinds(types: tuple[str, str, str], by_need: bool = True) -> Kinds:
     nodes = [Node(id, id, types[number % 3]) for number, id in enumerate(IDS)]
     edges = [Triple(id, "speaks", EntityId("s")) for id in IDS]
@@ -20,28 +24,22 @@ def test_whether_a_path_fits_does_not_depend_on_the_order_of_its_ends() -> None:
     of_two = kinds(("Country", "City", "City"))
     countries_first = IDS[::3] + IDS[1::3] + IDS[2::3]
     cities_first = countries_first[::-1]
-    assert not of_two.fits(countries_first, Kind(frozenset({"Country"}))) and not of_two.fits(
-        cities_first, Kind(frozenset({"Country"}))
-    )
-    assert of_two.fits(countries_first, Kind(frozenset({"City"}))) and of_two.fits(
-        cities_first, Kind(frozenset({"City"}))
-    )
+    assert not of_two.fits(countries_first, typed("Country")) and not of_two.fits(cities_first, typed("Country"))
+    assert of_two.fits(countries_first, typed("City")) and of_two.fits(cities_first, typed("City"))
 
 
 def test_a_third_is_enough_where_the_others_have_no_type() -> None:
     mostly_untyped = kinds(("Country", "", ""))
-    assert mostly_untyped.fits(IDS[:6], Kind(frozenset({"Country"}))) and not mostly_untyped.fits(
-        IDS[:6], Kind(frozenset({"City"}))
-    )
-    assert not mostly_untyped.fits(IDS[1:6], Kind(frozenset({"Country"})))  # one of five
-    assert not kinds(("", "", "")).fits(IDS, Kind(frozenset({"Country"})))
+    assert mostly_untyped.fits(IDS[:6], typed("Country")) and not mostly_untyped.fits(IDS[:6], typed("City"))
+    assert not mostly_untyped.fits(IDS[1:6], typed("Country"))  # one of five
+    assert not kinds(("", "", "")).fits(IDS, typed("Country"))
 
 
 def test_a_type_is_asked_for_wherever_its_nodes_stand_among_the_ends() -> None:
     some = kinds(("Country", "City", ""))
     mention = Mention("English", 20, 27)
     for ends in (IDS, IDS[::-1], IDS[::3] + IDS[1::3], IDS[1::3] + IDS[::3]):
-        assert some.asked("what countries speak English", (mention,), [ends]) == Kind(frozenset({"Country"}))
+        assert some.asked("what countries speak English", (mention,), [ends]) == typed("Country")
 
 
 # Ann and Ben play in Red, who are coached by Cid; the film Up was made by Dora, who was born in 1950.
@@ -83,3 +81,34 @@ def test_a_type_may_be_meant_by_another_noun() -> None:
     assert of.asked("which companies are there", (), ()) == Kind(frozenset({"Manufacturer"}), sure=False)
     assert of.asked("which drugs are there", (), ()) == Kind(frozenset({"Medicine"}), sure=False)
     assert not of.asked("which rivers are there", (), ())
+
+
+def test_of_relations_with_one_verb_those_say_less_whose_heads_are_called_otherwise() -> None:
+    league = [("Red", "plays_in_league", "First"), ("Blue", "plays_in_league", "First")]
+    both = Kinds(ColumnarGraph.from_triples([*UNTYPED, ("Cay", "plays_in_club", "Blue"), *league]))
+    alone = Kinds(ColumnarGraph.from_triples(league))
+    people, clubs = [EntityId(name) for name in ("Ann", "Ben", "Cay")], [EntityId("Red"), EntityId("Blue")]
+    for question in ("which players are there", "who plays in the First"):
+        asked = both.asked(question, (), ())
+        assert both.among([*people, *clubs], asked) == tuple(people)
+        assert alone.among(clubs, alone.asked(question, (), ())) == tuple(clubs)
+
+
+SHOP = [Node(EntityId(type), type, type) for type in ("Order", "Customer", "Warehouse", "Product")]
+
+
+def test_who_and_where_ask_for_what_may_be_a_person_or_a_place() -> None:
+    of = Kinds(ColumnarGraph.from_records([*SHOP, Node(EntityId("x"), "x", "")], []))
+    ends = [*(node.id for node in SHOP), EntityId("x")]
+    assert of.among(ends, of.asked("Who has ordered it?", (), ())) == ("Customer", "x")
+    assert of.among(ends, of.asked("To whom was it sold?", (), ())) == ("Customer", "x")
+    assert of.among(ends, of.asked("Whose order is it?", (), ())) == ("Customer", "x")
+    assert of.among(ends, of.asked("Where is it kept?", (), ())) == ("Warehouse", "x")
+    assert not of.asked("What was ordered?", (), ())
+    people = Kinds(ColumnarGraph.from_records([Node(EntityId("a"), "a", "Person")], []))
+    assert not people.asked("Who knows her?", (), ())  # where all may be, nothing is told
+
+
+def test_no_place_is_a_date() -> None:
+    of = Kinds(ColumnarGraph.from_triples(UNTYPED))
+    assert not of.may_be("Where was Dora born?", [EntityId("1950")])
