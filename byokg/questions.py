@@ -53,8 +53,14 @@ _KIN = {
     "nephew": "son sibling",
     "niece": "daughter sibling",
     "cousin": "child sibling parent",
+    **{
+        f"{relative}-in-law": f"{relative} spouse" for relative in "parent father mother sibling brother sister".split()
+    },
+    **{f"{relative}-in-law": "spouse child" for relative in "child son daughter".split()},
 }
 """Relatives, each of whom is a relative of a relative: a grandfather is the father of a parent."""
+
+_IN_LAW = ([("in", False), ("law", False)], [("in", False), ("laws", False)])
 
 _SHORT = {
     "grand": {
@@ -292,21 +298,45 @@ def _relatives(
 ) -> tuple[tuple[str, ...], list[bool]]:
     """Read relatives that the graph has no relation for as relatives of relatives that it has one for.
 
-    Before `of` the nearer one comes last (`the mother of the parent of X`), after `'s` first (`X's parent's mother`).
+    Before `of` the nearer one comes last (`the mother of the parent of X`), so does it before a name or `did` (`which
+    grandchildren did X have`); after `'s` it comes first (`X's parent's mother`).
     """
-    words, masked = _siblings(words, masked)
+    words, masked = _in_law(*_siblings(words, masked), known)
     read: list[tuple[str, bool]] = []
     for place, (word, hidden) in enumerate(zip(words, masked, strict=True)):
         parts = [] if hidden else _parts(_relative(word), known)
-        tie = "of" if words[place + 1 : place + 2] == ("of",) else "s"
         if len(parts) < 2:
             read.append((word, hidden))
             continue
+        while read and read[-1] == ("great", False) and _relative(word).startswith("grand"):
+            read.pop()
+            parts = [*parts, parts[-1]]
+        named = masked[place + 1 : place + 2] == [True]
+        tie = "of" if named or words[place + 1 : place + 2] in (("of",), *((each,) for each in _DOING)) else "s"
         if place and masked[place - 1]:  # X grandmother
             read.append(("s", False))
         for part in parts if tie == "of" else reversed(parts):
             read += [(part, False), (tie, False)]
-        read.pop()
+        if not named:
+            read.pop()
+    return tuple(word for word, _ in read), [hidden for _, hidden in read]
+
+
+def _in_law(
+    words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
+) -> tuple[tuple[str, ...], list[bool]]:
+    """Read `mother in law` as one word, where the graph has a relation for spouses and none for it."""
+    read = list(zip(words, masked, strict=True))
+    for place in reversed(range(1, len(read) - 1)):
+        law = read[place : place + 2]
+        if law not in _IN_LAW or not known("spouse") or known("law"):
+            continue
+        relative = f"{_relative(read[place - 1][0])}-in-law"
+        if relative in _KIN:
+            pair = place > 2 and read[place - 2][0] in _CONJUNCTIONS  # sons- and daughters-in-law
+            read[place - 3 if pair else place - 1 : place + 2] = [(relative, False)]
+        elif law[-1][0] == "laws":
+            read[place : place + 2] = [("parent-in-law", False)]
     return tuple(word for word, _ in read), [hidden for _, hidden in read]
 
 

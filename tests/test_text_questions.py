@@ -342,11 +342,18 @@ class TestTies:
             ("the granddaughters of Alien", "the daughter of child of alien"),
             ("Alien aunt", "alien s parent s parent s daughter"),
             ("the sister of Alien", "the daughter of parent of alien"),
+            ("which grandchildren did Alien have", "which child of child did alien have"),
+            ("list the grandchildren Alien had", "list the child of child of alien had"),
+            ("the great-grandmother of Alien", "the mother of parent of parent of alien"),
+            ("Alien's great-great-grandchildren", "alien s child s child s child s child"),
+            ("the mother-in-law of Alien", "the mother of spouse of alien"),
+            ("Alien's sons- and daughters-in-law", "alien s child s spouse"),
+            ("Alien's in-laws", "alien s spouse s parent"),
             ("the boss of Alien", "the boss of alien"),
         ],
     )
     def test_a_relative_that_no_relation_is_called_is_one_of_a_relative(self, text: str, words: str) -> None:
-        known = frozenset("parent mother child daughter".split())
+        known = frozenset("parent mother child daughter spouse".split())
         mentions = [locate("Alien", text, FILM)]
         assert " ".join(read_question(text, mentions, known=known.__contains__).words) == words
         assert read_question(text, mentions, known=lambda word: True).words == read(text, "Alien").words
