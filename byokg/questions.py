@@ -123,6 +123,10 @@ _NAMING = frozenset("called named caused".split())
 _NAMES_KIND = (("what",), ("which",), ("how",), ("who",))
 """Words after which a question may name what it asks for."""
 _ADVERBIAL = frozenset(("how", "when", "where", "why"))
+_COMPOUNDING = frozenset(
+    "sports arts sales goods games news awards savings parts women men politics physics series".split()
+)
+"""Nouns in s that stand before others: `which sports team members`."""
 _PARTICIPLES = frozenset(
     "written sung born held made taught given run known taken shown won seen led built found flown worn spoken grown "
     "set put sold bought told kept lost fought caught drawn driven eaten fed hidden risen shot sent struck thrown "
@@ -470,7 +474,7 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
         and not (
             (focus or position in at_once)
             and tags[position] == "verb"
-            and tags[position + 1 : position + 2] != ["noun"]
+            and (tags[position + 1 : position + 2] != ["noun"] or _between_plurals(words, position))
         )
     ):
         if not _shares(words, position):
@@ -711,7 +715,8 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
         else:
             tag = "noun"
         tags.append(tag)
-    for verb in (_only_verb(words, tags), _helped_verb(words, tags), _second_verb(words, tags)):
+    verbs = (_joining_verb(words, tags), _only_verb(words, tags), _helped_verb(words, tags), _second_verb(words, tags))
+    for verb in verbs:
         if verb is not None:
             tags[verb] = "verb"
     return tags
@@ -754,6 +759,24 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     nouns = [word.endswith("s") for word in words[first:last]]
     several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
     return last if several or (third and not any(nouns) and not of_noun) else None
+
+
+def _joining_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of a verb between what is asked for and another noun: `which products contain parts of X`."""
+    asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
+    if words[asking : asking + 1] not in _NAMES_KIND:
+        return None
+    for place in range(asking + 2, len(tags) - 1):
+        if set(tags[place - 1 : place + 2]) == {"noun"} and _between_plurals(words, place):
+            return place
+    return None
+
+
+def _between_plurals(words: Sequence[str], place: int) -> bool:
+    """Tell whether a word that is no plural stands between two: `products contain parts`, not `sports team members`."""
+    before, word, after = (*words[max(0, place - 1) : place + 2], "", "")[:3]
+    several = before.endswith("s") and not before.endswith("ss") and before not in _COMPOUNDING
+    return several and after.endswith("s") and not word.endswith("s")
 
 
 def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:

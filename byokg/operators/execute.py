@@ -531,8 +531,8 @@ class Operators:
 
 
 def _several(nouns: Sequence[str]) -> bool:
-    """Tell whether a noun is one for several things, which are counted, and not for much of one (`the most land`)."""
-    return any(noun.endswith("s") or noun in idea("count")["singular"] for noun in nouns)
+    """Tell whether a word is for several things or deeds (`most cited`), and not for much of one (`the most land`)."""
+    return any(noun.endswith(("s", "ed")) or noun in idea("count")["singular"] for noun in nouns)
 
 
 def _received(nouns: Sequence[str], relation: str) -> bool:

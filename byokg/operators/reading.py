@@ -20,6 +20,7 @@ from byokg.operators.words import (
     greatest,
     idea,
     measured_by,
+    measured_by_verb,
     patterns,
     superlative,
 )
@@ -264,6 +265,14 @@ class _Reader:
                 return Order(
                     nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
                 )
+        match = made.verb_most.search(self._left)
+        if match is not None:
+            self._take(*match.span())
+            return Order(measured_by_verb(match["verb"]), match["most"] is not None, words=match.group())
+        match = made.done_most.search(self._left)
+        if match is not None:
+            self._take(*match.span())
+            return Order((match["verb"],), match["most"] is not None, words=match.group(), counted=True)
         match = made.most.search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
@@ -307,9 +316,10 @@ class _Reader:
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
         """Read «by area», which says what is compared."""
         for match in patterns().by.finditer(self._left):
-            if match["noun"] in _measures():
+            noun = " ".join(match["noun"].split())
+            if noun in _measures() or " " in noun:
                 self._take(*match.span())
-                return (match["noun"],)
+                return (noun,)
         return nouns
 
     def _by_time(self) -> Order | None:
@@ -335,6 +345,10 @@ class _Reader:
 
     def _compared(self) -> Order | None:
         """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
+        verb = patterns().verb_more.search(self._left)
+        if verb is not None:
+            self._take(*verb.span())
+            return Order(measured_by_verb(verb["verb"]), verb["more"] is not None)
         for match in patterns().comparative.finditer(self._left):
             if match["unit"]:
                 self._take(*match.span())

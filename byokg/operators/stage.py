@@ -6,6 +6,7 @@ the question asks for more; `OperatorRetriever` takes the likeliest candidates t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, pairwise
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import distinct
-from byokg.graph.property_view import is_value
+from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.store import GraphStore
 from byokg.operators.demand import Demand
 from byokg.operators.execute import Candidates, Operators, Outcome, countable
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 
 RETRIEVER = "operators"
 
+_WHEN = re.compile(r"\W*(?:[a-z]+\s+)?(?:when|(?:which|what)\s+(?:year|date|day|month|time))\b", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?!\d)")
+
 _TRIED = 40
 """Candidates that operations are tried on, the likeliest first."""
 
@@ -62,6 +66,11 @@ def _there_and_back(path: PathEvidence) -> bool:
 
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+
+
+def _dates(ends: Sequence[EntityId]) -> bool:
+    """Tell whether a path ends at values that are dates."""
+    return all(is_value(end) and _DATE.match(name_of_value(end)) is not None for end in ends)
 
 
 class OperatorLinker:
@@ -177,6 +186,8 @@ class OperatorRetriever:
         choices = self._choices(request.context, left_out)
         if demand.count:
             choices = [choice for choice in choices if countable(choice[1])]
+        if demand.times and not _WHEN.match(request.question.text):  # what has a date then, and not the date
+            choices = [choice for choice in choices if not _dates(choice[1])] or choices
         by_id = {path.id: path for path in paths}
         best = choices[0][0] if choices else 0.0
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]

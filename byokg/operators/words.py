@@ -10,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from byokg.relation_words import verb_forms
 from byokg.text import QUESTION_WORDS
 
 HIDDEN = "§"
@@ -83,6 +84,11 @@ def comparative(word: str) -> Adjective | None:
     return known if known is not None and (word.endswith(("er", "ter")) and word != known.word) else None
 
 
+def measured_by_verb(verb: str) -> tuple[str, ...]:
+    """Return the nouns for what the most of a verb is the most of: `costs the most`."""
+    return tuple(next(nouns for plain, nouns in idea("order")["verbs"].items() if verb.lower() in verb_forms(plain)))
+
+
 def dated_by(event: str) -> tuple[str, ...]:
     """Return what the time of an event is called, by the verb for it: `born`, `died`, or the verb itself."""
     return tuple(idea("time")["events"].get(" ".join(event.split()), ())) or (event,)
@@ -144,6 +150,9 @@ class Patterns:
         most, least = any_of(order["most"]), any_of(order["least"])
         ordinal = rf"(?:(?P<ordinal>{any_of(order['ordinals'])})[\s-]+)?"
         self.most = _made(rf"(?:the\s+)?{ordinal}(?:(?P<most>{most})|(?P<least>{least}))\s+(?P<noun>[a-z]+)")
+        self.done_most = _made(
+            rf"\b(?:(?:is|are|was|were|been|being|get|gets|got)\s+)(?P<verb>[a-z]+ed)\s+(?:the\s+)?(?:(?P<most>{most})|(?P<least>{least}))(?:\s+(?:often|frequently|times))?(?!\s+[a-z]+s\b)\b"
+        )
         self.any_other = _made(
             r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
         )
@@ -154,11 +163,15 @@ class Patterns:
             rf"(?:the\s+)?(?:(?P<first>{any_of(order['first'])})|(?P<last>{any_of(order['last'])}))(?!\s+(?:name|names|lady|language|nations?|minister|class)\b)"
         )
         self.by = _made(
-            r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
+            r"\b(?:by|in\s+terms\s+of|measured\s+by|according\s+to|in)\s+(?:its\s+|their\s+)?(?:total\s+|land\s+|surface\s+)?(?P<noun>[a-z]+\s+(?:date|year|time|price|cost|number)|area|size|population|length|height|depth|elevation|size|surface|[a-z]+)\b"
         )
         self.comparative = _made(
             rf"\b(?:the\s+)?(?:(?P<amount>more|fewer|less)\s+(?:(?P<unit>{units})|(?P<adjective>[a-z]+))|(?P<word>[a-z]+er))\b"
         )
+        verbs = any_of(form for verb in order["verbs"] for form in verb_forms(verb))
+        money = r"(?:\s+(?:money|at\s+the\s+box\s+office))*"
+        self.verb_most = _made(rf"(?P<verb>{verbs})\s+(?:the\s+)?(?:(?P<most>most)|least){money}\b(?!\s+[a-z]+s\b)")
+        self.verb_more = _made(rf"(?P<verb>{verbs})\s+(?:(?P<more>more)|less){money}\b(?!\s+(?:than\s+\d|[a-z]+s\b))")
         self.several = _made(r"\b(?P<amount>more|fewer|less)\s+(?P<noun>[a-z]+s|children|people|men|women)\b")
         self.having = _made(
             rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
