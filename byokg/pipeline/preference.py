@@ -26,7 +26,7 @@ from byokg.operators.times import period
 from byokg.operators.walks import walk_table
 from byokg.periods import Period, read_periods
 from byokg.questions import CO
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, split_words
+from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, related, split_label, split_words
 from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
@@ -151,12 +151,12 @@ class Preference:
             ):
                 shorter.append((len(path.relations), place, path))
         for _, place, path in sorted(shorter, key=lambda each: -each[0]):
-            if self._detour(context, own, path):
+            if self._detour(context, own, path, type):
                 return [choices[place], *choices[:place], *choices[place + 1 :]]
         return list(choices)
 
-    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence) -> bool:
-        """Tell whether what a path adds to its beginning answers nothing of the question."""
+    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, type: str) -> bool:
+        """Tell whether what a path adds to its beginning answers nothing of the question but the type of both."""
         reading = path_reading(context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named)
         of = self._scorer.steps.latest()
         all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
@@ -165,9 +165,11 @@ class Preference:
         back = all_steps[-1] ^ all_steps[-2] == 1
         if of.hops(first_steps) < reading.links or (back and (reading.shares or CO in reading.words)):
             return False
-        gained = 0.0
+        gained, same = 0.0, split_words(split_label(type))[-1:]
         for place in reading.telling:
             word = reading.words[place]
+            if place in reading.focus and any(related(word, each) for each in same):
+                continue
             relation, kind = of.relation(word), of.kind(word)
             reach = of.reach(word) if place in reading.focus else np.zeros_like(kind)
             named = float(relation[first_steps].max())
