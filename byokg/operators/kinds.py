@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.operators.measures import measure
 from byokg.operators.reading import read
+from byokg.operators.walks import walk_table
 from byokg.operators.words import idea
 from byokg.questions import read_question
-from byokg.relation_words import content_words, done_by, heads_do, label_words, names_head
+from byokg.relation_words import UNRELATED, content_words, done_by, heads_do, label_words, names_head, synonyms
 from byokg.text import WORD, related, singular, split_label, split_words
-from byokg.types import EntityId, Mention, Node
+from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence
 
 _ASKS = re.compile(r"\W*(?:[a-z]+\s+)?(?P<word>who|whom|whose|where)\b", re.IGNORECASE)
 
@@ -78,6 +79,7 @@ class Kinds:
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
         self._sexed = lru_cache(1 << 10)(_sexed)
+        self._relative = lru_cache(1 << 10)(_only_relative)
         self._sort = lru_cache(1 << 10)(_sort)
         self._of_relations = lru_cache(1 << 10)(self._related)
         self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
@@ -120,6 +122,30 @@ class Kinds:
             return tuple(ends)
         told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
         return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
+
+    def through(
+        self, text: str, mentions: tuple[Mention, ...], store: GraphStore, path: PathEvidence
+    ) -> tuple[EntityId, ...]:
+        """Return the ends of a path that it comes to over relatives of the sex that a question names.
+
+        `What did X's father do` goes over those parents alone who are men, as far as properties tell.
+
+        Args:
+            text: the question.
+            mentions: what it names.
+            store: the graph, with values as nodes where the path ends in one.
+            path: where it may lead.
+        """
+        relative = self._relative(text, mentions)
+        column = _last_of_kin(path.relations, relative) if relative else 0
+        table = walk_table(store, path.source, path.relations) if 0 < column < len(path.relations) else None
+        if table is None or not len(table):
+            return path.ends
+        middle, row = np.unique(table.nodes[:, column], return_inverse=True)
+        told = [_sex_of(node) for node in self._store.nodes(store.ids(middle))]
+        fitting = np.array([sex in ("", _RELATIVES[relative]) for sex in told], np.bool_)
+        reached = frozenset(store.ids(np.unique(table.nodes[fitting[row], -1])))
+        return tuple(end for end in path.ends if end in reached) or path.ends
 
     def _alike(self, noun: str) -> Kind:
         """Return the type whose name means most what a noun does, if it is near and no other one is."""
@@ -276,10 +302,27 @@ def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
     kin = [
         place for place, word in enumerate(reading.words) if not reading.masked[place] and singular(word) in _RELATIVES
     ]
-    if not kin:
+    both = any(one + 2 == other and reading.words[one + 1] in ("and", "or") for one, other in pairwise(kin))
+    if not kin or both:  # X's mother and father
         return ""
     owned = kin[-1] > 0 and (reading.words[kin[-1] - 1] == "s" or reading.masked[kin[-1] - 1])
     return _RELATIVES[singular(reading.words[kin[-1] if owned else kin[0]])]
+
+
+def _only_relative(text: str, mentions: tuple[Mention, ...]) -> str:
+    """Return the only relative that a question speaks of, in the singular; empty where it speaks of none or of two."""
+    reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+    kin = {singular(word) for word in reading.unmasked} & _RELATIVES.keys()
+    return kin.pop() if len(kin) == 1 else ""
+
+
+def _last_of_kin(relations: Sequence[str], relative: str) -> int:
+    """Return after how many hops of a path a relative is reached: after the last one that is called like them."""
+    part = relative.removeprefix("grand")
+    kin = synonyms().get(part, UNRELATED)
+    words = {part} | kin.alike | kin.opposite
+    own = [{singular(word) for word in label_words(label.removeprefix(INVERSE))[1]} for label in relations]
+    return max((number for number, label in enumerate(own, 1) if label & words), default=0)
 
 
 def _sex_of(node: Node) -> str:

@@ -161,13 +161,16 @@ class ExtractiveAnswerer:
         left_out = {one.id for one in linked if one.mention in without}
         left_out -= {one.id for one in linked if one.mention not in without}
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
+        mentions, text = context.rounds[0].artifacts.mentions, context.question
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
+        if self._kinds is not None:
+            ends = (self._kinds.through(text, mentions, self._store, item) for item in found)
+            single = [(item.score, some, (item.id,)) for item, some in zip(found, ends, strict=True)]
         choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
         if self._kinds is None or not choices:
             return choices
         told = [self._kinds.may_be(context.question, choice[1]) for choice in choices]
         choices = [choice for choice, is_told in zip(choices, told, strict=True) if is_told] or choices
-        mentions, text = context.rounds[0].artifacts.mentions, context.question
         choices = [(score, self._kinds.of_sex(text, mentions, ends), cited) for score, ends, cited in choices]
         close = [choice for choice in choices if choice[0] >= choices[0][0] - _WIDE]
         asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])

@@ -427,6 +427,11 @@ BORN_OF = "head,relation,tail\n" + "".join(f"{one[0]},child_of,{one[1]}\n" for o
         ("Who had more children, Ann or Emma?", "ae", ["Ann"]),
         ("Which child of Carl was born first?", "c", ["Ann"]),
         ("Which child of Carl died first?", "c", ["Bob"]),
+        ("Who were the mother and father of Ann?", "a", ["Carl", "Dora"]),
+        ("When was Ann's father born?", "a", ["1920-01-01"]),
+        ("On what date did the mother of Ann die?", "a", ["1985-01-01"]),
+        ("Which grandchildren did Carl have?", "c", ["Fay", "Gus"]),
+        ("Who is the great-grandmother of Fay?", "f", ["Emma"]),
     ],
 )
 def test_families(text: str, topics: str, answers: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -115,3 +115,31 @@ def test_counts_are_asked_for_in_other_words_too(text: str) -> None:
 @pytest.mark.parametrize("text", ["which states count Atlas among theirs", "what is the count Atlas was made"])
 def test_a_verb_is_no_count(text: str) -> None:
     assert not read(text, [locate("Atlas", text)]).count
+
+
+@pytest.mark.parametrize(
+    ("text", "noun", "most", "counted"),
+    [
+        ("Which medicine from Peru costs the most?", "price", True, False),
+        ("Which drug of Peru costs least?", "price", False, False),
+        ("Which film from Peru grossed the most?", "gross", True, False),
+        ("Which paper of Peru is cited most often?", "cited", True, True),
+        ("Which papers of Peru were cited the least?", "cited", False, True),
+        ("What is the newest medicine of Peru by approval date?", "approval date", True, False),
+    ],
+)
+def test_the_most_of_a_verb_is_the_most_of_what_it_measures(text: str, noun: str, most: bool, counted: bool) -> None:
+    order = demand(text, "Peru").order
+    assert order is not None
+    assert (order.nouns[0], order.most, order.counted) == (noun, most, counted)
+
+
+def test_which_of_two_does_more_of_a_verb() -> None:
+    found = demand("Which costs less, Peru or Chile?", "Peru", "Chile").order
+    assert found is not None
+    assert (found.nouns, found.most) == (("price", "cost"), False)
+
+
+def test_what_must_not_be_is_nothing_to_take_away() -> None:
+    assert demand("Which drugs must not be given with Aspirin?", "Aspirin").without == ()
+    assert demand("Which drugs do not contain Aspirin?", "Aspirin").without == (0,)
