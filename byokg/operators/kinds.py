@@ -49,8 +49,13 @@ class Kind:
     """Numbers of relations that lead from such nodes, and"""
     tails: frozenset[int] = frozenset()
     """of those that lead to them."""
-    sure: bool = True
-    """Whether the noun is what the type is called, and not only something like it."""
+    likeness: float = 1.0
+    """How much the noun means what the type is called: 1 where it is just that."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether the noun is what the type is called."""
+        return self.likeness == 1.0
 
     def __bool__(self) -> bool:
         return self != _NO_KIND
@@ -155,7 +160,7 @@ class Kinds:
         near = sorted(((self._likeness(noun, words[-1]), type) for type, words in self._types.items()), reverse=True)
         first, second = (*near, (-1.0, ""), (-1.0, ""))[:2]
         near_enough = first[0] >= max(_NEAR, second[0] + _NEARER)
-        return Kind(frozenset((first[1],)), sure=False) if near_enough else _NO_KIND
+        return Kind(frozenset((first[1],)), likeness=first[0]) if near_enough else _NO_KIND
 
     def _related(self, noun: str) -> Kind:
         """Return the nodes that relations call by a noun."""

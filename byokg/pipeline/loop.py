@@ -180,7 +180,8 @@ class ExtractiveAnswerer:
             of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
             fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
             return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
-        margins = (_RESEMBLED,) if not asked.sure else (_WIDE, _WIDEST) if asked.types else (_WIDE,)
+        near = _WIDE if asked.likeness >= _MUCH_ALIKE else _RESEMBLED
+        margins = (near, _WIDEST) if asked.types and asked.sure else (near,)
         fitting = next(filter(None, (self._fitting(choices, asked, margin) for margin in margins)), [])
         taken = {choice[2] for choice in fitting}
         return _all_used([*fitting, *(choice for choice in choices if choice[2] not in taken)])
@@ -253,6 +254,9 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
                 break
     return score, nodes, citations
 
+
+_MUCH_ALIKE = 0.6
+"""Likeness of a noun and a type that mean the same (`company`, `Manufacturer`)."""
 
 _RESEMBLED, _WIDE, _WIDEST = 25.0, 60.0, 90.0
 """What may be lost, as a score, for the sake of a type that a noun only resembles, of a kind that is asked for, and of

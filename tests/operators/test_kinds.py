@@ -78,8 +78,8 @@ def test_a_type_may_be_meant_by_another_noun() -> None:
     graph = ColumnarGraph.from_records(nodes, [])
     near = {("company", "manufacturer"): 0.7, ("drug", "medicine"): 0.7, ("drug", "class"): 0.1}
     of = Kinds(graph, likeness=lambda noun, other: near.get((noun, other), 0.0))
-    assert of.asked("which companies are there", (), ()) == Kind(frozenset({"Manufacturer"}), sure=False)
-    assert of.asked("which drugs are there", (), ()) == Kind(frozenset({"Medicine"}), sure=False)
+    assert of.asked("which companies are there", (), ()) == Kind(frozenset({"Manufacturer"}), likeness=0.7)
+    assert of.asked("which drugs are there", (), ()) == Kind(frozenset({"Medicine"}), likeness=0.7)
     assert not of.asked("which rivers are there", (), ())
 
 
