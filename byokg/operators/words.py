@@ -178,7 +178,10 @@ class Patterns:
             rf"(?P<phrase>[a-z][a-z\s-]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
         )
         self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
-        self.verifying = _made(rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had)\b(?!.*\bor\b)")
+        self.verifying = _made(
+            rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had|can|could|may)\b"
+            r"(?!.*\bor\b)(?!.*[,;:\u2013-]\s*(?:and\s+)?(?:if\s+so,?\s+)?(?:which|what|who|where|when)\b)"
+        )
         self.sooner = _made(
             rf"\b(?:(?P<event>{any_of(time['events'])}|[a-z]+ed)\s+)?(?P<way>earlier|later|first|sooner|before)\b"
         )
