@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
 
@@ -58,7 +58,7 @@ class Kind:
         return self.likeness == 1.0
 
     def __bool__(self) -> bool:
-        return self != _NO_KIND
+        return bool(self.types or self.heads or self.tails)
 
 
 _NO_KIND = Kind()
@@ -111,7 +111,7 @@ class Kinds:
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._by_need else _NO_KIND)
         if self._by_need:
             return _NO_KIND
-        return self._of_relations(nouns[0]) if nouns else self._doers(text, mentions)
+        return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
 
     def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
         """Return the mention that names what is asked for: `which forwards` are all that is a forward."""
@@ -172,6 +172,12 @@ class Kinds:
             if (namespace and singular(namespace[-1]) == single) or self._verbs[number] in done_by(noun):
                 heads.add(number)
         return Kind(heads=frozenset(heads), tails=frozenset(tails))
+
+    def _synonymous(self, noun: str) -> Kind:
+        """Return the nodes that relations call by a synonym of a noun: `movies` where there is a `film`."""
+        noun = singular(noun)
+        others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
+        return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), likeness=_NEAR)
 
     def _doers(self, text: str, mentions: tuple[Mention, ...]) -> Kind:
         """Return the nodes that do what is asked of them: `who plays in X`."""

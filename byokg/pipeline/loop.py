@@ -161,8 +161,8 @@ class ExtractiveAnswerer:
         left_out = {one.id for one in linked if one.mention in without}
         left_out -= {one.id for one in linked if one.mention not in without}
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
-        mentions, text = context.rounds[0].artifacts.mentions, context.question
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
+        text, mentions = context.question, context.rounds[0].artifacts.mentions if context.rounds else ()
         if self._kinds is not None:
             ends = (self._kinds.through(text, mentions, self._store, item) for item in found)
             single = [(item.score, some, (item.id,)) for item, some in zip(found, ends, strict=True)]
@@ -180,7 +180,8 @@ class ExtractiveAnswerer:
             of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
             fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
             return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
-        near = _WIDE if asked.likeness >= _MUCH_ALIKE else _RESEMBLED
+        alike = _WIDE if asked.likeness >= _MUCH_ALIKE else _RESEMBLED
+        near = alike if asked.types or asked.sure else _SYNONYM
         margins = (near, _WIDEST) if asked.types and asked.sure else (near,)
         fitting = next(filter(None, (self._fitting(choices, asked, margin) for margin in margins)), [])
         taken = {choice[2] for choice in fitting}
@@ -258,9 +259,9 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
 _MUCH_ALIKE = 0.6
 """Likeness of a noun and a type that mean the same (`company`, `Manufacturer`)."""
 
-_RESEMBLED, _WIDE, _WIDEST = 25.0, 60.0, 90.0
-"""What may be lost, as a score, for the sake of a type that a noun only resembles, of a kind that is asked for, and of
-a type where nothing that scores more is of it."""
+_SYNONYM, _RESEMBLED, _WIDE, _WIDEST = 12.0, 25.0, 60.0, 90.0
+"""What may be lost, as a score, for the sake of nodes that relations call by a synonym, of a type that a noun only
+resembles, of a kind that is asked for, and of a type where nothing that scores more is of it."""
 
 _ALL_USED = 40.0
 """What may be lost by using all mentions, as a score."""

@@ -112,3 +112,10 @@ def test_who_and_where_ask_for_what_may_be_a_person_or_a_place() -> None:
 def test_no_place_is_a_date() -> None:
     of = Kinds(ColumnarGraph.from_triples(UNTYPED))
     assert not of.may_be("Where was Dora born?", [EntityId("1950")])
+
+
+def test_nodes_that_relations_call_by_a_synonym_are_meant_a_little() -> None:
+    of = Kinds(ColumnarGraph.from_triples(UNTYPED))
+    meant = of.asked("which movies are there", (), ())
+    assert of.among([EntityId("Up"), EntityId("Dora")], meant) == ("Up",)
+    assert not meant.sure
