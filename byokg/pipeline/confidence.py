@@ -328,7 +328,8 @@ class Confidence:
         asked = self._kinds.asked(text, mentions, [ends])
         if not ends or not asked.types or not asked.sure:
             return 0.0
-        return 1.0 if self._kinds.fits(ends, asked) else -1.0
+        # That a person answers who, or a place where, says no more than that it may.
+        return float(len(asked.types) == 1) if self._kinds.fits(ends, asked) else -1.0
 
     def _missing(self, signs: Signs) -> str:
         """Say what speaks most against an answer."""
