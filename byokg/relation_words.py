@@ -150,15 +150,22 @@ def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[s
     if not among:
         return verbs
     batch, otherwise = store.sample_edges(_HEADS), set[int]()
-    for number in among:
-        naming = [_calls(own) and verbs[number] not in done_by(own[-1]) for _, own in labels]
-        heads = np.unique(batch.head[batch.relation == number]).astype(np.int64)
+    calls = np.array([_calls(own) for _, own in labels], np.bool_)
+    doers: dict[str, list[int]] = defaultdict(list)
+    for number, (_, own) in enumerate(labels):
+        for verb in done_by(own[-1]):
+            doers[verb].append(number)
+    bounds = np.searchsorted(batch.relation, [(number, number + 1) for number in among])  # edges come by relation
+    for number, (first, last) in zip(among, bounds.tolist(), strict=True):
+        naming = calls.copy()
+        naming[doers[verbs[number]]] = False
+        heads = np.unique(batch.head[first:last]).astype(np.int64)
         counts = store.relation_counts(heads)
-        called = np.unique(counts.origin[counts.inverse & np.array(naming, np.bool_)[counts.relation]])
+        called = np.unique(counts.origin[counts.inverse & naming[counts.relation]])
         if 2 * len(called) >= len(heads):
             otherwise.add(number)
-    own = {verbs[number] for number in among if number not in otherwise}
-    return ["" if number in otherwise and verb in own else verb for number, verb in enumerate(verbs)]
+    told = {verbs[number] for number in among if number not in otherwise}
+    return ["" if number in otherwise and verb in told else verb for number, verb in enumerate(verbs)]
 
 
 def _calls(own: Sequence[str]) -> bool:

@@ -133,7 +133,8 @@ class Kinds:
     ) -> tuple[EntityId, ...]:
         """Return the ends of a path that it comes to over relatives of the sex that a question names.
 
-        `What did X's father do` goes over those parents alone who are men, as far as properties tell.
+        `What did X's father do` goes over those parents alone who are men, as far as properties tell. It is not
+        looked at where types are compared by need, since it takes requests for each path.
 
         Args:
             text: the question.
@@ -141,7 +142,7 @@ class Kinds:
             store: the graph, with values as nodes where the path ends in one.
             path: where it may lead.
         """
-        relative = self._relative(text, mentions)
+        relative = "" if self._by_need else self._relative(text, mentions)
         column = _last_of_kin(path.relations, relative) if relative else 0
         table = walk_table(store, path.source, path.relations) if 0 < column < len(path.relations) else None
         if table is None or not len(table):
