@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "byokg"
 
 LAYERS = (
-    ("types", "errors", "prompts", "text", "questions", "relation_labels", "periods", "files", "service_errors"),
+    ("types", "errors", "prompts", "text", "questions", "relation_words", "periods", "files", "service_errors"),
     ("index",),
     ("graph",),
     ("open",),
