@@ -16,16 +16,19 @@ import argparse
 import tarfile
 import tempfile
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.offline import Bench
 from benchmarks.rows import Row, show
+from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.metrics import normalise
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
+from byokg.pipeline.loop import Loop
 from byokg.pipeline.offline import offline_pipeline
 
 PACKED = Path(__file__).with_name("natural_questions.tar.xz")
@@ -34,12 +37,25 @@ READ = ("worldcup", "papers", "supply", "films", "pharma", "genealogy")
 UNREAD = ("politics", "infra")
 
 
+def unpacked(folder: Path) -> Path:
+    """Unpack the questions, and return where: in a folder for each graph."""
+    with tarfile.open(PACKED) as packed:
+        packed.extractall(folder, filter="data")
+    return folder
+
+
+def opened(root: Path, out: Path) -> tuple[Loop, Sequence[Example]]:
+    """Return the pipeline over one graph, which is built in `out`, and the questions."""
+    triples = root / "graph.tsv"
+    source = triples if triples.exists() else root
+    graph = build_graph(source, out)
+    build_names(graph)
+    return offline_pipeline(graph), Folder(root, graph=source).examples()
+
+
 def measured(bench: Bench, root: Path) -> dict[str, list[bool]]:
     """Ask the questions over one graph, and return whether first answers are right, by type of question."""
-    source = root / "graph.tsv"
-    graph = build_graph(source if source.exists() else root, bench.folder / f"{root.name}.graph")
-    build_names(graph)
-    pipeline, examples = offline_pipeline(graph), Folder(root, graph=source if source.exists() else root).examples()
+    pipeline, examples = opened(root, bench.folder / f"{root.name}.graph")
     for entities in ("gold", "linked"):
         name = root.name if entities == "gold" else f"{root.name}_linked"
         bench.evaluate(name, pipeline, examples, entities, metrics=("hits@1", "f1"))
@@ -58,12 +74,11 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, Path(folder), Console())
-        with tarfile.open(PACKED) as packed:
-            packed.extractall(folder, filter="data")
+        root = unpacked(Path(folder))
         for group, names in (("read", READ), ("unread", UNREAD)):
             by_type: dict[str, list[bool]] = defaultdict(list)
             for name in names:
-                for kind, right in measured(bench, Path(folder) / name).items():
+                for kind, right in measured(bench, root / name).items():
                     by_type[kind] += right
             for kind, right in sorted(by_type.items()):
                 bench.add(Row(f"{group}_{kind}_hits@1", sum(right) / len(right), "share"))

@@ -53,10 +53,8 @@ _KIN = {
     "nephew": "son sibling",
     "niece": "daughter sibling",
     "cousin": "child sibling parent",
-    **{
-        f"{relative}-in-law": f"{relative} spouse" for relative in "parent father mother sibling brother sister".split()
-    },
-    **{f"{relative}-in-law": "spouse child" for relative in "child son daughter".split()},
+    **{f"{one}-in-law": f"{one} spouse" for one in "parent father mother sibling brother sister".split()},
+    **{f"{one}-in-law": "spouse child" for one in "child son daughter".split()},
 }
 """Relatives, each of whom is a relative of a relative: a grandfather is the father of a parent."""
 
@@ -433,12 +431,9 @@ def _does(words: Sequence[str]) -> tuple[str, ...]:
 
 def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) -> tuple[str, list[int]]:
     """Find the question word and the noun phrase after it, which ends before a verb: `employees skilled in …`."""
-    told_of = {
-        "whose",
-        "who",
-        "whom",
-        *(("which",) if words[:1] and words[0] in REQUESTS else ()),
-    }  # name the disease whose symptom
+    told_of = {"whose", "who", "whom"}  # name the disease whose symptom
+    if words[:1] and words[0] in REQUESTS:
+        told_of.add("which")
     asking = [
         start
         for start, word in enumerate(words)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byokg.text import FUNCTION_WORDS, LABEL_PARTS, related, singular, split_label, split_words
+from byokg.text import FUNCTION_WORDS, LABEL_PARTS, singular, split_label, split_words
 
 if TYPE_CHECKING:
     from byokg.graph.store import GraphStore
@@ -74,12 +74,13 @@ _SHORTEST = 3
 NEGATING = ("contra", "non", "un")
 """What turns a word into its opposite, where it begins with it."""
 
-
 NEGATIONS = frozenset("not never no without cannot nor neither".split())
 """Words that say that something is not so."""
 
-
 _FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
+
+_SAME_BEGINNING = 5
+"""Letters in which a word begins as the one that it turns into its opposite: `indication`, `contraindicated`."""
 
 
 def forbids(words: Sequence[str]) -> bool:
@@ -91,26 +92,21 @@ def forbids(words: Sequence[str]) -> bool:
 def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
     """Return the relations that say the opposite of others, the word of theirs that does, and those others.
 
-    >>> opposites([["indicated"], ["contraindicated"], ["united"], ["not", "recommended"]])
-    {1: ('contraindicated', frozenset({0})), 3: ('not', frozenset())}
+    >>> opposites([["indication"], ["contraindicated"], ["universities"], ["sites"], ["not", "recommended"]])
+    {1: ('contraindicated', frozenset({0})), 4: ('not', frozenset())}
     """
-    numbers: dict[str, set[int]] = defaultdict(set)
+    beginning: dict[str, set[int]] = defaultdict(set)
     for number, label in enumerate(labels):
         for word in label:
-            numbers[word].add(number)
+            beginning[word[:_SAME_BEGINNING]].add(number)
     found = dict[int, tuple[str, frozenset[int]]]()
     for number, label in enumerate(labels):
         for word in label:
-            rests = [
-                word[len(start) :]
-                for start in NEGATING
-                if word.startswith(start) and len(word) > len(start) + _SHORTEST
-            ]
-            others = {one for rest in rests for other in numbers if related(rest, other) for one in numbers[other]} - {
-                number
-            }
+            rests = (word.removeprefix(start) for start in NEGATING if word.startswith(start))
+            plain = [rest[:_SAME_BEGINNING] for rest in rests if len(rest) > _SHORTEST]
+            others = frozenset().union(*(beginning.get(rest, ()) for rest in plain)) - {number}
             if others or word in NEGATIONS:
-                found[number] = word, frozenset(others)
+                found[number] = word, others
     return found
 
 
@@ -170,12 +166,7 @@ def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[s
 
 def _calls(own: Sequence[str]) -> bool:
     """Tell whether the words of a relation say what its tail is called: `club`, `plays in club`, not `captained by`."""
-    return (
-        not names_head(own)
-        and own[-1] not in FUNCTION_WORDS
-        and not own[-1].endswith("ed")
-        and len(doing(own[-1:])) < 1
-    )
+    return not names_head(own) and own[-1] not in FUNCTION_WORDS and not own[-1].endswith("ed") and not doing(own[-1:])
 
 
 _HEADS = 48

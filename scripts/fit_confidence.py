@@ -21,7 +21,6 @@ import json
 import lzma
 import os
 import random
-import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -33,7 +32,7 @@ import numpy.typing as npt
 from benchmarks.domain_questions import FITTED as DOMAINS
 from benchmarks.domain_questions import HELD_OUT, make
 from benchmarks.hard_questions import make_hard
-from benchmarks.natural_questions import PACKED, READ, UNREAD
+from benchmarks.natural_questions import READ, UNREAD, opened, unpacked
 from byokg.errors import EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA, pathquestion
@@ -155,15 +154,12 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
         for split, examples in (("dev", made_up.examples), ("hard", hard.examples)):
             yield examine(domain.name, domain.name, split, pipeline, with_gold(examples, 200, "gold"))
 
-    with tarfile.open(PACKED) as packed:
-        packed.extractall(folder / "natural", filter="data")
+    natural = unpacked(folder / "natural")
     for name in (*READ, *UNREAD):
-        root = folder / "natural" / name
-        source = root / "graph.tsv" if (root / "graph.tsv").exists() else root
-        pipeline = offline_pipeline(_graph(source, folder / f"{name}.graph"))
+        pipeline, questions = opened(natural / name, folder / f"{name}.graph")
         for entities in ("gold", "linked"):
-            natural = with_gold(Folder(root, graph=source).examples(), count, entities)
-            yield examine(f"{name}, {entities}", name, "dev" if name in READ else "test", pipeline, natural)
+            drawn = with_gold(questions, count, entities)
+            yield examine(f"{name}, {entities}", name, "dev" if name in READ else "test", pipeline, drawn)
 
 
 def _graph(source: Path, out: Path) -> ColumnarGraph:

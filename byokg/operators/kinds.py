@@ -103,10 +103,8 @@ class Kinds:
             return _NO_KIND
         types = self._types_of(ends) if self._by_need else self._types
         if types:
-            named = next(
-                filter(None, (_named(noun, types) if self._by_need else self.named(noun) for noun in nouns)), ""
-            )
-            if named:
+            found = (_named(noun, types) if self._by_need else self.named(noun) for noun in nouns)
+            if named := next(filter(None, found), ""):
                 return Kind(frozenset((named,)))
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._by_need else _NO_KIND)
         if self._by_need:
@@ -142,7 +140,7 @@ class Kinds:
             store: the graph, with values as nodes where the path ends in one.
             path: where it may lead.
         """
-        relative = "" if self._by_need else self._relative(text, mentions)
+        relative = self._relative(text, mentions) if self._tells_sex else ""
         column = _last_of_kin(path.relations, relative) if relative else 0
         table = walk_table(store, path.source, path.relations) if 0 < column < len(path.relations) else None
         if table is None or not len(table):
@@ -191,6 +189,13 @@ class Kinds:
     @cached_property
     def _labels(self) -> list[tuple[list[str], list[str]]]:
         return [label_words(label) for label in self._store.relations]
+
+    @cached_property
+    def _tells_sex(self) -> bool:
+        """Whether nodes have a property that tells their sex, where all properties are known without a request."""
+        return not self._by_need and not set(_SEX_KEYS).isdisjoint(
+            chain(*self._store.schema().node_properties.values())
+        )
 
     @cached_property
     def _verbs(self) -> Sequence[str]:

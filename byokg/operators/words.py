@@ -170,8 +170,13 @@ class Patterns:
         )
         verbs = any_of(form for verb in order["verbs"] for form in verb_forms(verb))
         money = r"(?:\s+(?:money|at\s+the\s+box\s+office))*"
-        self.verb_most = _made(rf"(?P<verb>{verbs})\s+(?:the\s+)?(?:(?P<most>most)|least){money}\b(?!\s+[a-z]+s\b)")
-        self.verb_more = _made(rf"(?P<verb>{verbs})\s+(?:(?P<more>more)|less){money}\b(?!\s+(?:than\s+\d|[a-z]+s\b))")
+        counted = r"[a-z]+s|people"  # `scored the most goals`
+        self.verb_most = _made(
+            rf"(?P<verb>{verbs})\s+(?:the\s+)?(?:(?P<most>most)|least){money}\b(?!\s+(?:{counted})\b)"
+        )
+        self.verb_more = _made(
+            rf"(?P<verb>{verbs})\s+(?:(?P<more>more)|less){money}\b(?!\s+(?:than\s+\d|(?:{counted})\b))"
+        )
         self.several = _made(r"\b(?P<amount>more|fewer|less)\s+(?P<noun>[a-z]+s|children|people|men|women)\b")
         self.having = _made(
             rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
