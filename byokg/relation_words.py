@@ -77,7 +77,8 @@ NEGATING = ("contra", "non", "un")
 NEGATIONS = frozenset("not never no without cannot nor neither".split())
 """Words that say that something is not so."""
 
-_FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
+FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
+"""Words that say with a `not` that something must not be."""
 
 _SAME_BEGINNING = 5
 """Letters in which a word begins as the one that it turns into its opposite: `indication`, `contraindicated`."""
@@ -86,7 +87,7 @@ _SAME_BEGINNING = 5
 def forbids(words: Sequence[str]) -> bool:
     """Tell whether a question asks for what must not be: `should not take X`, `can't be combined with X`."""
     pairs = pairwise(words)
-    return "cannot" in words or any(one in _FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
+    return "cannot" in words or any(one in FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
 
 
 def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:

@@ -254,12 +254,12 @@ class Steps:
         `Contraindicated in` is meant by `contraindicated`, by a word for the same (`avoid`), or by a `not`; where
         something must not be (`which drugs should not be given to X`), `indicated for` is not.
         """
-        relations = np.zeros(self.count // 2, np.bool_)
+        relations, forbidden = np.zeros(self.count // 2, np.bool_), forbids(words)
         alike = {singular(word) for word in words}.union(
             *(synonyms().get(singular(word), UNRELATED).alike for word in words)
         )
         for number, (opposite, others) in self._opposites.items():
-            if forbids(words):
+            if forbidden:
                 relations[list(others)] = True
             elif NEGATIONS.isdisjoint(words) and singular(opposite) not in alike:
                 relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)

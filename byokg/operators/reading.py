@@ -25,6 +25,7 @@ from byokg.operators.words import (
     superlative,
 )
 from byokg.questions import Reading, read_question
+from byokg.relation_words import FORBIDDING
 from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, read_literal
 from byokg.types import Mention
 
@@ -499,7 +500,7 @@ class _Reader:
         return tuple(taken), lacking
 
 
-_FORBIDDING = re.compile(r"\b(?:must|should|shall|may|can|ca|could|ought)\s*$", re.IGNORECASE)
+_FORBIDDING = re.compile(rf"\b(?:{'|'.join(sorted(FORBIDDING))})\s*$", re.IGNORECASE)
 
 
 @cache

@@ -151,7 +151,8 @@ class Patterns:
         ordinal = rf"(?:(?P<ordinal>{any_of(order['ordinals'])})[\s-]+)?"
         self.most = _made(rf"(?:the\s+)?{ordinal}(?:(?P<most>{most})|(?P<least>{least}))\s+(?P<noun>[a-z]+)")
         self.done_most = _made(
-            rf"\b(?:(?:is|are|was|were|been|being|get|gets|got)\s+)(?P<verb>[a-z]+ed)\s+(?:the\s+)?(?:(?P<most>{most})|(?P<least>{least}))(?:\s+(?:often|frequently|times))?(?!\s+[a-z]+s\b)\b"
+            rf"\b(?:is|are|was|were|been|being|gets?|got)\s+(?P<verb>[a-z]+ed)\s+(?:the\s+)?(?:(?P<most>{most})|{least})"
+            r"(?:\s+(?:often|frequently|times))?(?!\s+[a-z]+s\b)\b"
         )
         self.any_other = _made(
             r"(?:(?P<adverb>more|fewer|less)\s+(?P<noun>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?:any|all|every)(?:\s+the)?(?:\s+others?|\s+else)?(?:\s+(?:one|there|[a-z]+))?"
