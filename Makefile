@@ -54,7 +54,7 @@ fuzz: $(DEV)
 check: $(DEV)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy byokg scripts tests $(wildcard benchmarks/*.py)
+	@$(BIN)/mypy byokg scripts tests examples $(wildcard benchmarks/*.py)
 
 format: $(DEV)
 	@$(BIN)/ruff check --fix .

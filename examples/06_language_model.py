@@ -1,0 +1,30 @@
+"""Ask a language model, record its replies, and replay them without the model.
+
+The scripted model stands for any LangChain chat model, such as `ChatAnthropic(model=…, max_retries=0)`.
+"""
+
+import tempfile
+from pathlib import Path
+
+from byokg import KnowledgeGraph, atlas
+from byokg.llm.chat_models import Rule, ScriptedChatModel
+from byokg.llm.model import LanguageModel
+from byokg.llm.replies import RecordedReplies
+from byokg.pipeline.lean import lean_pipeline
+
+QUESTION = "What is the capital of the country that the Elbe flows through?"
+MODEL = ScriptedChatModel(rules=(Rule("<answers>\nPrague [e1]\nBerlin [e1]\n</answers>"),))
+
+with tempfile.TemporaryDirectory() as folder:
+    graph = KnowledgeGraph.build(atlas().graph_source(), Path(folder, "graph"))
+    replies = Path(folder, "replies.sqlite")
+
+    with RecordedReplies(replies) as store:
+        model = LanguageModel(MODEL, store=store)
+        answer = lean_pipeline(graph.store, model).ask(QUESTION)
+        print("asked:", [(item.name, item.id, item.support) for item in answer.items])
+
+    with RecordedReplies(replies, mode="replay") as store:
+        replay = LanguageModel(None, model.provider, model.model, model.parameters, store=store)
+        answer = lean_pipeline(graph.store, replay).ask(QUESTION)
+        print("replayed:", [item.name for item in answer.items])
