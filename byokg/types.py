@@ -441,6 +441,9 @@ class Consumption:
     def __add__(self, other: Consumption) -> Consumption:
         return Consumption(*map(operator.add, vars(self).values(), vars(other).values()))
 
+    def __sub__(self, other: Consumption) -> Consumption:
+        return Consumption(*map(operator.sub, vars(self).values(), vars(other).values()))
+
 
 @dataclass(frozen=True)
 class Spending:

@@ -106,6 +106,8 @@ def ask(
     """
     if not question.strip():
         raise ConfigError("the question is empty")
+    from byokg.llm.calling import answering
+
     settings = read_settings(_settings_only(words or [], question))
     dataset = settings.build("dataset") if settings.options["dataset"] else None
     with set_up(settings, dataset, tell) as bench:
@@ -114,7 +116,8 @@ def ask(
             bench.store.nodes(topics)
         except EntityNotFound as error:
             raise ConfigError(_no_such_entity(error, bench.entities)) from error
-        answer = bench.pipeline.run(Question("ask", question, topics, hops))
+        with answering("ask"):
+            answer = bench.pipeline.run(Question("ask", question, topics, hops))
         if as_json:
             print_json(answer_json(question, answer))
         elif trace:

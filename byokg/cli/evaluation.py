@@ -454,7 +454,7 @@ def _print_estimate(
     note: Callable[[str], None],
 ) -> None:
     """Answer some questions, which are paid and recorded, and say what all of them will take."""
-    from byokg.llm.calling import sampling
+    from byokg.llm.calling import answering, sampling
 
     if bench.asks is None:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")
@@ -466,7 +466,7 @@ def _print_estimate(
     spent = []
     for example in chosen:
         try:
-            with sampling(example.repeat):
+            with sampling(example.repeat), answering(example.id):
                 bench.pipeline.run(example.asked(grants.entities, grants.hops))
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")

@@ -51,6 +51,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import set_up
     from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.llm.calling import answering
 
     inspect = import_extra("inspect_ai", "inspect", _PURPOSE)
     samples = import_extra("inspect_ai.dataset", "inspect", _PURPOSE)
@@ -68,7 +69,8 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     questions = {example.id: example.asked(grants.entities, grants.hops) for example in examples}
 
     def ask(id: str) -> Answer:
-        answer: Answer = bench.pipeline.run(questions[id])
+        with answering(id):
+            answer: Answer = bench.pipeline.run(questions[id])
         if bench.asks is not None:
             bench.asks.meter.take(id)
         return answer

@@ -55,7 +55,7 @@ from byokg.evaluation.run_folder import (
     read_questions,
 )
 from byokg.graph.store import GraphStore
-from byokg.llm.calling import Deadline, sampling
+from byokg.llm.calling import Deadline, answering, sampling
 from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.text import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending, asked_first
@@ -353,7 +353,7 @@ class _Asker:
         topics = example.topic_ids if self.settings.entities == "linked" else ()  # granted ones need no linking
         try:
             deadline = Deadline.after(math.inf if self.deadline_s is None else self.deadline_s)
-            with deadline.holding(), sampling(example.repeat):
+            with deadline.holding(), sampling(example.repeat), answering(example.id):
                 answer = self.pipeline.run(example.asked(self.settings.entities, self.settings.hops))
             seconds = time.perf_counter() - started
             if answer.question_id != example.id:
@@ -367,7 +367,11 @@ class _Asker:
                 found = retrieved(example, evidence, tokens, nodes, prompt, answer.items)
                 scores = score([item.name for item in answer.items], example.answers)
             return _Answered(example.id, answered(answer, seconds, took, topics, found), Outcome(scores))
-        except (ReplyPending, BudgetExceeded):
+        except ReplyPending:
+            if self.meter is not None:
+                self.meter.wait(example.id)
+            raise
+        except BudgetExceeded:
             raise
         except Exception as error:
             _log.info("question %s failed", example.id, exc_info=True)

@@ -73,6 +73,24 @@ def held_sample() -> int:
 _SAMPLE: ContextVar[int] = ContextVar("sample", default=0)
 
 
+@contextmanager
+def answering(question_id: str) -> Iterator[None]:
+    """Count every call inside, in this thread, as one for this question, whatever the stage that makes it passes."""
+    token = _QUESTION.set(question_id)
+    try:
+        yield
+    finally:
+        _QUESTION.reset(token)
+
+
+def held_question() -> str | None:
+    """Return the id of the question that is being answered; None if there is none."""
+    return _QUESTION.get()
+
+
+_QUESTION: ContextVar[str | None] = ContextVar("question", default=None)
+
+
 @dataclass(frozen=True)
 class RetryPolicy:
     """How often a call is repeated, and how long to wait before.

@@ -469,7 +469,7 @@ class GuidedRanker:
         ranked: list[tuple[int, float]] = []
         while places and len(ranked) < self._picks:
             body = guided_request(list(places), self._server)
-            reply = self._model.reply(messages, stage=STAGE, question_id=question, body=body)
+            reply = self._model.reply(messages, stage=STAGE, body=body)
             chosen = reply.text if reply.text in places else reply.text.strip()
             if chosen not in places:
                 raise LlmOffChoice(self._model.name, reply, self._server)
@@ -521,7 +521,7 @@ class NumberRanker:
         lines = [f"{number}. {' '.join(self._describe(one).split())}" for number, one in enumerate(shown, start=1)]
         filled = self._prompt.fill(candidates="\n".join(lines), question=question, picks=str(self._picks))
         messages: list[Message] = prompt_messages(filled)
-        reply = self._model.reply(messages, stage=STAGE, question_id=question)
+        reply = self._model.reply(messages, stage=STAGE)
         text = "\n".join(blocks(reply.text, "numbers")) or reply.text
         found = [int(number) for line in text.splitlines() for number in _NUMBER.findall(_NUMBERS.sub("", line))]
         picked = [number - 1 for number in dict.fromkeys(found) if 1 <= number <= len(shown)]

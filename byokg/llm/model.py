@@ -34,7 +34,7 @@ from byokg.errors import (
     ReplyPending,
 )
 from byokg.llm.batch import PendingCalls
-from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent, held_sample
+from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent, held_question, held_sample
 from byokg.llm.messages import (
     JSON,
     Call,
@@ -262,7 +262,7 @@ class LanguageModel:
         messages: Sequence[Message],
         *,
         stage: str,
-        question_id: str,
+        question_id: str = "",
         sample: int | None = None,
         deadline: Deadline | None = None,
         tools: Sequence[Mapping[str, JSON]] = (),
@@ -274,7 +274,8 @@ class LanguageModel:
         Args:
             messages: the conversation, at least one message.
             stage: what the reply is for, in accounts and traces.
-            question_id: likewise, the question.
+            question_id: likewise, the question. The one that is being answered (`calling.answering`) goes before it, so
+                no stage can count its calls elsewhere.
             sample: which of several replies to the same messages; None takes the one that is asked for around
                 (`calling.sampling`), or the first. A `seed` in the body of its requests is that much higher.
             deadline: when to stop waiting, for limits, repetitions and the reply itself; None takes the one that is
@@ -296,6 +297,7 @@ class LanguageModel:
             ConfigError: there are no messages.
         """
         deadline = deadline or Deadline.held()
+        question_id = held_question() or question_id
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
         call = self.call(messages, held_sample() if sample is None else sample, tools, body, schema)

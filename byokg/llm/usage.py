@@ -12,7 +12,7 @@ import re
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
@@ -282,7 +282,10 @@ class AnsweredCall:
 
 @dataclass(frozen=True)
 class QuestionUsage:
-    """What one question took by stage, and its calls in the order in which they were answered, each once."""
+    """What one question took by stage, and its calls in the order in which they were answered.
+
+    There are as many as `stages` counts as asked and replayed together.
+    """
 
     stages: Mapping[str, Spending] = field(default_factory=dict)
     calls: tuple[AnsweredCall, ...] = ()
@@ -313,8 +316,6 @@ class UsageMeter:
         self._reserved: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
         """US dollars held for each call that is under way, by thread and key."""
         self._stopped: str | None = None
-        self._bought: set[str] = set()
-        """Keys of calls answered in batches: their replies come out of the store, and are counted already."""
         self._unpriced: dict[str, None] = {}
 
     @property
@@ -385,10 +386,6 @@ class UsageMeter:
         self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool, batch: bool = False
     ) -> None:
         """Count a call that was answered, by itself or in a batch."""
-        if replayed and call.key in self._bought:
-            return
-        if batch:
-            self._bought.add(call.key)
         price = self._prices.find(call.model)
         usage = reply.usage
         took = Consumption(
@@ -407,7 +404,16 @@ class UsageMeter:
                 self._unpriced.setdefault(f"{call.provider}/{call.model}")
             if not replayed:
                 self._release(call)
-            self._count(spent, stage, question_id).calls.setdefault((stage, call.key), AnsweredCall(stage, call))
+            question = self._questions[question_id]
+            if replayed and call.key in question.bought:
+                question.bought.remove(call.key)  # counted when its batch was answered
+                question.used.append(call.key)
+            else:
+                self._count(spent, stage, question_id)
+            if batch:
+                question.bought.append(call.key)  # the question replays it when it goes on
+            else:
+                question.calls.append(AnsweredCall(stage, call))
 
     def failed(self, call: Call, retries: int, stage: str, question_id: str) -> None:
         """Count a call that was never answered."""
@@ -415,17 +421,28 @@ class UsageMeter:
             self._release(call)
             self._count(Spending(failed=1, retries=retries), stage, question_id)
 
+    def wait(self, question_id: str) -> None:
+        """Forget what a question has replayed that cannot go on yet: it replays all of it when it does."""
+        with self._settled:
+            question = self._questions[question_id]
+            for stage, spent in list(question.stages.items()):
+                self._total = replace(self._total, replayed=self._total.replayed - spent.replayed)
+                question.stages[stage] = replace(spent, replayed=Consumption())
+                if question.stages[stage] == Spending():
+                    del question.stages[stage]
+            question.bought += question.used
+            question.used.clear()
+            question.calls.clear()
+
     def take(self, question_id: str) -> QuestionUsage:
         """Return what a question took, and forget it; the total keeps it."""
         with self._settled:
             question = self._questions.pop(question_id, _Question())
-        return QuestionUsage(dict(question.stages), tuple(question.calls.values()))
+        return QuestionUsage(dict(question.stages), tuple(question.calls))
 
-    def _count(self, spent: Spending, stage: str, question_id: str) -> _Question:
+    def _count(self, spent: Spending, stage: str, question_id: str) -> None:
         self._total += spent
-        question = self._questions[question_id]
-        question.stages[stage] += spent
-        return question
+        self._questions[question_id].stages[stage] += spent
 
     def _release(self, call: Call) -> None:
         if self._reserved.pop((threading.get_ident(), call.key), None) is not None:
@@ -464,7 +481,10 @@ class UsageMeter:
 @dataclass
 class _Question:
     stages: defaultdict[str, Spending] = field(default_factory=lambda: defaultdict(Spending))
-    calls: dict[tuple[str, str], AnsweredCall] = field(default_factory=dict)
+    calls: list[AnsweredCall] = field(default_factory=list)
+    bought: list[str] = field(default_factory=list)
+    """Keys of calls answered in batches, which were counted then and are still to be replayed; `used` ones were."""
+    used: list[str] = field(default_factory=list)
 
 
 def _most_tokens(call: Call) -> tuple[int, int]:

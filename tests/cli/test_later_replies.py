@@ -16,6 +16,7 @@ import pytest
 from byokg.evaluation.records import PREDICTIONS, TRACE
 from byokg.evaluation.run_folder import METRICS_FILE
 from tests.cli.conftest import PROGRAM, ROOT, Run
+from tests.cli.test_recorded_calls import spent, traced
 from tests.llm.elsewhere import reply_to
 from tests.llm.servers.model_server import SECRET, ModelServer, serving
 from tests.llm.servers.protocols import Answered
@@ -91,6 +92,8 @@ def test_a_batch_run_asks_stage_by_stage_and_ends_like_one_that_asks_at_once(
     assert byokg(*words(films, *at_once, out="once")).code == 0
     assert files(Path("batched")) == files(Path("once"))
     assert "9 calls asked, 0 replayed" in batched.out
+    assert spent(Path("batched"), "asked") == spent(Path("once"), "asked")
+    assert spent(Path("batched"), "replayed").total() == 0 and len(traced(Path("batched"))) == 9
     assert "batch msgbatch_0001: 3 requests sent" in batched.err
 
 

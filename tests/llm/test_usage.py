@@ -87,6 +87,35 @@ def test_replayed_calls_cost_nothing_and_are_counted_apart() -> None:
         meter.before(call(), "link", "q1")
 
 
+def test_a_question_that_waits_for_replies_counts_what_it_replays_once() -> None:
+    meter = UsageMeter()
+    first, second = call("first"), call("second")
+    for late in (True, True, False):  # two passes that end at the second call, and one that goes through
+        meter.after(first, REPLY, "link", "q1", replayed=True)
+        if late:
+            meter.wait("q1")
+    assert meter.total.replayed.calls == 1
+    meter.after(second, REPLY, "answer", "q1", replayed=True)
+    took = meter.take("q1")
+    assert [one.call for one in took.calls] == [first, second]
+    assert sum(each.replayed.calls for each in took.stages.values()) == 2
+
+
+def test_replies_of_a_batch_are_counted_as_asked_once_and_stand_among_the_calls() -> None:
+    meter = UsageMeter()
+    meter.after(call(), REPLY, "link", "q1", replayed=False, batch=True)
+    for _ in range(2):
+        meter.after(call(), REPLY, "link", "q1", replayed=True)
+        meter.wait("q1")
+    for _ in range(2):  # asked twice in one question: the second time nothing is paid
+        meter.after(call(), REPLY, "link", "q1", replayed=True)
+    meter.after(call(), REPLY, "link", "q2", replayed=True)
+    took, other = meter.take("q1"), meter.take("q2")
+    assert (took.stages["link"].asked.calls, took.stages["link"].replayed.calls, len(took.calls)) == (1, 1, 2)
+    assert (other.stages["link"].asked.calls, other.stages["link"].replayed.calls, len(other.calls)) == (0, 1, 1)
+    assert (meter.total.asked.calls, meter.total.replayed.calls) == (1, 2)
+
+
 def test_a_budget_of_calls_is_kept_and_ends_the_run() -> None:
     meter = UsageMeter(budget=Budget(max_calls=2))
     ask(meter, call("a"))

@@ -17,6 +17,7 @@ from byokg.evaluation.report.live import detailed
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.runner import Pipeline
 from byokg.graph.store import GraphStore
+from byokg.llm.calling import answering
 from byokg.llm.usage import UsageMeter
 from byokg.pipeline.observing import observed
 from byokg.types import Question
@@ -50,7 +51,8 @@ def asker(pipeline: Pipeline, store: GraphStore, meter: UsageMeter | None = None
 
         with alone:
             began = time.perf_counter()
-            answer = observed(pipeline, watch).run(Question("ask", text))
+            with answering("ask"):
+                answer = observed(pipeline, watch).run(Question("ask", text))
             seconds = time.perf_counter() - began
             usage = None if meter is None else meter.take("ask")
         lines = answered(answer, seconds, usage)
