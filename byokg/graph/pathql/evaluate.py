@@ -47,6 +47,7 @@ from byokg.graph.pathql.query import (
     Selector,
     Variable,
     as_expression,
+    both_roles,
     check_variables,
     is_step,
     variables,
@@ -165,6 +166,9 @@ def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
 _COUNTED_STEPS, _NO_BOUND = 6, 1 << 40
 
 
+_NOTHING: Sequence[Mapping[str, Bound]] = ({},)
+
+
 @dataclass
 class _Ends:
     """The nodes that a start or an end may be."""
@@ -175,6 +179,10 @@ class _Ends:
     """Names of the other variables that its pattern binds."""
     solutions: dict[int, list[Mapping[str, Bound]]] | None = None
     """What they stand for, for each node."""
+
+    def at(self, node: int) -> Sequence[Mapping[str, Bound]]:
+        """Return the solutions at a node: one that binds nothing else, where there is no pattern."""
+        return _NOTHING if self.solutions is None else self.solutions[node]
 
 
 class _Run:
@@ -190,6 +198,9 @@ class _Run:
         self._finite = False
         self._either_way = False
         """Whether some edge may be walked in both directions."""
+        self._end_names = query.start.variable.name, query.end.variable.name
+        self._linked = False
+        """Whether the pattern of one end binds the other end too."""
         self._sides: Sides | None = None
         self._looks_ahead = False
         self._bound: list[str] = []
@@ -207,22 +218,30 @@ class _Run:
                 "add MAX LENGTH, or ask for TRAIL, ACYCLIC or SIMPLE paths, or for SHORTEST k"
             )
         starts, ends = self._ends(query.start, "START"), self._ends(query.end, "END")
-        shared = set(starts.bound) & set(ends.bound)
-        if shared:  # not every path agrees with both patterns, so that any number may be needed
+        room = budget.wanted
+        self._linked = not {*starts.bound, *ends.bound}.isdisjoint(self._end_names)
+        linked = self._linked or not set(starts.bound).isdisjoint(ends.bound)
+        if linked:  # not every path agrees with both patterns, so that any number may be needed
             budget.wanted = max(budget.wanted, self._limits.max_paths)
         searched = self._priced(starts, ends) if query.cost else map(FoundRows, self._searched(starts, ends))
-        found = [self._with_patterns(each, starts, ends, shared) for each in searched]
+        found: list[FoundRows] = []
+        for each in searched:
+            found.append(self._with_patterns(each, starts, ends, room))
+            room -= len(found[-1].rows)
+            if room <= 0 and linked:
+                budget.full = True
+                break
         found = self._cut(found)
-        truncated = budget.truncated or (budget.full and query.limit is None)
+        truncated = budget.truncated or (budget.full and (query.limit is None or (linked and room > 0)))
         return PathResult(
             self._store,
             query,
             self._names,
             self._moves,
             found,
-            starts.bound,
+            [name for name in starts.bound if name not in self._end_names],
             self._bound,
-            [name for name in ends.bound if name not in shared],
+            [name for name in ends.bound if name not in {*starts.bound, *self._end_names}],
             truncated,
             time.perf_counter() - self._began,
             self._inferred,
@@ -235,26 +254,40 @@ class _Run:
         search = counted(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
         return run(self._moves, search), self._budget.truncated
 
-    def _with_patterns(self, found: FoundRows, starts: _Ends, ends: _Ends, shared: set[str]) -> FoundRows:
-        """Join paths with the solutions of the patterns of their ends."""
+    def _with_patterns(self, found: FoundRows, starts: _Ends, ends: _Ends, room: int) -> FoundRows:
+        """Join paths with the solutions of the patterns of their ends, up to some of them.
+
+        Source: Stardog's documentation, "Path Queries", Join(PS, Join(PE, eval(PQ))).
+        """
         if starts.solutions is None and ends.solutions is None:
             return found
+        names = self._end_names
         rows = found.rows
         nodes = rows.vertices[:, [0, -1]] // self._moves.states
         kept: list[int] = []
         joined: list[Mapping[str, Bound]] = []
-        nothing: list[Mapping[str, Bound]] = [{}]
-        for row, (source, target) in enumerate(nodes.tolist()):
-            before = nothing if starts.solutions is None else starts.solutions[source]
-            after = nothing if ends.solutions is None else ends.solutions[target]
-            for one in before:
-                for other in after:
-                    if all(name not in one or name not in other or one[name] == other[name] for name in shared):
-                        kept.append(row)
-                        joined.append({**one, **other})
+        for row, pair in enumerate(nodes.tolist()):
+            if len(kept) > room or not self._budget.spend(1):
+                break
+            # The pattern of one end may bind the other end as well.
+            at = dict(zip(names, map(self._node, pair), strict=True)) if self._linked else {}
+            for one, other in product(starts.at(pair[0]), ends.at(pair[1])):
+                if all(each.get(name, value) == value for each in (one, other) for name, value in at.items()) and all(
+                    other.get(name, value) == value for name, value in one.items()
+                ):
+                    kept.append(row)
+                    joined.append({name: value for name, value in {**one, **other}.items() if name not in names})
+                    if len(kept) > room:
+                        self._budget.full = True
+                        break
         return FoundRows(
-            rows.taken(np.array(kept, np.int64)), joined, [found.costs[row] for row in kept if found.costs]
+            rows.taken(np.array(kept[:room], np.int64)),
+            joined[:room],
+            [found.costs[row] for row in kept[:room] if found.costs],
         )
+
+    def _node(self, number: int) -> Bound:
+        return Bound("node", self._store.ids(np.array([number]))[0])
 
     def _cut(self, found: Sequence[FoundRows]) -> list[FoundRows]:
         """Leave out what OFFSET and LIMIT say."""
@@ -282,11 +315,12 @@ class _Run:
             self._bound = [variable.name]
         else:
             via, variable = query.via, None
-        ends = query.start.variable.name, query.end.variable.name
+        ends = self._end_names
         if isinstance(via, Group):
             check_bound([query.start.variable, query.end.variable], set(variables(via)), "VIA")
             simple = as_expression(via, *ends)
             if simple is None:
+                self._patterns.check(via)
                 moves = PatternMoves(self._patterns, via, *ends, self._budget.spend)
                 self._bound = moves.bound
                 return moves
@@ -313,6 +347,7 @@ class _Run:
             self._names,
             lambda path: self._matches(self._automaton(path, False)),
             self._inferred.types if self._inferred else {},
+            both_roles(self._query, self._names.is_type),
         )
 
     def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
@@ -342,18 +377,21 @@ class _Run:
         if end.pattern is None:
             return _Ends(given)
         check_bound([end.variable], set(variables(end.pattern)), where)
+        self._patterns.check(end.pattern)
         begun = SolutionTable({}, 1) if given is None else SolutionTable({name: given}, len(given))
         table = self._patterns.solve(end.pattern, begun).distinct()
         table = table.taken(np.flatnonzero(table.column(name) >= 0))
         bound = [each for each in dict.fromkeys(variables(end.pattern)) if each != name]
         nodes = table.column(name)
+        if not bound:
+            return _Ends(distinct(nodes))
         solutions: dict[int, list[Mapping[str, Bound]]] = {}
         columns = [self._patterns.bound(table.column(each)) for each in bound]
         for row, node in enumerate(nodes.tolist()):
             values = {each: column[row] for each, column in zip(bound, columns, strict=True)}
             solution = {each: value for each, value in values.items() if value is not None}
             solutions.setdefault(node, []).append(solution)
-        return _Ends(distinct(nodes), bound, solutions if bound else None)
+        return _Ends(distinct(nodes), bound, solutions)
 
     def _every_node(self) -> Int64:
         if isinstance(self._store, ColumnarGraph):

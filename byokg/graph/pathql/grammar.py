@@ -74,6 +74,14 @@ _WORDS = re.compile(
 
 RDF_TYPE = NameTerm("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 
+_CASTS = frozenset("boolean date datetime decimal double float gyear int integer string".split())
+
+_WHOLE = frozenset(
+    "integer int long short byte gYear nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger "
+    "unsignedInt unsignedLong unsignedShort unsignedByte".split()
+)
+"""Datatypes of whole numbers."""
+
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 _SAID = {
@@ -247,16 +255,18 @@ def _unescaped(text: str) -> str:
     )
 
 
-def _literal(text: str, datatype: str) -> LiteralTerm:
-    """Return a literal of a datatype; numbers and truth values as such, where the text is one."""
+def _literal(text: str, datatype: str, place: tuple[int, int]) -> LiteralTerm:
+    """Return a literal of a datatype; numbers and truth values as such. Raises `PathQueryInvalid`."""
     try:
-        if datatype in ("integer", "int", "long", "short", "gYear", "nonNegativeInteger"):
+        if datatype in _WHOLE:
             return LiteralTerm(int(text), datatype)
         if datatype in ("decimal", "double", "float"):
             return LiteralTerm(float(text), datatype)
     except ValueError:
-        pass
-    if datatype == "boolean" and text in ("true", "false", "0", "1"):
+        raise PathQueryInvalid(f'"{_short(text)}" is no {datatype}', *place) from None
+    if datatype == "boolean":
+        if text not in ("true", "false", "0", "1"):
+            raise PathQueryInvalid(f'"{_short(text)}" is no boolean; write true or false', *place)
         return LiteralTerm(text in ("true", "1"))
     return LiteralTerm(text, "" if datatype == "string" else datatype)
 
@@ -268,7 +278,7 @@ class _Builder(Transformer[Token, PathQuery]):
     # Queries
 
     def start(self, *parts: Any) -> PathQuery:
-        prefixes = dict(part for part in parts[:-1] if part is not None)
+        prefixes = dict(parts[:-1])
         fields: dict[str, Any] = parts[-1]
         return PathQuery(**fields, prefixes=prefixes)
 
@@ -289,7 +299,10 @@ class _Builder(Transformer[Token, PathQuery]):
         return str(namespace)[:-1], str(iri)[1:-1]
 
     def base(self, iri: Token) -> None:
-        return None
+        raise PathQueryInvalid(
+            "BASE has no meaning here, because <Tom Hanks> is a name; write IRIs in full, or declare a PREFIX",
+            *_place(iri),
+        )
 
     def any(self, count: Token | None = None) -> tuple[str, Any]:
         return "any", None if count is None else _number(count)
@@ -310,6 +323,9 @@ class _Builder(Transformer[Token, PathQuery]):
 
     def dataset(self, name: NameTerm) -> tuple[str, Any]:
         return "graphs", name
+
+    def named_dataset(self, *parts: Any) -> tuple[str, Any]:
+        raise PathQueryInvalid("FROM NAMED goes with GRAPH, which there is not; write FROM", 1, 1)
 
     def endpoint(self, variable: Token, name: NameTerm | None, pattern: Group | None) -> Endpoint:
         return Endpoint(self.variable(variable), () if name is None else (name,), pattern)
@@ -503,7 +519,7 @@ class _Builder(Transformer[Token, PathQuery]):
         return FunctionCall(str(sign), (left, right))
 
     def among(self, *parts: Expression | None) -> Expression:
-        return FunctionCall("in", tuple(part for part in parts if part is not None))
+        return FunctionCall("in ()", tuple(part for part in parts if part is not None))
 
     def not_among(self, *parts: Expression | None) -> Expression:
         return FunctionCall("!", (self.among(*parts),))
@@ -512,21 +528,20 @@ class _Builder(Transformer[Token, PathQuery]):
         """Return operands joined by signs, from the left; a long chain stays flat."""
         if len(parts) == 1:
             return parts[0]  # type: ignore[no-any-return]
-        return FunctionCall(
-            "chain", tuple(LiteralTerm(str(part)) if isinstance(part, Token) else part for part in parts)
-        )
+        return FunctionCall("+-", tuple(LiteralTerm(str(part)) if isinstance(part, Token) else part for part in parts))
 
     def negation(self, operand: Expression) -> Expression:
         return FunctionCall("!", (operand,))
 
     def signed(self, sign: Token, operand: Expression) -> Expression:
-        return FunctionCall("negative", (operand,)) if sign == "-" else operand
+        return FunctionCall("-", (operand,)) if sign == "-" else operand
 
     def call(self, function: Token, *arguments: Expression) -> Expression:
         return FunctionCall(function.lower(), arguments)
 
     def cast(self, name: NameTerm, *arguments: Expression) -> Expression:
-        return FunctionCall(re.split(r"[#/:]", name.text)[-1].lower(), arguments)
+        local = re.split(r"[#/:]", name.text)[-1].lower()
+        return FunctionCall(local if local in _CASTS or name.prefix == "fn" else str(name), arguments)
 
     # Terms
 
@@ -556,7 +571,7 @@ class _Builder(Transformer[Token, PathQuery]):
         return LiteralTerm(_unescaped(token), language=str(language)[1:].lower())
 
     def typed(self, token: Token, datatype: NameTerm) -> LiteralTerm:
-        return _literal(_unescaped(token), re.split(r"[#/]", datatype.text)[-1])
+        return _literal(_unescaped(token), re.split(r"[#/]", datatype.text)[-1], _place(token))
 
     def number(self, token: Token) -> LiteralTerm:
         text = str(token)

@@ -10,11 +10,14 @@ The module of RDF terms is imported by what needs it, since most graphs have no 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
+from byokg.graph.pathql.moves import Bound
 from byokg.graph.pathql.query import NameTerm, Variable
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Value
@@ -34,6 +37,7 @@ class Names:
         source = getattr(store, "source", None) or {}
         self._own: Mapping[str, str] = source.get("prefixes") or {}
         self._types: Mapping[str, str] = source.get("types") or {}
+        self._known: dict[NameTerm, tuple[int | None, Bound]] = {}
 
     @property
     def _prefixes(self) -> Prefixes:
@@ -139,6 +143,45 @@ class Names:
             found |= {iri, local_name(iri)}
             found |= {label for label, full in self._types.items() if full == iri}
         return frozenset(found)
+
+    def iri(self, label: str) -> str:
+        """Return the term that the label of a relation, property or type stands for: its IRI, if the graph has IRIs."""
+        if label in self._types:
+            return self._types[label]
+        if not self._graph:
+            return label
+        from byokg.graph.rdf.terms import TERM
+
+        iri = self._prefixes.expand(label)
+        return label if iri.startswith(TERM) else iri
+
+    def term(self, name: NameTerm, properties: Collection[str]) -> tuple[int | None, Bound]:
+        """Return the term that a name stands for, and its number if it is a node.
+
+        Of several readings in different namespaces a node comes first, then a relation, a property and a type. A name
+        that the graph does not hold is a term that equals no other.
+        """
+        if name in self._known:
+            return self._known[name]
+        number = self.node_or_none(name)
+        if number is not None:
+            bound = Bound("node", self._store.ids(np.array([number]))[0])
+        else:
+            relation = self.relation_or_none(name)
+            labels = [] if relation is None else [self._store.relations[relation]]
+            labels += [label for label in self.labels(name) if label in properties]
+            labels += sorted(self.types(name) & self._store.schema().node_types.keys())
+            bound = Bound("relation", labels[0]) if labels else Bound("node", self._written_out(name))
+        self._known[name] = number, bound
+        return number, bound
+
+    def _written_out(self, name: NameTerm) -> str:
+        """Return a name in full; a prefix that only is well known counts where no graph says another."""
+        from byokg.graph.rdf.terms import WELL_KNOWN
+
+        if name.prefix in WELL_KNOWN and name.prefix not in self._declared and name.prefix not in self._graph:
+            return WELL_KNOWN[name.prefix] + name.text
+        return next(self.iris(name))
 
     # Into an answer
 

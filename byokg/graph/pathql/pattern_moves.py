@@ -8,7 +8,8 @@ import numpy as np
 
 from byokg.graph.pathql.moves import Bound, Int64, Spelled, StepRows
 from byokg.graph.pathql.patterns import Patterns, SolutionTable
-from byokg.graph.pathql.query import Group, variables
+from byokg.graph.pathql.query import Group, seedable, variables
+from byokg.graph.pathql.search import among
 from byokg.types import Triple
 
 _LEARNED_TOGETHER = 4096
@@ -27,6 +28,9 @@ class PatternMoves:
         """The other variables."""
         self._solutions: dict[tuple[int, ...], int] = {}
         self._evidence: list[tuple[SolutionTable, int]] = []
+        self._seedable = seedable(group)
+        self._whole: SolutionTable | None = None
+        """All solutions, where an end cannot be given before."""
         self._known: tuple[dict[int, tuple[Int64, Int64]], dict[int, tuple[Int64, Int64]]] = ({}, {})
         """For each direction and node that was left already, where its solutions lead, and which they are."""
 
@@ -73,7 +77,7 @@ class PatternMoves:
 
     def _learn(self, nodes: Int64, backward: bool) -> None:
         near, far = (self._end, self._start) if backward else (self._start, self._end)
-        table = self._patterns.solve(self._group, self._patterns.begun(near, nodes))
+        table = self._solutions_at(near, nodes)
         table = table.taken(np.flatnonzero((table.column(far) >= 0) & (table.column(near) >= 0))).distinct()
         names = [self._start, self._end, *self.bound]
         rows = np.stack([table.column(name) for name in names], axis=1).tolist() if table.rows else []
@@ -93,6 +97,14 @@ class PatternMoves:
             first, last = np.searchsorted(ascending, (node, node + 1))
             chosen = order[first:last]
             self._known[backward][node] = (table.column(far)[chosen], labels[chosen])
+
+    def _solutions_at(self, near: str, nodes: Int64) -> SolutionTable:
+        """Return the solutions in which a variable stands for one of some nodes."""
+        if near in self._seedable:
+            return self._patterns.solve(self._group, self._patterns.begun(near, nodes))
+        if self._whole is None:
+            self._whole = self._patterns.solve(self._group, SolutionTable({}, 1))
+        return self._whole.taken(np.flatnonzero(among(self._whole.column(near), nodes)))
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return what each solution binds, and the edges that lead from its start to its end."""

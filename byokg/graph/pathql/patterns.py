@@ -8,17 +8,17 @@ triple of a pattern is an edge or, where the object is no node, a property of a 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from byokg.errors import PathQueryInvalid, QueryTooLarge, RelationNotFound
+from byokg.errors import EntityNotFound, PathQueryInvalid, QueryTooLarge, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import distinct
-from byokg.graph.pathql.conditions import Conditions, check, names_in
+from byokg.graph.int_sets import distinct, spread
+from byokg.graph.pathql.conditions import Conditions, check, check_literal
 from byokg.graph.pathql.moves import Bound, Int64, Moves
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
@@ -26,6 +26,7 @@ from byokg.graph.pathql.query import (
     Element,
     Filter,
     Group,
+    Inverse,
     Link,
     LiteralTerm,
     Minus,
@@ -37,6 +38,9 @@ from byokg.graph.pathql.query import (
     Union,
     Values,
     Variable,
+    inside,
+    mentioned,
+    seedable,
     variables,
 )
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
@@ -44,6 +48,7 @@ from byokg.types import EntityId, Triple, Value
 
 UNBOUND = -1
 _MOST_ROWS = 3_000_000
+_TOO_MANY = f"a pattern has more than {_MOST_ROWS:,} solutions on the way"
 
 _LABEL = NameTerm("http://www.w3.org/2000/01/rdf-schema#label")
 
@@ -55,7 +60,7 @@ class SolutionTable:
         self.columns = dict(columns)
         self.rows = rows
         if rows > _MOST_ROWS:
-            raise QueryTooLarge(f"a pattern has more than {_MOST_ROWS:,} solutions on the way")
+            raise QueryTooLarge(_TOO_MANY)
 
     def taken(self, rows: npt.NDArray[Any]) -> SolutionTable:
         """Return some solutions."""
@@ -93,8 +98,81 @@ def stacked(tables: Sequence[SolutionTable]) -> SolutionTable:
     )
 
 
+def _alike(table: SolutionTable, names: Sequence[str]) -> list[Int64]:
+    """Return the rows of a table in groups, in each of which the same variables have values."""
+    if not names or not table.rows:
+        return [np.arange(table.rows)]
+    missing = np.stack([table.columns[name] == UNBOUND for name in names], axis=1)
+    if not missing.any():
+        return [np.arange(table.rows)]
+    kinds, which = np.unique(missing, axis=0, return_inverse=True)
+    return [np.flatnonzero(which.reshape(-1) == kind) for kind in range(len(kinds))]
+
+
+def _agreeing(one: SolutionTable, other: SolutionTable) -> Iterator[tuple[Int64, Int64, bool]]:
+    """Yield the pairs of rows of two tables that differ in no variable, and whether they have a value in common."""
+    shared = [name for name in other.visible if name in one.columns]
+    for some in _alike(one, shared):
+        for more in _alike(other, shared):
+            left, right = one.taken(some), other.taken(more)
+            names = [
+                name for name in shared if not any((side.columns[name] == UNBOUND).any() for side in (left, right))
+            ]
+            keys = np.zeros(left.rows + right.rows, np.int64)
+            if names:
+                rows = np.stack([np.concatenate((left.columns[name], right.columns[name])) for name in names], axis=1)
+                keys = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+            asked, held = keys[: left.rows], keys[left.rows :]
+            order = np.argsort(held, kind="stable")
+            first = np.searchsorted(held[order], asked)
+            row, place = _spread(first, np.searchsorted(held[order], asked, "right") - first)
+            yield some[row], more[order[place]], bool(names)
+
+
+def _spread(first: Int64, counts: Int64) -> tuple[Int64, Int64]:
+    """Return for each member of some ranges the position of its range, and the member. Raises `QueryTooLarge`."""
+    if int(counts.sum()) > _MOST_ROWS:
+        raise QueryTooLarge(_TOO_MANY)
+    return spread(first.astype(np.int64), counts.astype(np.int64))
+
+
+def _crossed(rows: int, members: int) -> tuple[Int64, Int64]:
+    """Return all pairs of some rows and some members. Raises `QueryTooLarge`."""
+    return _spread(np.zeros(rows, np.int64), np.full(rows, members))
+
+
+def _merged(one: SolutionTable, other: SolutionTable) -> SolutionTable:
+    """Return solutions that agree, row by row, as one; the edges of the second come after those of the first."""
+    place = sum(name.startswith("\0edge") for name in one.columns)
+    columns = {}
+    for name, column in other.columns.items():
+        if name.startswith("\0"):
+            kind = name.rstrip("0123456789")
+            columns[f"{kind}{int(name[len(kind) :]) + place}"] = column
+        else:
+            known = one.columns.get(name)
+            columns[name] = column if known is None else np.where(known == UNBOUND, column, known)
+    return one.with_columns(columns)
+
+
+def _check_bind(members: Sequence[Element]) -> None:
+    """Raise `PathQueryInvalid` where BIND gives a value to a variable that its group has used before."""
+    seen: set[str] = set()
+    for element in members:
+        if isinstance(element, Bind):
+            if element.variable.name in seen:
+                raise PathQueryInvalid(f"BIND gives ?{element.variable.name} a value, which has one already")
+            seen.add(element.variable.name)
+        elif not isinstance(element, Filter | Minus):
+            seen.update(variables(element))
+
+
 class Patterns:
-    """Solves the patterns of one query on a graph."""
+    """Solves the patterns of one query on a graph.
+
+    A nested group, a branch of UNION and MINUS are solved by themselves, as in SPARQL: their conditions read their own
+    variables only. Values that are known already only narrow down what is looked at.
+    """
 
     def __init__(
         self,
@@ -102,6 +180,7 @@ class Patterns:
         names: Names,
         matches: Callable[[PathExpression], Moves],
         types: Mapping[str, Int64],
+        both_roles: frozenset[str],
     ) -> None:
         """Read a graph.
 
@@ -110,13 +189,15 @@ class Patterns:
             names: what names stand for.
             matches: gives the steps that are whole matches of an expression.
             types: nodes that have a type besides those that the store says.
+            both_roles: variables that stand for a relation or type in one place, and for any term in another.
         """
         self._store, self._names, self._matches, self._more_types = store, names, matches, types
+        self._both_roles = both_roles
         self._terms: list[Bound] = []
         self._codes: dict[tuple[str, Value], int] = {}
+        self._placed: dict[str, int] = {}
         self._expressions: dict[PathExpression, Moves] = {}
         self._everything: Int64 | None = None
-        self._conditions = Conditions(self._id_of, self._has_solution)
         schema = store.schema()
         self._dates = {
             detail.name
@@ -125,19 +206,75 @@ class Patterns:
             if detail.kind == "date"
         }
         self._properties = {name for names in schema.node_properties.values() for name in names}
+        self._conditions = Conditions(lambda name: names.term(name, self._properties)[1], names.iri, self._has_solution)
+
+    def check(self, group: Group) -> None:
+        """Raise an error for what cannot be solved in a group, also in parts that no solution may come to.
+
+        Raises:
+            PathQueryInvalid: an unknown function, a variable with two values, or what no edge can have.
+            RelationNotFound: neither a relation nor a property has the name.
+        """
+        for element in inside(group):
+            match element:
+                case Filter(expression) | Bind(expression, _):
+                    check(expression)
+                case Group(members):
+                    _check_bind(members)
+                case Values(_, rows):
+                    for term in (term for row in rows for term in row if isinstance(term, LiteralTerm)):
+                        check_literal(term)
+                case TriplePattern():
+                    self._check_triple(element)
+
+    def _check_triple(self, triple: TriplePattern) -> None:
+        for term in (triple.subject, triple.object, *(value for _, value in triple.annotations)):
+            if isinstance(term, LiteralTerm):
+                check_literal(term)
+        predicate = triple.predicate.path if isinstance(triple.predicate, Inverse) else triple.predicate
+        if isinstance(predicate, Link):
+            if self._names.is_type(predicate.name):
+                if triple.annotations and self._names.relation_or_none(predicate.name) is None:
+                    raise PathQueryInvalid("a type has no properties; they are said about edges: ?x :r ?y {| :p ?v |}")
+            else:
+                self._labels(predicate)
+        elif not isinstance(predicate, Variable):
+            if triple.annotations:
+                raise PathQueryInvalid(
+                    "properties are said about edges of one relation, or of a variable: ?x :r ?y {| :p ?v |}"
+                )
+            self._pairs_of(predicate)
 
     # Terms
 
     def code(self, bound: Bound) -> int:
-        """Return the number of a relation or literal."""
-        kind = bound.kind
-        if kind == "literal":
-            kind = "truth" if isinstance(bound.value, bool) else "literal"
-        key = (kind, bound.value)
+        """Return the number of a term that is no node, or of a literal."""
+        key: tuple[str, Value]
+        if bound.kind == "literal":
+            key = ("truth" if isinstance(bound.value, bool) else "literal", bound.value)
+        else:
+            key = ("term", self._conditions.text(bound))
         if key not in self._codes:
             self._codes[key] = -2 - len(self._terms)
             self._terms.append(bound)
         return self._codes[key]
+
+    def _number(self, bound: Bound) -> int:
+        """Return the number of the node that a term is; of another term, or a literal, its code."""
+        if bound.kind == "literal":
+            return self.code(bound)
+        text = self._conditions.text(bound)
+        if text not in self._placed:
+            try:
+                self._placed[text] = int(self._store.numbers([EntityId(text)])[0])
+            except EntityNotFound:
+                self._placed[text] = self.code(bound)
+        return self._placed[text]
+
+    def _label_code(self, label: str, variable: str) -> int:
+        """Return the number of a relation, property or type that a variable stands for."""
+        bound = Bound("relation", label)
+        return self._number(bound) if variable in self._both_roles else self.code(bound)
 
     def bound(self, codes: Int64) -> list[Bound | None]:
         """Return what numbers stand for; None where nothing."""
@@ -150,15 +287,20 @@ class Patterns:
         return found
 
     def _constant(self, term: NameTerm | LiteralTerm) -> int:
-        """Return the number of a constant; `UNBOUND` for a node that is not there."""
+        """Return the number of a constant at an end of a triple; `UNBOUND` for a node that is not there."""
         if isinstance(term, LiteralTerm):
             return self.code(Bound("literal", term.value, term.datatype))
         number = self._names.node_or_none(term)
         return UNBOUND if number is None else number
 
-    def _id_of(self, name: NameTerm) -> str:
-        number = self._names.node_or_none(name)
-        return str(name) if number is None else str(self._store.ids(np.array([number]))[0])
+    def _value(self, term: NameTerm | LiteralTerm | None) -> int:
+        """Return the number of a constant in VALUES; `UNBOUND` for UNDEF."""
+        if term is None:
+            return UNBOUND
+        if isinstance(term, LiteralTerm):
+            return self._constant(term)
+        number, bound = self._names.term(term, self._properties)
+        return self.code(bound) if number is None else number
 
     def every_node(self) -> Int64:
         """Return the numbers of all nodes."""
@@ -175,20 +317,42 @@ class Patterns:
         """Return solutions in which a variable stands for each of some nodes."""
         return SolutionTable({name: nodes}, len(nodes))
 
-    def solve(self, group: Group, table: SolutionTable) -> SolutionTable:
-        """Return the solutions of a group that agree with some given ones."""
-        waiting = list(group.elements)
-        filters = [element.condition for element in waiting if isinstance(element, Filter)]
-        for condition in filters:
-            check(condition)
-        waiting = [element for element in waiting if not isinstance(element, Filter)]
+    def solve(self, group: Group, table: SolutionTable, fixed: frozenset[str] = frozenset()) -> SolutionTable:
+        """Return the solutions of a group joined with given ones; it is solved by itself, but for `fixed` variables."""
+        known = seedable(group) | fixed
+        if known.issuperset(table.columns) and not any((column == UNBOUND).any() for column in table.columns.values()):
+            return self._solved(group, table, fixed)
+        return stacked(
+            [_merged(table.taken(rows), found.taken(its)) for rows, found, its, _ in self._pairs(group, table, fixed)]
+        )
+
+    def _pairs(
+        self, group: Group, table: SolutionTable, fixed: frozenset[str]
+    ) -> Iterator[tuple[Int64, SolutionTable, Int64, bool]]:
+        """Yield rows of a table, and solutions of a group, that agree.
+
+        Yields:
+            Rows of the table, the solutions, rows of these (as many), and whether they have a value in common.
+        """
+        known = seedable(group) | fixed
+        for some in _alike(table, [name for name in table.visible if name in known]):
+            part = table.taken(some)
+            given = [name for name in part.visible if name in known and not (part.columns[name] == UNBOUND).any()]
+            seeds = SolutionTable({name: part.columns[name] for name in given}, part.rows).distinct()
+            found = self._solved(group, seeds, fixed)
+            for rows, its, common in _agreeing(part, found):
+                yield some[rows], found, its, common
+
+    def _solved(self, group: Group, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
+        """Return the solutions of a group that agree with some given ones, all of whose values it may read."""
+        filters = [element.condition for element in group.elements if isinstance(element, Filter)]
+        waiting: list[Element] = [element for element in group.elements if not isinstance(element, Filter)]
         while waiting:
             table, filters = self._filtered(table, filters, last=False)
             element = self._next(waiting, table)
             waiting.remove(element)
-            table = self._joined(element, table)
-        table, _ = self._filtered(table, filters, last=True)
-        return table
+            table = self._joined(element, table, fixed)
+        return self._filtered(table, filters, last=True)[0]
 
     def _next(self, waiting: Sequence[Element], table: SolutionTable) -> Element:
         """Return what to join next: of the triples up to the next other element the one with most that is known."""
@@ -200,19 +364,22 @@ class Patterns:
         if not triples:
             return waiting[0]
 
-        def open_ends(triple: TriplePattern) -> tuple[int, bool]:
+        def open_ends(triple: TriplePattern) -> tuple[int, bool, bool]:
+            of_type = isinstance(triple.predicate, Link) and self._names.is_type(triple.predicate.name)
             ends = (triple.subject, triple.object)
             unknown = [end for end in ends if isinstance(end, Variable) and end.name not in table.columns]
-            return len(unknown), isinstance(triple.predicate, Variable)
+            # Edges are looked up at either end, types at the node.
+            looked_up = ends[:1] if of_type else ends
+            return len(unknown), all(end in unknown for end in looked_up), isinstance(triple.predicate, Variable)
 
         return min(triples, key=open_ends)
 
     def _filtered(self, table: SolutionTable, filters: list[Any], last: bool) -> tuple[SolutionTable, list[Any]]:
-        """Apply the conditions whose variables are all there, or all that are left."""
+        """Apply the conditions whose variables have values in all solutions, or all that are left."""
         left = []
         for condition in filters:
-            names = set(names_in(condition))
-            if not last and not names <= set(table.columns):
+            names = set(mentioned(condition))
+            if not last and not all(name in table.columns and (table.columns[name] != UNBOUND).all() for name in names):
                 left.append(condition)
                 continue
             if table.rows:
@@ -235,117 +402,134 @@ class Patterns:
         return np.array(values)[which.reshape(-1)]
 
     def _has_solution(self, group: Group, row: Mapping[str, Bound]) -> bool:
-        columns = {}
-        for name, value in row.items():
-            number = int(self._store.numbers([EntityId(str(value.value))])[0]) if value.kind == "node" else None
-            columns[name] = np.array([self.code(value) if number is None else number])
-        return self.solve(group, SolutionTable(columns, 1)).rows > 0
+        columns = {name: np.array([self._code_of(value)]) for name, value in row.items()}
+        return self._solved(group, SolutionTable(columns, 1), frozenset(columns)).rows > 0
 
-    def _joined(self, element: Element, table: SolutionTable) -> SolutionTable:
+    def _joined(self, element: Element, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
         match element:
             case TriplePattern():
                 return self._triple(element, table)
             case Group():
-                return self.solve(element, table)
+                return self.solve(element, table, fixed)
             case Union(groups):
-                return stacked([self.solve(group, table) for group in groups])
+                return stacked([self.solve(group, table, fixed) for group in groups])
             case Optional(group):
-                marked = table.with_columns({"\0row": np.arange(table.rows)})
-                found = self.solve(group, marked)
-                kept = np.ones(table.rows, np.bool_)
-                kept[found.column("\0row")] = False
-                return stacked([found, marked.taken(np.flatnonzero(kept))])
+                return self._lengthened(group, table, fixed)
             case Minus(group):
-                shared = [name for name in dict.fromkeys(variables(group)) if name in table.columns]
-                if not shared:
-                    return table
-                marked = table.with_columns({"\0row": np.arange(table.rows)})
                 kept = np.ones(table.rows, np.bool_)
-                kept[self.solve(group, marked).column("\0row")] = False
+                for rows, _, _, common in self._pairs(group, table, fixed):
+                    if common:
+                        kept[rows] = False
                 return table.taken(np.flatnonzero(kept))
             case Bind(expression, variable):
-                check(expression)
-                if variable.name in table.columns:
-                    raise PathQueryInvalid(f"BIND gives ?{variable.name} a value, which has one already")
-                read = [name for name in table.visible if name in set(names_in(expression))]
+                read = [name for name in table.visible if name in set(mentioned(expression))]
                 codes = self._each(table, read, lambda row: self._code_of(self._conditions.bound(expression, row)))
-                return table.with_columns({variable.name: np.asarray(codes, np.int64)})
+                return self._equal(table, variable.name, np.asarray(codes, np.int64))
             case Values(names, rows):
-                return self._values(names, rows, table)
+                terms = [[self._value(term) for term in row] for row in rows]
+                codes = np.array(terms, np.int64).reshape(len(rows), len(names))
+                said = SolutionTable({name.name: codes[:, place] for place, name in enumerate(names)}, len(rows))
+                pairs = _agreeing(table, said)
+                return stacked([_merged(table.taken(rows), said.taken(its)) for rows, its, _ in pairs])
         raise PathQueryInvalid(f"{element} cannot stand in a pattern")
+
+    def _lengthened(self, group: Group, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
+        """Join with an OPTIONAL group, whose own conditions read the solution that it lengthens as well."""
+        body = Group(tuple(element for element in group.elements if not isinstance(element, Filter)))
+        conditions = [element.condition for element in group.elements if isinstance(element, Filter)]
+        marked = table.with_columns({"\0row": np.arange(table.rows)})
+        found, _ = self._filtered(self.solve(body, marked, fixed), conditions, last=True)
+        kept = np.ones(table.rows, np.bool_)
+        kept[found.columns.pop("\0row", np.empty(0, np.int64))] = False
+        return stacked([found, table.taken(np.flatnonzero(kept))])
 
     def _code_of(self, bound: Bound | None) -> int:
         if bound is None:
             return UNBOUND
-        if bound.kind == "node":
-            return int(self._store.numbers([EntityId(str(bound.value))])[0])
-        return self.code(bound)
-
-    def _values(
-        self, names: Sequence[Variable], rows: Iterable[Sequence[NameTerm | LiteralTerm | None]], table: SolutionTable
-    ) -> SolutionTable:
-        tables = []
-        for row in rows:
-            terms = zip(names, row, strict=True)
-            known = [(name.name, self._constant(term)) for name, term in terms if term is not None]
-            if any(code == UNBOUND for _, code in known):
-                continue
-            part = table
-            for name, code in known:
-                part = self._equal(part, name, np.full(part.rows, code))
-            tables.append(part)
-        return stacked(tables) if tables else table.taken(np.arange(0))
+        return self._number(bound) if bound.kind == "node" else self.code(bound)
 
     def _equal(self, table: SolutionTable, name: str, codes: Int64) -> SolutionTable:
         """Keep the solutions in which a variable has a value, or gets it."""
         if name not in table.columns:
             return table.with_columns({name: codes})
         column = table.columns[name]
-        kept = np.flatnonzero((column == codes) | (column == UNBOUND))
-        return table.taken(kept).with_columns({name: codes[kept]})
+        kept = np.flatnonzero((column == codes) | (column == UNBOUND) | (codes == UNBOUND))
+        return table.taken(kept).with_columns({name: np.where(column == UNBOUND, codes, column)[kept]})
 
     # Triples
 
     def _triple(self, triple: TriplePattern, table: SolutionTable) -> SolutionTable:
         """Return the solutions with one more triple."""
         ends = (triple.subject, triple.object)
+        if table.rows == 0:
+            none = np.empty(0, np.int64)
+            return table.with_columns({name: none for name in variables(triple) if name not in table.columns})
         known = self._known(triple, table)
         for column, end in zip(known, ends, strict=True):
             # After an OPTIONAL a variable may have a value in some of the solutions only.
             if column is not None and isinstance(end, Variable) and (column == UNBOUND).any():
                 some = table.taken(np.flatnonzero(column != UNBOUND))
-                none = table.taken(np.flatnonzero(column == UNBOUND))
-                del none.columns[end.name]
-                return stacked([self._triple(triple, part) for part in (some, none) if part.rows] or [some])
+                others = table.taken(np.flatnonzero(column == UNBOUND))
+                del others.columns[end.name]
+                return stacked([self._triple(triple, part) for part in (some, others) if part.rows])
         predicate = triple.predicate
         parts = []
         if isinstance(predicate, Link):
-            is_type = self._names.is_type(predicate.name)
-            relation = self._names.relation_or_none(predicate.name)
-            properties = [label for label in self._names.labels(predicate.name) if label in self._properties][:1]
-            if is_type:
-                parts.append(self._types(triple, table, known))
-            elif relation is None and not properties:
-                if next(self._names.labels(predicate.name)) != _LABEL.text and str(predicate.name) != "rdfs:label":
-                    labels = [*self._store.relations, *sorted(self._properties)]
-                    shown = predicate.name.text if predicate.name.prefix in (None, "") else str(predicate.name)
-                    raise RelationNotFound(shown, self._store.name, labels)
-                parts.append(self._property(triple, table, known, None))
+            if self._names.is_type(predicate.name):
+                relation = self._names.relation_or_none(predicate.name)
+                properties: list[str | None] = []
+                if not triple.annotations:
+                    parts.append(self._types(triple, table, known))
+            else:
+                relation, properties = self._labels(predicate)
             if relation is not None:
                 parts.append(self._edges(triple, table, known, np.array([relation])))
-            if properties and not triple.annotations:
-                parts.append(self._property(triple, table, known, properties[0]))
+            if not triple.annotations:
+                parts += [self._property(triple, table, known, label) for label in properties]
         elif isinstance(predicate, Variable):
-            parts.append(self._edges(triple, table, known, None))
+            parts.append(self._edges(triple, table, known, self._relations_of(predicate, table)))
             if not triple.annotations:
                 for label in sorted(self._properties):
-                    code = self.code(Bound("relation", label))
+                    code = self._label_code(label, predicate.name)
                     named = self._equal(table, predicate.name, np.full(table.rows, code))
                     if named.rows:
                         parts.append(self._property(triple, named, self._known(triple, named), label))
+        elif isinstance(predicate, Inverse) and isinstance(predicate.path, Link):
+            turned = TriplePattern(triple.object, predicate.path, triple.subject, triple.annotations)
+            return self._triple(turned, table)
         else:
             parts.append(self._expression(triple, predicate, table, known))
-        return parts[0] if len(parts) == 1 else stacked(parts)
+        return stacked(parts)
+
+    def _labels(self, predicate: Link) -> tuple[int | None, list[str | None]]:
+        """Return the relation, and the property, that a name stands for; None for the names of nodes.
+
+        Raises `RelationNotFound`.
+        """
+        relation = self._names.relation_or_none(predicate.name)
+        properties: list[str | None] = [
+            label for label in self._names.labels(predicate.name) if label in self._properties
+        ]
+        if relation is None and not properties:
+            if next(self._names.labels(predicate.name)) != _LABEL.text and str(predicate.name) != "rdfs:label":
+                labels = [*self._store.relations, *sorted(self._properties)]
+                shown = predicate.name.text if predicate.name.prefix in (None, "") else str(predicate.name)
+                raise RelationNotFound(shown, self._store.name, labels)
+            properties = [None]
+        return relation, properties[:1]
+
+    def _relations_of(self, predicate: Variable, table: SolutionTable) -> Int64 | None:
+        """Return the relations that a variable may stand for; None for all."""
+        column = table.columns.get(predicate.name)
+        if column is None or (column == UNBOUND).any():
+            return None
+        texts = {self._conditions.text(bound) for bound in self.bound(distinct(column)) if bound is not None}
+        return np.array([place for place, text in enumerate(self._relation_texts) if text in texts], np.int64)
+
+    @functools.cached_property
+    def _relation_texts(self) -> list[str]:
+        """Return the term of each relation."""
+        return [self._names.iri(label) for label in self._store.relations]
 
     def _known(self, triple: TriplePattern, table: SolutionTable) -> list[Int64 | None]:
         """Return what subject and object stand for in each solution; None for a variable without values."""
@@ -382,29 +566,25 @@ class Patterns:
         nodes = self.every_node() if column is None else distinct(column[column >= 0])
         batch = self._store.edges(nodes, Direction.IN if backward else Direction.OUT, relations)
         if column is None:
-            pair_row = np.arange(table.rows).repeat(len(batch)) if table.rows != 1 else np.zeros(len(batch), np.int64)
-            edge_row = np.tile(np.arange(len(batch)), table.rows)
+            pair_row, edge_row = _crossed(table.rows, len(batch))
         else:
             near = nodes[batch.origin]
             first = np.searchsorted(near, column)
-            counts = np.searchsorted(near, column, "right") - first
-            pair_row = np.arange(table.rows).repeat(counts)
-            edge_row = np.arange(len(pair_row)) + (first - counts.cumsum() + counts).repeat(counts)
+            pair_row, edge_row = _spread(first, np.searchsorted(near, column, "right") - first)
         head, tail = batch.head.astype(np.int64)[edge_row], batch.tail.astype(np.int64)[edge_row]
         found, kept = self._ends(triple, table, pair_row, head, tail)
         found = found.with_columns({"\0head": head[kept], "\0tail": tail[kept]})
         edge = batch.edge[edge_row[kept]]
         relation = batch.relation[edge_row[kept]].astype(np.int64)
-        if isinstance(triple.predicate, Variable) and found.rows:
+        if isinstance(triple.predicate, Variable):
+            name = triple.predicate.name
             each, which = np.unique(relation, return_inverse=True)
-            codes = [self.code(Bound("relation", self._store.relations[number])) for number in each.tolist()]
+            codes = [self._label_code(self._store.relations[number], name) for number in each.tolist()]
             found = found.with_columns({"\0edge": edge, "\0relation": relation})
-            found = self._equal(found, triple.predicate.name, np.array(codes, np.int64)[which.reshape(-1)])
+            found = self._equal(found, name, np.array(codes, np.int64)[which.reshape(-1)])
             edge, relation = found.columns.pop("\0edge"), found.columns.pop("\0relation")
-        elif isinstance(triple.predicate, Variable):
-            found = found.with_columns({triple.predicate.name: relation})
-        for name, term in triple.annotations:
-            found, edge, relation = self._annotated(found, edge, relation, name, term)
+        for label, term in triple.annotations:
+            found, edge, relation = self._annotated(found, edge, relation, label, term)
         place = sum(name.startswith("\0edge") for name in found.columns)
         evidence = {"edge": edge, "relation": relation}
         evidence |= {end: found.columns.pop(f"\0{end}") for end in ("head", "tail")}
@@ -424,7 +604,7 @@ class Patterns:
         wanted = column != UNBOUND
         if isinstance(term, Variable):
             if term.name in table.columns:
-                wanted &= table.columns[term.name] == column
+                wanted &= (table.columns[term.name] == column) | (table.columns[term.name] == UNBOUND)
         else:
             wanted &= column == self._constant(term)
         kept = np.flatnonzero(wanted)
@@ -433,35 +613,39 @@ class Patterns:
             found = found.with_columns({term.name: column[kept]})
         return found, edge[kept], relation[kept]
 
+    def _pairs_of(self, path: PathExpression) -> Moves:
+        """Return the pairs of nodes that an expression connects, as steps."""
+        if path not in self._expressions:
+            self._expressions[path] = self._matches(path)
+        return self._expressions[path]
+
     def _expression(
         self, triple: TriplePattern, path: PathExpression, table: SolutionTable, known: Sequence[Int64 | None]
     ) -> SolutionTable:
         """Join with the pairs of nodes that an expression connects."""
-        if path not in self._expressions:
-            self._expressions[path] = self._matches(path)
-        moves = self._expressions[path]
+        moves = self._pairs_of(path)
         backward = known[0] is None and known[1] is not None
         column = known[1] if backward else known[0]
         nodes = self.every_node() if column is None else distinct(column[column >= 0])
         steps = moves.backward(nodes) if backward else moves.forward(nodes)
         near = nodes[steps.origin]
         if column is None:
-            row = np.arange(table.rows).repeat(len(near))
-            step = np.tile(np.arange(len(near)), table.rows)
+            row, step = _crossed(table.rows, len(near))
         else:
-            first, last = np.searchsorted(near, column), np.searchsorted(near, column, "right")
-            counts = last - first
-            row = np.arange(table.rows).repeat(counts)
-            step = np.arange(len(row)) + (first - counts.cumsum() + counts).repeat(counts)
+            first = np.searchsorted(near, column)
+            row, step = _spread(first, np.searchsorted(near, column, "right") - first)
         one, other = near[step], steps.far[step]
         return self._ends(triple, table, row, *((other, one) if backward else (one, other)))[0]
 
     def _types(self, triple: TriplePattern, table: SolutionTable, known: Sequence[Int64 | None]) -> SolutionTable:
         """Join with the types of nodes."""
         wanted = self._names.types(triple.object) if isinstance(triple.object, NameTerm) else None
-        return self._facts(triple, table, known[0], lambda nodes: self._type_codes(nodes, wanted), wanted is not None)
+        variable = triple.object.name if isinstance(triple.object, Variable) else ""
+        return self._facts(
+            triple, table, known[0], lambda nodes: self._type_codes(nodes, wanted, variable), wanted is not None
+        )
 
-    def _type_codes(self, nodes: Int64, wanted: frozenset[str] | None) -> list[Sequence[int]]:
+    def _type_codes(self, nodes: Int64, wanted: frozenset[str] | None, variable: str) -> list[Sequence[int]]:
         more: dict[int, list[str]] = {}
         for name, members in self._more_types.items():
             for node in np.intersect1d(members, nodes).tolist():
@@ -472,7 +656,7 @@ class Patterns:
             if wanted is not None:
                 found.append((0,) if wanted.intersection(kinds) else ())
             else:
-                found.append([self.code(Bound("relation", each)) for each in kinds])
+                found.append([self._label_code(each, variable) for each in kinds])
         return found
 
     def _property(
@@ -515,15 +699,14 @@ class Patterns:
         values = np.array([code for each in said for code in each], np.int64)
         if subjects is None:
             one = np.arange(len(nodes)).repeat(counts)
-            row, fact = np.arange(table.rows).repeat(len(one)), np.tile(np.arange(len(one)), table.rows)
+            row, fact = _crossed(table.rows, len(one))
             subject, object_ = nodes[one][fact], values[fact]
         else:
             place = np.searchsorted(nodes, subjects)
             place[subjects < 0] = 0
             times = np.where(subjects >= 0, counts[place] if len(counts) else 0, 0)
-            row = np.arange(table.rows).repeat(times)
             first = (counts.cumsum() - counts)[place] if len(counts) else np.zeros(len(place), np.int64)
-            fact = np.arange(len(row)) + (first - times.cumsum() + times).repeat(times)
+            row, fact = _spread(first, times)
             subject, object_ = subjects[row], values[fact]
         if constant:
             found = table.taken(row)

@@ -5,7 +5,7 @@ A query may be put together from these in Python as well; nothing here reads a g
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -369,6 +369,109 @@ def variables(pattern: Element | Expression | Term) -> Iterator[str]:
                 yield variable.name
         case _:
             return
+
+
+def mentioned(pattern: Element | Expression | Term) -> Iterator[str]:
+    """Yield the names of all variables in a pattern or an expression, also of those that it only reads."""
+    match pattern:
+        case FunctionCall(_, arguments):
+            for argument in arguments:
+                yield from mentioned(argument)
+        case Exists(group) | Optional(group) | Minus(group):
+            yield from mentioned(group)
+        case Filter(condition):
+            yield from mentioned(condition)
+        case Bind(expression, variable):
+            yield from mentioned(expression)
+            yield variable.name
+        case Group(elements) | Union(elements):
+            for each in elements:
+                yield from mentioned(each)
+        case _:
+            yield from variables(pattern)
+
+
+def certain(pattern: Element) -> frozenset[str]:
+    """Return the names of the variables that every solution of a pattern binds."""
+    match pattern:
+        case TriplePattern():
+            return frozenset(variables(pattern))
+        case Values(names, rows):
+            return frozenset(
+                name.name for place, name in enumerate(names) if all(row[place] is not None for row in rows)
+            )
+        case Group(elements):
+            return frozenset[str]().union(*map(certain, elements))
+        case Union(groups):
+            return frozenset.intersection(*map(certain, groups))
+    return frozenset()
+
+
+def seedable(group: Group) -> frozenset[str]:
+    """Return the names of the variables whose values may be given before a group is solved.
+
+    The solutions are then those of the whole group with these values: each such variable is bound by the first element
+    that mentions it, so that no element is read with a value that it would not see by itself.
+    """
+    seen: set[str] = set()
+    found: set[str] = set()
+    for element in group.elements:
+        if not isinstance(element, Filter):
+            found |= certain(element) - seen
+            seen.update(mentioned(element))
+    return frozenset(found)
+
+
+def _groups(query: PathQuery) -> Iterator[Group]:
+    for pattern in (query.start.pattern, query.end.pattern, query.via):
+        if isinstance(pattern, Group):
+            yield pattern
+
+
+def inside(pattern: Element | Expression) -> Iterator[Element]:
+    """Yield a pattern, and all elements inside it, also those inside conditions."""
+    match pattern:
+        case FunctionCall(_, arguments):
+            for argument in arguments:
+                yield from inside(argument)
+        case Exists(group):
+            yield from inside(group)
+        case Variable() | NameTerm() | LiteralTerm():
+            return
+        case _:
+            yield pattern
+            match pattern:
+                case Group(elements) | Union(elements):
+                    for each in elements:
+                        yield from inside(each)
+                case Optional(group) | Minus(group):
+                    yield from inside(group)
+                case Filter(expression) | Bind(expression, _):
+                    yield from inside(expression)
+
+
+def elements(query: PathQuery) -> Iterator[Element]:
+    """Yield all elements of the patterns of a query, outer ones before those inside them."""
+    for group in _groups(query):
+        yield from inside(group)
+
+
+def both_roles(query: PathQuery, is_type: Callable[[NameTerm], bool]) -> frozenset[str]:
+    """Return the names of the variables that stand for a relation or type in one place, and for any term in another."""
+    labels: set[str] = set()
+    terms: set[str] = set()
+    for element in elements(query):
+        match element:
+            case TriplePattern(subject, predicate, object_, annotations):
+                of_type = isinstance(predicate, Link) and is_type(predicate.name)
+                labels.update(variables(predicate) if isinstance(predicate, Variable) else ())
+                (labels if of_type else terms).update(variables(object_))
+                terms.update(variables(subject))
+                for _, value in annotations:
+                    terms.update(variables(value))
+            case Values() | Bind():
+                terms.update(mentioned(element))
+    return frozenset(labels & terms)
 
 
 def check_variables(query: PathQuery) -> None:
