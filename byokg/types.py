@@ -497,6 +497,11 @@ class Request:
         """Record a step for the trace; `given` and `got` hold what JSON can."""
         self.steps.append(Step(stage, given, got))
 
+    @property
+    def finished(self) -> bool:
+        """True if a retriever's language model wrote FINISH in this round: enough was found for an answer."""
+        return any(step.got.get("finished") is True for step in self.steps)
+
 
 def best_first(*linked: Sequence[LinkedEntity]) -> list[EntityId]:
     """Return linked ids, each once: the first candidate of each mention, then the second of each, and so on.

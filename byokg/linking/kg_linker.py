@@ -8,7 +8,7 @@ names, and ranked by embeddings and the graph's own words.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from itertools import combinations
 from types import MappingProxyType
@@ -519,11 +519,13 @@ class LlmLinker:
         Raises:
             LlmError: the model gave no usable reply.
         """
-        messages, schema = self._messages(question, context), reply_schema(self.tags)
+        later = bool(context.rounds)
+        shown = self._describe(context) if later else ""
+        messages, schema = self._messages(question, context, shown), reply_schema(self.tags)
         reply = self._model.reply(messages, stage=STAGE, question_id=question.id, schema=schema)
-        return self.read(reply.text, question, bool(context.rounds))
+        return self.read(reply.text, question, later, shown)
 
-    def _messages(self, question: Question, context: Context) -> list[Message]:
+    def _messages(self, question: Question, context: Context, shown: str) -> list[Message]:
         later = bool(context.rounds)
         values = {
             "tasks": self.tasks_text(later),
@@ -531,7 +533,7 @@ class LlmLinker:
             "question": question.text,
         }
         if later:
-            filled = self._prompts["kg_linker_context"].fill(graph_context=self._describe(context), **values)
+            filled = self._prompts["kg_linker_context"].fill(graph_context=shown, **values)
         else:
             filled = self._prompts["kg_linker"].fill(**values)
         return prompt_messages(filled)
@@ -565,32 +567,46 @@ class LlmLinker:
             return ["task_pathql"]
         return ["task_entities_context" if later and task == "entities" else f"task_{task}"]
 
-    def read(self, text: str, question: Question, later: bool) -> Artifacts:
-        """Read artifacts out of a reply to a prompt with these tasks; a FINISH counts in `later` rounds."""
-        asked = set(self._tasks)
-        entities = read_list(text, "entities") if "entities" in asked else Listing()
+    def read(self, text: str, question: Question, later: bool, shown: str = "") -> Artifacts:
+        """Read artifacts out of a reply to a prompt with these tasks.
+
+        A FINISH counts in `later` rounds: among the entities, or as all of another result if the reply asks for nothing
+        else. A name in the question or in `shown`, the graph context of the prompt, is no FINISH.
+        """
+        shown = f"{question.text}\n{shown}"
+        ended = {tag for tag in self.tags if tag != "entities" and self._is_finish(text, tag, shown)}
+        asked = {task for task in self._tasks if task not in ended}
+        entities = read_list(text, "entities", shown=shown) if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
-        queries = tuple(self._queries(text))
+        queries = tuple(self._queries(text, ended))
         # A model that was asked for a path query may write plain relation paths, which say the same in fewer words.
         plain = "paths" in asked and not any(query.language == "paths" for query in queries)
+        paths = tuple(ProposedPath(path, 1.0, directed=False) for path in self._paths(text)) if plain else ()
+        bfsql = _bfsql(text) if "bfsql" in asked else None
         return Artifacts(
             mentions=(*given, *(locate(name, question.text) for name in entities.items)),
-            paths=tuple(ProposedPath(path, 1.0, directed=False) for path in self._paths(text)) if plain else (),
+            paths=paths,
             queries=queries,
             draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
-            bfsql=_bfsql(text) if "bfsql" in asked else None,
-            finished=later and entities.finished,
+            bfsql=bfsql,
+            finished=later and (entities.finished or bool(ended and not (entities.items or paths or queries or bfsql))),
         )
+
+    def _is_finish(self, text: str, tag: str, shown: str) -> bool:
+        """Return whether a result is the word FINISH alone, which in a path may also be a relation."""
+        listing = read_list(text, tag, shown=shown)
+        relation = tag == "paths" and self._relations is not None and self._relations.spelled("FINISH")
+        return listing.finished and not listing.items and not relation
 
     def _paths(self, text: str) -> tuple[Metapath, ...]:
         relations = self._relations
         return read_paths(text, None if relations is None else relations.spelled)
 
-    def _queries(self, text: str) -> Iterator[GraphQuery]:
-        """Yield the queries that were written: mostly one for each language asked for."""
-        for language in self._languages:
+    def _queries(self, text: str, ended: Set[str]) -> Iterator[GraphQuery]:
+        """Yield the queries that were written: mostly one for each language asked for; none of the tags `ended`."""
+        for language in (each for each in self._languages if TAGS[each] not in ended):
             yield from (GraphQuery(language, query) for query in read_queries(text, TAGS[language])[-_STATEMENTS:])
-        if self._path_queries:
+        if self._path_queries and "pathql" not in ended:
             yield from (GraphQuery("paths", query) for query in read_queries(text, "pathql"))
 
 

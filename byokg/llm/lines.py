@@ -86,16 +86,30 @@ def is_nothing(text: str) -> bool:
     return text in ("", "[]", "{}", "-", "—", "–", "∅", '""') or _NOTHING.fullmatch(text) is not None
 
 
-def finishes(items: Sequence[str]) -> tuple[bool, list[str]]:
-    """Tell whether a list says FINISH; return the other items with it, without the reasons that follow."""
-    at = next((at for at, item in enumerate(items) if _FINISH_SHOUTED.fullmatch(item)), None)
+def finishes(items: Sequence[str], shown: str = "") -> tuple[bool, list[str]]:
+    """Return whether a list has the word FINISH, and its other items without the reasons that follow.
+
+    Args:
+        items: of the list.
+        shown: names that the model could choose from, as it saw them: an item that is one of them is no FINISH.
+    """
+    named = [_FINISH.fullmatch(item) is not None and _is_shown(item, shown) for item in items]
+    at = next((at for at, item in enumerate(items) if _FINISH_SHOUTED.fullmatch(item) and not named[at]), None)
     if at is not None:
         others = [item for item in items[at + 1 :] if not _FINISH_SHOUTED.fullmatch(item) and not is_sentence(item)]
         return True, [*(item for item in items[:at] if not is_sentence(item)), *others]
-    only = len(items) > 0 and (
-        all(map(_FINISH.fullmatch, items)) or (len(items) == 1 and _FINISH_SAID.fullmatch(items[0]) is not None)
+    only = (
+        len(items) > 0
+        and not any(named)
+        and (all(map(_FINISH.fullmatch, items)) or (len(items) == 1 and _FINISH_SAID.fullmatch(items[0]) is not None))
     )
     return only, [] if only else list(items)
+
+
+def _is_shown(item: str, shown: str) -> bool:
+    """Return whether a text has the word of an item, in the same case."""
+    word = re.escape(re.sub(r"\W", "", item))
+    return bool(shown) and re.search(rf"\b{word}\b", shown) is not None
 
 
 _VERB = re.compile(

@@ -75,7 +75,7 @@ class Listing:
     """There was a block, be it an empty one; without one nothing was said."""
 
 
-def read_list(text: str, tag: str, bare: bool = False) -> Listing:
+def read_list(text: str, tag: str, bare: bool = False, shown: str = "") -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 
     Bullets, numbers (1., 2., … in sequence), quotes and bold marks around an item, code fences, tags inside the block
@@ -87,16 +87,17 @@ def read_list(text: str, tag: str, bare: bool = False) -> Listing:
         tag: a key of `TAGS`.
         bare: where no tag of any kind is in the reply, take its bulleted or numbered lines, or all lines where
             none of them is a sentence.
+        shown: names that the model could choose from: a node called Finish is an item where it was shown.
     """
     contents = blocks(text, tag)
     if not contents:
         plain = without_thought(text).strip()
         lines = [line.strip() for line in plain.splitlines() if line.strip()]
-        if lines and finishes([lines[0]])[0]:
+        if lines and finishes([lines[0]], shown)[0]:
             return Listing(finished=True, found=True)
         listed = _bare_items(plain) if bare and not has_tags(text) else []
         return Listing(unique(listed), found=bool(listed))
-    finished, found = finishes([each for content in contents for each in items(content)])
+    finished, found = finishes([each for content in contents for each in items(content)], shown)
     return Listing(unique(found), finished, found=True)
 
 

@@ -102,9 +102,9 @@ class Lean:
             seconds["answer"] += time.perf_counter() - began
             if not left or any(item.cited for item in items):
                 break
-            artifacts = self._reader.read(text, question, True)
+            artifacts = self._reader.read(text, question, True, shown.text)
             linked = self.entities.link(artifacts, question.text)
-            if not is_new(artifacts, linked, context):
+            if artifacts.finished or not is_new(artifacts, linked, context):
                 context = context.add(
                     artifacts, linked, [], [Step(ENDED, {}, {"because": "nothing new was asked for"})]
                 )

@@ -33,6 +33,7 @@ from byokg.types import (
     ComputedEvidence,
     Context,
     EntityId,
+    Feedback,
     Linked,
     Mention,
     PathEvidence,
@@ -301,7 +302,8 @@ class Stage:
     A stage ends after `rounds`; before retrieval, when the linker says so or, after the stage's first round, proposes
     nothing new: with `until="nothing_new"` no entity, path, query or request that was not there before, with
     `until="no_new_entity"` no entity; with `until="rows"` after a round in which a query returned rows. The round that
-    ends a stage before retrieval is kept, without evidence.
+    ends a stage before retrieval is kept, without evidence. FINISH of the linker ends all stages; so does FINISH of a
+    retriever's model that has found something, unless `until="no_new_entity"`.
     """
 
     linker: KGLinker
@@ -351,7 +353,8 @@ class Loop:
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2, which is one stage.
     Differs: the first round retrieves also where nothing was linked, since a question that counts or compares may name
     no entity and still have a query. A later round that links no new entity goes on where it proposes a new path,
-    query or request: a corrected query is worth running (`until="no_new_entity"` keeps to the letter).
+    query or request: a corrected query is worth running. FINISH of a retriever's model ends all rounds; in the paper it
+    ends the agent's walk alone. `until="no_new_entity"` keeps to the letter in both.
     """
 
     def __init__(
@@ -383,27 +386,8 @@ class Loop:
             LlmError: a language model gave no usable reply.
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
-        context = Context(question=question.text)
         seconds: dict[str, float] = defaultdict(float)
-        for stage in self.stages:
-            for number in range(stage.rounds):
-                began = time.perf_counter()
-                artifacts = stage.linker.propose(question, context)
-                linked = self.entities.link(artifacts, question.text)
-                seconds["link"] += time.perf_counter() - began
-                because = _ending(stage.until, artifacts, linked, context, number == 0)
-                if because:
-                    context = context.add(artifacts, linked, [], [Step(ENDED, {}, {"because": because})])
-                    break
-                began = time.perf_counter()
-                request = Request(question, artifacts, linked, context)
-                found = [retriever.retrieve(request) for retriever in stage.retrievers]
-                context = context.add(artifacts, linked, found, request.steps)
-                seconds["retrieve"] += time.perf_counter() - began
-                if stage.until == "rows" and any(
-                    isinstance(item, RowsEvidence) and item.rows for item in context.rounds[-1].evidence
-                ):
-                    break
+        context = self._gathered(question, seconds)
         began = time.perf_counter()
         items = tuple(self.answerer.answer(question, context))
         note = ""
@@ -429,6 +413,41 @@ class Loop:
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
         return self.run(Question(id="ask", text=text))
+
+    def _gathered(self, question: Question, seconds: dict[str, float]) -> Context:
+        """Return the context after the rounds of all stages, or after the one that finished."""
+        context = Context(question=question.text)
+        for stage in self.stages:
+            for number in range(stage.rounds):
+                context, ended, finished = self._round(stage, question, context, number == 0, seconds)
+                if finished:
+                    return context
+                if ended:
+                    break
+        return context
+
+    def _round(
+        self, stage: Stage, question: Question, context: Context, first: bool, seconds: dict[str, float]
+    ) -> tuple[Context, bool, bool]:
+        """Return the context with one more round, whether that ends the stage, and whether it ends the loop."""
+        began = time.perf_counter()
+        artifacts = stage.linker.propose(question, context)
+        linked = self.entities.link(artifacts, question.text)
+        seconds["link"] += time.perf_counter() - began
+        because = _ending(stage.until, artifacts, linked, context, first)
+        if because:
+            ending = Step(ENDED, {}, {"because": because})
+            return context.add(artifacts, linked, [], [ending]), True, artifacts.finished
+        began = time.perf_counter()
+        request = Request(question, artifacts, linked, context)
+        found = [retriever.retrieve(request) for retriever in stage.retrievers]
+        seconds["retrieve"] += time.perf_counter() - began
+        held = any(not isinstance(item, Feedback) for item in (*context.evidence, *(one for of in found for one in of)))
+        finished = request.finished and held and stage.until != "no_new_entity"
+        endings = [Step(ENDED, {}, {"because": "a retriever has finished"})] if finished else []
+        context = context.add(artifacts, linked, found, [*request.steps, *endings])
+        rows = any(isinstance(item, RowsEvidence) and item.rows for item in context.rounds[-1].evidence)
+        return context, stage.until == "rows" and rows, finished
 
 
 def _lacking(context: Context) -> str:

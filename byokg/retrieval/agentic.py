@@ -198,7 +198,7 @@ class AgenticRetriever:
                 break
             walk.explored |= dict.fromkeys(standing)
             found = self._follow(walk, hop, standing)
-            if not found or walk.absent or hop == self._iterations or not self._may_ask(walk):
+            if not found or walk.absent or walk.finished or hop == self._iterations or not self._may_ask(walk):
                 break
             standing = self._next(walk, hop)
         return walk.found
@@ -237,6 +237,7 @@ class AgenticRetriever:
                 for one in found.too_many
             ],
             **({"absent": True} if walk.absent else {}),
+            **({"finished": True} if walk.finished else {}),
         }
         walk.request.note(stage, given, got)
         return bool(new)
@@ -278,7 +279,9 @@ class AgenticRetriever:
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
         numbers = {labels[number]: number for counts in frontier.counts for number in counts}
-        written_ones = read_list(reply, "selected", bare=True).items
+        listing = read_list(reply, "selected", bare=True, shown=text)
+        written_ones = listing.items
+        walk.finished = listing.finished
         walk.absent = any(map(_ABSENT.fullmatch, written_ones)) or _ABSENT.fullmatch(reply.strip()) is not None
         for written in (one for one in written_ones if not _ABSENT.fullmatch(one)):
             match = self._relations.match(written)
@@ -294,16 +297,16 @@ class AgenticRetriever:
     def _next(self, walk: _Walk, hop: int) -> list[EntityId]:
         """Ask for the entities to go on from; none where the model finishes, or names nothing new."""
         request = walk.request
-        so_far = request.context.add(request.artifacts, request.linked, [walk.found])
+        shown = self._context(request.context.add(request.artifacts, request.linked, [walk.found]))
         reply = self._ask(
             walk,
             "entity_selection",
             ENTITY_STAGE,
             limit=str(self._next_entities),
             most=str(self._compared),
-            graph_context=self._context(so_far),
+            graph_context=shown,
         )
-        listing = read_list(reply, "next-entities", bare=True)
+        listing = read_list(reply, "next-entities", bare=True, shown=shown)
         absent = any(map(_ABSENT.fullmatch, listing.items)) or _ABSENT.fullmatch(reply.strip()) is not None
         selected: dict[EntityId, None] = {}
         dropped = []
@@ -363,6 +366,8 @@ class _Walk:
     """Asked of the model in this round."""
     absent: bool = False
     """The model said that the graph does not hold the answer."""
+    finished: bool = False
+    """The model wrote FINISH in the place of relations."""
     explored: dict[EntityId, None] = field(default_factory=dict)
     ends: dict[EntityId, None] = field(default_factory=dict)
     edges: set[int] = field(default_factory=set)

@@ -175,7 +175,7 @@ def test_a_path_query_takes_the_place_of_relation_paths() -> None:
     chat = ScriptedChatModel(replies=("<pathql>\nPATHS START ?s = <Alien> END ?e VIA <directed_by>\n</pathql>",))
     schema = SchemaRenderer(films().schema())
     linker = LlmLinker(LanguageModel(chat), schema, lambda context: "", ["entities", "paths"], path_language="paths")
-    assert "PATHS [SHORTEST | ALL]" in str(linker._messages(QUESTION, Context()))
+    assert "PATHS [SHORTEST | ALL]" in str(linker._messages(QUESTION, Context(), ""))
     artifacts = linker.propose(QUESTION, Context())
     assert artifacts.paths == ()
     assert artifacts.queries == (GraphQuery("paths", "PATHS START ?s = <Alien> END ?e VIA <directed_by>"),)
@@ -190,3 +190,29 @@ def test_relation_paths_are_taken_where_no_path_query_was_written() -> None:
     artifacts = linker.propose(QUESTION, Context())
     assert artifacts.paths == (ProposedPath(("directed_by", "born_in"), 1.0, directed=False),)
     assert artifacts.queries == ()
+
+
+@pytest.mark.parametrize(
+    ("reply", "finished"),
+    [
+        ("<entities>\nFINISH\n</entities>", True),
+        ("<entities>\n</entities><paths>\nFINISH\n</paths>", True),
+        ("<bfsql>\nFINISH\n</bfsql><answers>\nRidley Scott\n</answers>", True),
+        ("<opencypher>\nFINISH\n</opencypher><paths>\ndirected_by\n</paths>", False),  # something is asked for
+        ("<entities>\nFinish\n</entities>", False),  # a node that the graph context shows
+        ("<paths>\n</paths>", False),
+    ],
+)
+def test_finish_counts_in_every_result_but_not_as_a_name_that_was_shown(reply: str, finished: bool) -> None:
+    asked = linker(tasks=TASKS, languages=("cypher",))
+    artifacts = asked.read(reply, QUESTION, True, "Finish → made by → Reckitt")
+    assert artifacts.finished is finished
+    assert all(path.relations != ("FINISH",) for path in artifacts.paths)
+    assert (artifacts.queries, artifacts.bfsql) == ((), None)
+    assert not asked.read(reply, QUESTION, False).finished
+
+
+def test_a_question_may_be_about_something_called_finish() -> None:
+    asked = linker(tasks=TASKS, languages=("cypher",))
+    artifacts = asked.read("<entities>\nFinish\n</entities>", Question("q", "Who makes Finish?"), False)
+    assert [mention.text for mention in artifacts.mentions] == ["Finish"]

@@ -75,7 +75,7 @@ def test_the_organisation_found_behind_a_mediator_leads_to_its_championships() -
         ),
         Rule("<selected>business.board_member.leader_of</selected>", contains=(RELATIONS, "\nStan Kasten\n")),
         Rule("<selected>sports.sports_team.championships</selected>", contains=(RELATIONS, "\nLos Angeles Dodgers\n")),
-        Rule("<next-entities>FINISH</next-entities>", contains=(ENTITIES,)),
+        Rule("<next-entities></next-entities>", contains=(ENTITIES,)),
         Rule(f"<answers>{chr(10).join(years)}</answers>", contains=(ANSWER, "championships", "1963 World Series")),
     )
     assert len(answer.rounds) == 2
@@ -105,7 +105,7 @@ def test_who_held_an_office_is_found_once_the_years_are_known() -> None:
         Rule("<entities>Francis Pym, Baron Pym</entities><paths>position held</paths>", contains=(FIRST,)),
         Rule(f"<entities>{minister}</entities><paths>^position held</paths>", contains=(LATER, "1979", parliament)),
         Rule("<selected>position held</selected>", contains=(RELATIONS,)),
-        Rule("<next-entities>FINISH</next-entities>", contains=(ENTITIES,)),
+        Rule("<next-entities></next-entities>", contains=(ENTITIES,)),
         Rule("<answers>Per Kleppe</answers>", contains=(ANSWER, "Per Kleppe", "1973")),
     )
     assert "Per Kleppe" not in seen(answer, 0) and "Per Kleppe" in seen(answer, 1)
@@ -159,7 +159,7 @@ def test_a_query_that_finds_nothing_is_written_anew_from_what_the_graph_shows(ar
             contains=(LATER, "no relation type 'PART_OF'", "ORDERS", sausage),
         ),
         Rule("<selected>ORDERS</selected>", contains=(RELATIONS,)),
-        Rule("<next-entities>FINISH</next-entities>", contains=(ENTITIES,)),
+        Rule("<next-entities></next-entities>", contains=(ENTITIES,)),
         Rule("<answers>123.79</answers>", contains=(ANSWER, "123.79")),
     )
     assert any(isinstance(item, Feedback) for item in answer.rounds[0].evidence)

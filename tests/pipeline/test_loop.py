@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -154,6 +154,40 @@ class Queries:
         if len(request.context.rounds) < self.rows_in:
             return [Feedback("query", 0.0, "MATCH", "no rows")]
         return [RowsEvidence("query", 1.0, "cypher", "MATCH", ("name",), (("Alien",),))]
+
+
+@dataclass
+class Finishing:
+    """Notes that its model has finished, and finds evidence or feedback."""
+
+    found: Evidence
+    calls: int = 0
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        self.calls += 1
+        request.note("entity_selection", {}, {"finished": True})
+        return [self.found]
+
+
+class TestFinish:
+    """A retriever's model that has enough ends the loop, all stages of it."""
+
+    @pytest.mark.parametrize(
+        ("found", "until", "calls"),
+        [
+            (Evidence("a", 1.0), "nothing_new", 1),
+            (Feedback("a", 0.0, "a hub", "too many edges"), "nothing_new", 2),  # nothing was found that is enough
+            (Evidence("a", 1.0), "no_new_entity", 2),  # the paper's letter: its walk ends, the rounds go on
+        ],
+    )
+    def test_what_was_found_decides(self, found: Evidence, until: Literal["nothing_new"], calls: int) -> None:
+        retriever, later = Finishing(found), OneEach("b")
+        script = [mentioning("Alien"), mentioning("Titanic"), mentioning("Aliens")]
+        stages = [Stage(ScriptedLinker(script), (retriever,), 2, until), Stage(ScriptedLinker(script), (later,), 1)]
+        rounds = Loop(EntityLinker(films()), stages, LastEvidence()).run(QUESTION).rounds
+        assert (retriever.calls, len(later.requests)) == (calls, int(calls > 1))
+        ended = [step.got for step in rounds[0].steps if step.stage == ENDED]
+        assert ended == ([{"because": "a retriever has finished"}] if calls == 1 else [])
 
 
 class TestStages:

@@ -112,6 +112,23 @@ def test_it_walks_until_the_model_finishes() -> None:
     assert got(asked.steps, ENTITY_STAGE, "finished") == [False, True]
 
 
+def test_finish_in_the_place_of_relations_ends_the_walk() -> None:
+    asked = request(["pe"])
+    found = agent(countries(), selected("borders"), following("Chile"), selected("FINISH")).retrieve(asked)
+    assert written(found) == ["pe borders cl", "pe borders bo"]
+    assert asked.finished and asked.steps[-1].got["finished"] is True
+
+
+def test_a_node_and_a_relation_called_finish_are_no_end() -> None:
+    # kitchen -FINISH-> FINISH -made by-> Reckitt
+    store = ColumnarGraph.from_triples([("kitchen", "FINISH", "FINISH"), ("FINISH", "made by", "Reckitt")])
+    asked = request(["kitchen"])
+    replies = (selected("FINISH"), following("FINISH"), selected("made by"), following("Finish"))
+    assert written(agent(store, *replies).retrieve(asked)) == ["kitchen FINISH FINISH", "FINISH made by Reckitt"]
+    assert got(asked.steps, ENTITY_STAGE, "selected") == [["FINISH"], []]
+    assert got(asked.steps, ENTITY_STAGE, "finished") == [False, True]  # no node is called Finish
+
+
 def test_all_entities_of_a_hop_stand_in_one_call() -> None:
     agent(countries(), selected("borders"), FINISH).retrieve(request(["pe", "es"], ["lima"]))
     assert len(SEEN) == 2
