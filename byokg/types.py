@@ -179,6 +179,8 @@ class Triple:
     tail: EntityId
     edge: int = -1
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    undirected: bool = False
+    """True if the edge leads from either end to the other; then `head` is the end that it was walked from."""
 
 
 @dataclass(frozen=True)

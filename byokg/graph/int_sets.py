@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -207,6 +207,46 @@ def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers,
     kept = np.ones(len(order), np.bool_)
     kept[repeats] = False
     return order[kept]
+
+
+class SortedEdges(NamedTuple):
+    """E edges by head, relation, tail and input order."""
+
+    head: Numbers
+    relation: Numbers
+    tail: Numbers
+    undirected: Bools | None
+    """(E,) None if none is."""
+    order: Int64 | None
+    """(E,) their rows in the input; None where repetitions were left out without it."""
+
+
+def sort_edges(
+    head: Numbers, relation: Numbers, tail: Numbers, undirected: Bools | None, apart: Numbers | None, distinct: bool
+) -> SortedEdges:
+    """Sort edges by head, relation, tail and input order.
+
+    Args:
+        head: (E,) as all of these.
+        relation: numbers.
+        tail: numbers.
+        undirected: which edges are; None if none is.
+        apart: edges that differ in this are no repetitions; see `first_of_each`.
+        distinct: leave out repetitions. An undirected edge repeats no directed one.
+    """
+    if undirected is None and apart is None and distinct:
+        return SortedEdges(*sort_distinct(head, relation, tail), None, None)
+    order = sort_order(head, relation, tail)
+    if undirected is None:
+        if apart is not None:
+            order = first_of_each(order, head, relation, tail, apart)
+        return SortedEdges(head[order], relation[order], tail[order], None, order)
+    if distinct or apart is not None:
+        code = relation.astype(np.int64) << 1 | undirected
+        marks = np.zeros(len(head), np.int64) if apart is None else apart
+        kept = first_of_each(sort_order(head, code, tail), head, code, tail, marks)
+        order = kept[sort_order(head[kept], relation[kept], tail[kept])]
+    return SortedEdges(head[order], relation[order], tail[order], undirected[order], order)
 
 
 def distinct_rows(head: Numbers, relation: Numbers, tail: Numbers, apart: Numbers) -> Int64:

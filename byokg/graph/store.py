@@ -59,6 +59,9 @@ class EdgeBatch:
     then relation, then the other end, then edge number; so the same request gives the same bytes.
     A self-loop asked for in both directions appears twice, once for each.
 
+    An undirected edge goes out of both of its ends, so its head is the node that it was found from, whichever end that
+    is (asked for as an edge that comes in: its tail). Asked for in both directions, it appears once at each end.
+
     `origin` holds the position (index into the requested `nodes`) of the node that each edge was
     found from, and `inverse` is true where it was found from its tail.
 
@@ -73,6 +76,8 @@ class EdgeBatch:
     inverse: npt.NDArray[np.bool_]
     space: NumberSpace | None = None
     """None for a batch that no store gave."""
+    undirected: npt.NDArray[np.bool_] | None = None
+    """(E,) edges that are stored once and walked from either end; None if there are none."""
 
     def __len__(self) -> int:
         return len(self.edge)
@@ -170,6 +175,13 @@ class RelationSchema:
     properties: tuple[str, ...] = ()
     property_details: tuple[PropertySchema, ...] = ()
     """Kinds and examples, in the order of `properties`; empty where the store does not know them."""
+    undirected: int = 0
+    """How many of the edges are undirected; `domain` and `range` hold the types at both of their ends."""
+
+    @property
+    def symmetric(self) -> bool:
+        """Return True if all of its edges are undirected."""
+        return 0 < self.count == self.undirected
 
 
 @dataclass(frozen=True)

@@ -66,13 +66,14 @@ def triples(store: GraphStore, batch: EdgeBatch) -> list[Triple]:
     """Spell out edges with ids, labels and properties, in the order of the batch."""
     labels = store.relations
     return [
-        Triple(head, labels[relation], tail, edge, properties)
-        for head, relation, tail, edge, properties in zip(
+        Triple(head, labels[relation], tail, edge, properties, undirected)
+        for head, relation, tail, edge, properties, undirected in zip(
             store.ids(batch.head),
             batch.relation.tolist(),
             store.ids(batch.tail),
             batch.edge.tolist(),
             store.edge_properties(batch.edge),
+            [False] * len(batch) if batch.undirected is None else batch.undirected.tolist(),
             strict=True,
         )
     ]
@@ -173,8 +174,8 @@ def k_hop_edges(
         if len(frontier) == 0:
             break
     edges, hop_of = join(walked, [len(frontier) for frontier in nodes[1:]])
-    if direction is Direction.BOTH and any(cuts):
-        # Caps may have left out an edge at one of its ends, so every edge is looked at.
+    if (direction is Direction.BOTH and any(cuts)) or edges.undirected is not None:
+        # Caps may have left out an edge at one of its ends, so every edge is looked at; undirected ones have two.
         _, first = np.unique(edges.edge, return_index=True)
         first.sort()
         edges, hop_of = select(edges, first), hop_of[first]
@@ -218,6 +219,7 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
         origin,
         column("inverse", np.bool_),
         _one_space([batch for batch, _ in parts]),
+        _undirected(parts),
     )
     return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
 
@@ -247,7 +249,16 @@ def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
         batch.origin[rows],
         batch.inverse[rows],
         batch.space,
+        None if batch.undirected is None else batch.undirected[rows],
     )
+
+
+def _undirected(parts: Sequence[tuple[EdgeBatch, Int64]]) -> npt.NDArray[np.bool_] | None:
+    """Return True for each undirected edge among rows of batches: (E,); None if there are none."""
+    if all(batch.undirected is None for batch, _ in parts):
+        return None
+    flags = (np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected for batch, _ in parts)
+    return np.concatenate([some[rows] for some, (_, rows) in zip(flags, parts, strict=True)])
 
 
 def _one_space(batches: Sequence[EdgeBatch]) -> NumberSpace | None:

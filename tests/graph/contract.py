@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -40,6 +41,10 @@ def edge(head: str, relation: str, tail: str, **properties: str | int | float | 
     return Triple(EntityId(head), relation, EntityId(tail), properties=properties)
 
 
+def undirected(head: str, relation: str, tail: str, **properties: str | int | float | bool) -> Triple:
+    return replace(edge(head, relation, tail, **properties), undirected=True)
+
+
 def ids(*names: str) -> list[EntityId]:
     return [EntityId(name) for name in names]
 
@@ -61,6 +66,9 @@ def facts(store: GraphStore) -> list[tuple[str, str, str, dict[str, Value]]]:
 
 class GraphStoreContract:
     """The checks. `make` turns nodes and edges into the store under test."""
+
+    holds_undirected = True
+    """False for a store that cannot hold undirected edges."""
 
     @pytest.fixture
     def make(self) -> Make:
@@ -295,6 +303,109 @@ class GraphStoreContract:
         for label in STRANGE_RELATIONS:
             batch = store.edges(store.numbers(ids("a")), Direction.OUT, np.array([store.relations.index(label)]))
             assert spelled(store, batch) == [(0, False, "a", label, "b")]
+
+    #   a - b twice: parallel undirected edges      b - c      c -knows-> d      e - e      a -likes-> c
+    @pytest.fixture
+    def acquaintances(self, make: Make) -> GraphStore:
+        if not self.holds_undirected:
+            pytest.skip("this store holds directed edges only")
+        return make(
+            [node(name) for name in "abcde"],
+            [
+                undirected("b", "knows", "a", since=1990),
+                undirected("a", "knows", "b", since=2001),
+                undirected("b", "knows", "c"),
+                edge("c", "knows", "d"),
+                undirected("e", "knows", "e"),
+                edge("a", "likes", "c"),
+            ],
+        )
+
+    @pytest.mark.parametrize(
+        ("asked", "out", "back", "both"),
+        [
+            ("a", ["a-b", "a-b", "a>c"], ["b-a", "b-a"], ["a-b", "a-b", "a>c"]),
+            ("b", ["b-a", "b-a", "b-c"], ["a-b", "a-b", "c-b"], ["b-a", "b-a", "b-c"]),
+            ("c", ["c-b", "c>d"], ["a>c", "b-c"], ["c-b", "c>d", "a>c"]),
+            ("d", [], ["c>d"], ["c>d"]),
+            ("e", ["e-e"], ["e-e"], ["e-e", "e-e"]),
+        ],
+    )
+    def test_an_undirected_edge_goes_out_of_both_ends_and_is_met_once_at_each(
+        self, acquaintances: GraphStore, asked: str, out: list[str], back: list[str], both: list[str]
+    ) -> None:
+        node = acquaintances.numbers(ids(asked))
+        for direction, expected in ((Direction.OUT, out), (Direction.IN, back), (Direction.BOTH, both)):
+            batch = acquaintances.edges(node, direction)
+            assert batch.undirected is not None
+            signs = ["-" if each else ">" for each in batch.undirected.tolist()]
+            ends = zip(acquaintances.ids(batch.head), signs, acquaintances.ids(batch.tail), strict=True)
+            assert sorted("".join(each) for each in ends) == sorted(expected)
+            columns = (batch.origin, batch.inverse, batch.relation, batch.other, batch.edge)
+            rows = list(zip(*(column.tolist() for column in columns), strict=True))
+            assert rows == sorted(rows)
+            if direction is not Direction.BOTH:
+                assert set(batch.inverse.tolist()) <= {direction is Direction.IN}
+
+    def test_an_undirected_edge_has_one_number_and_its_properties_from_both_ends(
+        self, acquaintances: GraphStore
+    ) -> None:
+        knows = np.array([acquaintances.relations.index("knows")])
+        a, b = (acquaintances.edges(acquaintances.numbers(ids(one)), Direction.OUT, knows) for one in "ab")
+        assert set(a.edge.tolist()) < set(b.edge.tolist())
+        said = acquaintances.edge_properties(a.edge)
+        assert sorted(row["since"] for row in said) == [1990, 2001]
+        assert acquaintances.edge_properties(b.edge[:2]) == said
+
+    def test_undirected_edges_count_as_edges_out_of_both_ends(self, acquaintances: GraphStore) -> None:
+        found = acquaintances.relation_counts(acquaintances.numbers(ids(*"abcde")))
+        labels = [acquaintances.relations[number] for number in found.relation.tolist()]
+        columns = (found.origin.tolist(), labels, found.inverse.tolist(), found.count.tolist())
+        assert sorted(zip(*columns, strict=True)) == [
+            (0, "knows", False, 2),
+            (0, "likes", False, 1),
+            (1, "knows", False, 3),
+            (2, "knows", False, 2),
+            (2, "likes", True, 1),
+            (3, "knows", True, 1),
+            (4, "knows", False, 1),
+            (4, "knows", True, 1),
+        ]
+
+    def test_the_schema_counts_an_undirected_edge_once(self, acquaintances: GraphStore) -> None:
+        relations = {relation.name: relation for relation in acquaintances.schema().relations}
+        assert (relations["knows"].count, relations["knows"].undirected) == (5, 4)
+        assert (relations["likes"].count, relations["likes"].undirected) == (1, 0)
+        assert len(acquaintances.sample_edges(10)) == 6
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            (
+                "PATHS ALL TRAIL START ?x = :a END ?y VIA :knows",
+                ["ab", "ab", "aba", "aba", "abc", "abc", "abcd", "abcd"],
+            ),
+            ("PATHS ALL TRAIL START ?x = :a END ?y VIA ^:knows MAX LENGTH 1", ["ab", "ab"]),
+            ("PATHS ALL ACYCLIC START ?x = :c END ?y VIA :knows MAX LENGTH 2", ["cb", "cba", "cba", "cd"]),
+            ("PATHS ALL ACYCLIC START ?x = :c END ?y VIA UNDIRECTED :knows MAX LENGTH 2", ["cb", "cba", "cba", "cd"]),
+            ("PATHS START ?x = :c END ?y = :a VIA :knows", ["cba", "cba"]),
+            ("PATHS START ?x = :d END ?y = :a VIA ^:knows", ["dcba", "dcba"]),
+            ("PATHS START ?x = :d END ?y = :a VIA :knows", []),
+            ("PATHS ALL TRAIL START ?x = :e END ?y VIA :knows", ["ee"]),
+            ("PATHS START ?x = :a END ?y VIA { ?x :knows ?m . ?m :knows ?y } MAX LENGTH 1", ["aa", "ac"]),
+            ("PATHS START ?x = :a END ?y MATCHING :likes/:knows", ["acb", "acd"]),
+        ],
+    )
+    def test_path_queries_walk_undirected_edges_both_ways(
+        self, acquaintances: GraphStore, query: str, expected: list[str]
+    ) -> None:
+        found = list(paths(acquaintances, query))
+        assert sorted({"".join(path.nodes) for path in found}) == sorted(set(expected))
+        if "{" not in query:
+            assert sorted("".join(path.nodes) for path in found) == sorted(expected)
+            for path in found:
+                for triple, near in zip(path.path.triples, path.nodes, strict=False):
+                    assert not triple.undirected or triple.head == near
 
     def test_nodes_have_id_name_type_and_properties_of_every_kind(self, make: Make) -> None:
         paris = Node(

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
+from byokg.graph.columnar.schema import EdgeColumns
 from byokg.graph.int_sets import Numbers, changes, distinct, finder, sampled
 from byokg.graph.stopping import check
 from byokg.graph.store import (
@@ -33,7 +34,9 @@ from byokg.types import Language
 
 META = "meta.json"
 FORMAT = "byokg-columnar"
-VERSION = 6
+VERSION = 7
+_READABLE = (6, VERSION)
+"""Version 6 differs in having no undirected edges."""
 
 NODES = "nodes.arrow"
 NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
@@ -130,8 +133,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
         raise GraphCorrupt(folder, f"{META}: {error}") from error
     if not isinstance(meta, dict) or meta.get("format") != FORMAT:
         raise GraphCorrupt(folder, f"{META} does not say format {FORMAT!r}")
-    if meta.get("version") != VERSION:
-        raise GraphCorrupt(folder, f"it has format version {meta.get('version')!r}, this byokg reads {VERSION}")
+    if meta.get("version") not in _READABLE:
+        known = " and ".join(map(str, _READABLE))
+        raise GraphCorrupt(folder, f"it has format version {meta.get('version')!r}, this byokg reads {known}")
     lacking = [key for key in _KEYS if key not in meta]
     if lacking:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
@@ -247,6 +251,10 @@ class Arrays:
     in_edge: npt.NDArray[np.integer] | None = None
     """(E,) the number of the edge in slot E + i; int32 while they fit. None where they are not kept: then they are
     searched for."""
+    undirected: npt.NDArray[np.bool_] | None = None
+    """(R,) relations with undirected edges; None if no edge of the graph is undirected."""
+    undirected_edges: npt.NDArray[np.bool_] | None = None
+    """(2E,) the undirected edges, by slot; None unless a relation has directed edges as well."""
 
     def check(self, nodes: int, edges: int) -> None:
         """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
@@ -257,6 +265,8 @@ class Arrays:
         }
         if self.in_edge is not None:
             lengths["in_edge"] = edges
+        if self.undirected_edges is not None:
+            lengths["undirected_edges"] = 2 * edges
         for name, length in lengths.items():
             if (found := getattr(self, name).shape) != (length,):
                 raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
@@ -265,6 +275,32 @@ class Arrays:
     def edge_count(self) -> int:
         """Return E."""
         return len(self.other) // 2
+
+    @property
+    def edge_columns(self) -> EdgeColumns:
+        """Return the edges without their ends' places."""
+        return EdgeColumns(self.relation, self.other, self.undirected, self.undirected_edges)
+
+    def undirected_relations(self) -> Int64:
+        """Return the relations with undirected edges: ascending."""
+        return np.empty(0, np.int64) if self.undirected is None else np.flatnonzero(self.undirected)
+
+    def are_undirected(self, slot: Int64, relation: RelationArray) -> npt.NDArray[np.bool_]:
+        """Return True for each slot of an undirected edge: (S,).
+
+        Args:
+            slot: (S,).
+            relation: (S,) the relation in each slot.
+        """
+        if self.undirected is None:
+            return np.zeros(len(slot), np.bool_)
+        flags, places = (self.undirected, relation) if self.undirected_edges is None else (self.undirected_edges, slot)
+        return flags.take(places)
+
+    def joining(self, start: Int64, stop: Int64, relation: Numbers, far: Numbers) -> Int64:
+        """Return how many slots lead to a node, of ranges that hold one relation each: (S,)."""
+        first = self._first_at_least(start, stop, relation, far)
+        return self._first_at_least(first, stop, relation, far + 1) - first
 
     def numbers_of(self, slot: Int64, tail: Numbers) -> Int64:
         """Return the numbers of the edges in some slots for the way back: (S,).
@@ -342,7 +378,17 @@ class Arrays:
 
     def far_ends(self, nodes: Int64, direction: Direction) -> npt.NDArray[np.integer]:
         """Return the other ends of the edges that touch some nodes, each once, ascending."""
-        starts, stops = self.slots_of(nodes, direction)
+        found = self._ends(*self.slots_of(nodes, direction))
+        if self.undirected is None or direction is Direction.BOTH:
+            return found
+        other_way = Direction.IN if direction is Direction.OUT else Direction.OUT
+        ranges = self.narrow(*self.slots_of(nodes, other_way), self.undirected_relations())
+        return distinct(np.concatenate((found, self._ends(*ranges, self.undirected_edges))))
+
+    def _ends(
+        self, starts: Int64, stops: Int64, allowed: npt.NDArray[np.bool_] | None = None
+    ) -> npt.NDArray[np.integer]:
+        """Return the far ends in some ranges of slots, each once, ascending; `allowed` by slot, None for all."""
         counts = stops - starts
         ends = counts.cumsum()
         found: list[npt.NDArray[np.integer]] = [np.empty(0, np.int32)]
@@ -352,7 +398,7 @@ class Arrays:
             last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
             slot = np.arange(read, int(ends[last - 1]))
             slot += (starts - ends + counts)[first:last].repeat(counts[first:last])
-            found.append(distinct(self.other.take(slot)))
+            found.append(distinct(self.other.take(slot if allowed is None else slot[allowed.take(slot)])))
             first, read = last, int(ends[last - 1])
         return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
 

@@ -57,12 +57,17 @@ from byokg.graph.columnar.schema import (
     read_rows,
     text_column,
 )
+from byokg.graph.columnar.undirected import (
+    count_relations,
+    lower_end_first,
+    read_edges,
+    read_first_edges,
+    undirected_arrays,
+)
 from byokg.graph.int_sets import (
-    first_of_each,
     incoming_order,
     ranges,
-    sort_distinct,
-    sort_order,
+    sort_edges,
 )
 from byokg.graph.store import (
     Direction,
@@ -181,8 +186,12 @@ class ColumnarGraph:
             raise GraphCorrupt(folder, str(error)) from error
 
     @classmethod
-    def from_triples(cls, triples: Iterable[tuple[str, str, str]], name: str = "memory") -> ColumnarGraph:
+    def from_triples(
+        cls, triples: Iterable[tuple[str, str, str]], name: str = "memory", undirected: Collection[str] = ()
+    ) -> ColumnarGraph:
         """Hold (head, relation, tail) triples in memory; exact repetitions are dropped and counted.
+
+        Edges of the relations in `undirected` lead both ways; one that is listed from either end is repeated.
 
         Raises:
             GraphError: a text holds half of a surrogate pair.
@@ -194,7 +203,16 @@ class ColumnarGraph:
             for head, label, tail in triples
         ]
         nodes, numbers = NodeColumns(text_column(list(ids))), np.array(codes, np.int64).reshape(-1, 3)
-        return cls.assemble(name, nodes, list(labels), numbers, source={"kind": "triples in memory"}, distinct=True)
+        both_ways = np.array([label in undirected for label in labels], np.bool_)
+        return cls.assemble(
+            name,
+            nodes,
+            list(labels),
+            numbers,
+            source={"kind": "triples in memory"},
+            distinct=True,
+            undirected=both_ways.take(numbers[:, 1]),
+        )
 
     @classmethod
     def from_records(
@@ -240,6 +258,7 @@ class ColumnarGraph:
             property_columns([edge.properties for edge in edge_list]),
             source=source or {"kind": "records in memory"},
             dropped_duplicates=dropped_duplicates,
+            undirected=np.array([edge.undirected for edge in edge_list], np.bool_),
         )
 
     @classmethod
@@ -255,6 +274,7 @@ class ColumnarGraph:
         source: Mapping[str, Any],
         distinct: bool = False,
         dropped_duplicates: int = 0,
+        undirected: npt.NDArray[np.bool_] | None = None,
     ) -> ColumnarGraph:
         """Sort and index edges whose nodes and relations are already numbered.
 
@@ -269,19 +289,19 @@ class ColumnarGraph:
             source: what the graph is made from.
             distinct: leave out repetitions of the same triple.
             dropped_duplicates: repetitions that were left out before.
+            undirected: (E,) edges that lead both ways; with `distinct`, listing one from its other end repeats it.
 
         Raises:
             GraphError: a relation label is no text that UTF-8 can hold.
         """
         text_column(relations)
-        head, relation, tail = triples.T
-        if distinct and apart is None:
-            head, relation, tail = sort_distinct(head, relation, tail)
-        else:
-            order = sort_order(head, relation, tail)
-            if apart is not None:
-                order = first_of_each(order, head, relation, tail, apart)
-            head, relation, tail = head[order], relation[order], tail[order]
+        flags = undirected if undirected is not None and undirected.any() else None
+        if flags is not None and distinct:
+            triples = lower_end_first(triples, flags)
+        head, relation, tail, flags, order = sort_edges(
+            triples[:, 0], triples[:, 1], triples[:, 2], flags, apart, distinct
+        )
+        if order is not None:
             properties = {key: column.take(pa.array(order)) for key, column in (properties or {}).items()}
         index = IdIndex.build(nodes.ids)
         back = incoming_order(relation, tail)
@@ -293,6 +313,7 @@ class ColumnarGraph:
             in_edge=back.astype(edge_width(len(head))),
             id_hash=index.hashes,
             id_order=index.order,
+            **undirected_arrays(flags, relation, back, len(relations)),
         )
         batch, of_nodes = nodes.batch(), NodeProperties.collect(nodes.properties, len(nodes.ids))
         of_edges = [held] if (held := property_batch(properties or {})) else []
@@ -304,7 +325,7 @@ class ColumnarGraph:
             nodes=batch,
             node_properties=of_nodes,
             edge_properties=of_edges,
-            schema=count_schema(arrays.relation, arrays.other, len(index), *counted, relations),
+            schema=count_schema(arrays.edge_columns, len(index), *counted, relations),
             source=source,
             dropped_duplicates=dropped_duplicates + len(triples) - len(head),
         )
@@ -372,11 +393,16 @@ class ColumnarGraph:
             RelationNotFound: a relation number is out of range.
         """
         numbers = self._checked(nodes)
+        if self._arrays.undirected is not None:
+            wanted = None if relations is None else self._checked_relations(relations)
+            return read_edges(self._arrays, numbers, direction, wanted, self._space)
         return self._edges(numbers, direction, *self._arrays.slots_of(numbers, direction), relations)
 
     def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
         """Return up to `most` edges of each node, and whether that left any out; see `FirstEdgesStore`."""
         numbers = self._checked(nodes)
+        if self._arrays.undirected is not None:
+            return read_first_edges(self._arrays, numbers, direction, self._space, most)
         starts, stops = self._arrays.slots_of(numbers, direction)
         counts, step = stops - starts, 2 if direction is Direction.BOTH else 1
         kept = np.minimum(counts, most)
@@ -395,6 +421,9 @@ class ColumnarGraph:
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, of each relation of each node at most so many; see `CappedEdgesStore`."""
         numbers, arrays = self._checked(nodes), self._arrays
+        if arrays.undirected is not None:
+            wanted = None if relations is None else self._checked_relations(relations)
+            return read_edges(arrays, numbers, direction, wanted, self._space, most)
         starts, stops = arrays.slots_of(numbers, direction)
         if relations is None:
             which, starts, stops = arrays.runs(starts, stops)
@@ -454,7 +483,8 @@ class ColumnarGraph:
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
-        return self._arrays.relation_counts(self._checked(nodes))
+        arrays, numbers = self._arrays, self._checked(nodes)
+        return arrays.relation_counts(numbers) if arrays.undirected is None else count_relations(arrays, numbers)
 
     def some_holders(self, most: int) -> Int64:
         """Return up to `most` nodes of each property that few nodes have; see `HoldersStore`."""
@@ -477,7 +507,8 @@ class ColumnarGraph:
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         place = np.arange(len(edge))
-        sample = EdgeBatch(head, relation[edge], arrays.other[edge], edge, place, forward, self._space)
+        undirected = None if arrays.undirected is None else arrays.are_undirected(edge, relation[edge])
+        sample = EdgeBatch(head, relation[edge], arrays.other[edge], edge, place, forward, self._space, undirected)
         self._samples[per_relation] = sample  # looking through all edges takes seconds where there are many
         return sample
 
@@ -537,7 +568,10 @@ class ColumnarGraph:
         return self._edge_properties
 
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
-        """Return how many edges touch each node: (N,). A self-loop counts once in each direction."""
+        """Return how many edges touch each node: (N,). A self-loop counts once in each direction.
+
+        OUT and IN count undirected edges in the orientation in which they are stored.
+        """
         starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
         counts = stops - starts
         return counts.reshape(-1, 2).sum(axis=1) if direction is Direction.BOTH else counts

@@ -339,9 +339,29 @@ _SCAN = 1 << 21
 """Edges looked at together."""
 
 
+class EdgeColumns(NamedTuple):
+    """All E edges of a graph, and all of them again for the way back."""
+
+    relation: Stored
+    """(2E,) relation numbers."""
+    other: Stored
+    """(2E,) the tails, and then the heads."""
+    undirected: npt.NDArray[np.bool_] | None = None
+    """(R,) relations with undirected edges; None if there are none."""
+    undirected_edges: Stored | npt.NDArray[np.bool_] | None = None
+    """(2E,) the undirected edges; None unless a relation has directed edges as well."""
+
+    def flags(self, part: slice, relation: Numbers) -> npt.NDArray[np.bool_]:
+        """Return True for each undirected edge of a part, whose relations are given."""
+        if self.undirected is None:
+            return np.zeros(len(relation), np.bool_)
+        if self.undirected_edges is None:
+            return self.undirected[relation]
+        return self.undirected_edges[part].astype(np.bool_)
+
+
 def count_schema(
-    relation: Stored,
-    other: Stored,
+    edge_columns: EdgeColumns,
     count: int,
     nodes: pa.RecordBatch,
     node_properties: Iterable[PropertyColumn],
@@ -351,8 +371,7 @@ def count_schema(
     """Count node types, relations, the types at their ends, and who has which property.
 
     Args:
-        relation: (2E,) relation numbers of all edges, and of all edges again for the way back.
-        other: (2E,) their tails, and then their heads.
+        edge_columns: the edges.
         count: of nodes, N.
         nodes: N rows, with the column `type` where nodes have types; else it may have no columns.
         node_properties: of the N nodes.
@@ -364,14 +383,17 @@ def count_schema(
         codes = nodes.column("type").indices.to_numpy()
     else:
         types, codes = [""], np.zeros(count, np.int32)
+    relation = edge_columns.relation
     edges = len(relation) // 2
-    out, back = (0, edges), (edges, 2 * edges)
     type_counts = np.bincount(codes, minlength=len(types))
-    edge_counts = np.zeros(len(relations), np.int64)
-    for part in _parts(relation, out):
-        edge_counts += np.bincount(part, minlength=len(relations))
-    ranges = _ends(relation, other, out, codes, types, edge_counts)
-    domains = _ends(relation, other, back, codes, types, edge_counts)
+    edge_counts, undirected = np.zeros(len(relations), np.int64), np.zeros(len(relations), np.int64)
+    for part in _parts(0, edges):
+        some = relation[part]
+        edge_counts += np.bincount(some, minlength=len(relations))
+        if edge_columns.undirected is not None:
+            undirected += np.bincount(some[edge_columns.flags(part, some)], minlength=len(relations))
+    ranges = _ends(edge_columns, False, codes, types, edge_counts)
+    domains = _ends(edge_columns, True, codes, types, edge_counts)
     of_nodes = ((one.name, [(one.values, codes if one.nodes is None else codes[one.nodes])]) for one in node_properties)
     of_types = _property_schemas(of_nodes, len(types))
     of_relations = _property_schemas(_of_edges(edge_properties, relation), len(relations))
@@ -379,9 +401,9 @@ def count_schema(
     return Schema(
         node_types={types[n]: int(type_counts[n]) for n in by_count},
         relations=tuple(
-            RelationSchema(name, count, domain, range_, _names(found), found)
-            for name, count, domain, range_, found in zip(
-                relations, edge_counts.tolist(), domains, ranges, of_relations, strict=True
+            RelationSchema(name, count, domain, range_, _names(found), found, both_ways)
+            for name, count, domain, range_, found, both_ways in zip(
+                relations, edge_counts.tolist(), domains, ranges, of_relations, undirected.tolist(), strict=True
             )
         ),
         node_properties={types[n]: _names(of_types[n]) for n in by_count if of_types[n]},
@@ -397,33 +419,40 @@ class Stored(Protocol):
     def __getitem__(self, part: slice, /) -> Numbers: ...
 
 
-def _parts(numbers: Stored, bounds: tuple[int, int]) -> Iterator[Numbers]:
-    start, stop = bounds
+def _parts(start: int, stop: int) -> Iterator[slice]:
     for first in range(start, stop, _SCAN):
-        yield numbers[first : min(first + _SCAN, stop)]
+        yield slice(first, min(first + _SCAN, stop))
 
 
 def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
     return tuple(found.name for found in properties)
 
 
+def _end_codes(edges: EdgeColumns, heads: bool, codes: Numbers, types: int) -> Iterator[Int64]:
+    """Yield `relation * types + type` of the nodes at one end of edges, of undirected ones at both."""
+    half = len(edges.relation) // 2
+    for own, (start, stop) in ((heads, (half, 2 * half)), (not heads, (0, half))):
+        if not own and edges.undirected is None:
+            continue
+        for part in _parts(start, stop):
+            relation, end = edges.relation[part], edges.other[part]
+            if not own:
+                kept = np.flatnonzero(edges.flags(part, relation))
+                relation, end = relation[kept], end[kept]
+            yield relation.astype(np.int64) * types + codes[end]
+
+
 def _ends(
-    relation: Stored,
-    end: Stored,
-    bounds: tuple[int, int],
-    codes: Numbers,
-    types: Sequence[str],
-    edge_counts: Int64,
+    edges: EdgeColumns, heads: bool, codes: Numbers, types: Sequence[str], edge_counts: Int64
 ) -> list[tuple[str, ...]]:
     """List for each relation the node types at one of its ends, most frequent first, then by name."""
     if len(types) == 1:
         return [(types[0],) if count else () for count in edge_counts.tolist()]
     size = len(edge_counts) * len(types)
-    dense = size <= 4 * (bounds[1] - bounds[0]) + 1_000_000
+    dense = size <= 2 * len(edges.relation) + 1_000_000
     counted = np.zeros(size if dense else 0, np.int64)
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    for some, ends in zip(_parts(relation, bounds), _parts(end, bounds), strict=True):
-        found = some.astype(np.int64) * len(types) + codes[ends]
+    for found in _end_codes(edges, heads, codes, len(types)):
         if dense:
             counted += np.bincount(found, minlength=size)
         else:

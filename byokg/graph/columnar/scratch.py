@@ -38,6 +38,7 @@ class Chosen(NamedTuple):
     """The edges of some heads, in the order in which they came."""
 
     triples: Triples
+    """(E, 3) head, twice the relation (and 1 for an undirected edge), tail."""
     apart: Int64 | None
     properties: pa.RecordBatch | None
 
@@ -58,11 +59,14 @@ class Scratch:
         self._rows: dict[int, list[tuple[int, bool]]] = {}
         """For each range of heads, the edges of each block, and whether they have properties."""
         self._marked = False
+        self.undirected = False
+        """True if any edge is undirected."""
 
     def state(self) -> dict[str, Any]:
         """Return what `go_on` must be told to have the edges that there are now, and none that come later."""
         sizes = {path.name: path.stat().st_size for path in self.folder.glob("*-*.scratch")}
-        return {"rows": sorted(self._rows.items()), "marked": self._marked, "sizes": sizes}
+        rows = sorted(self._rows.items())
+        return {"rows": rows, "marked": self._marked, "undirected": self.undirected, "sizes": sizes}
 
     def go_on(self, state: Mapping[str, Any]) -> None:
         """Have the edges of which `state` told, which stand in the same folder."""
@@ -71,7 +75,7 @@ class Scratch:
                 os.truncate(path, state["sizes"][path.name])
             else:
                 path.unlink()
-        self._marked = state["marked"]
+        self._marked, self.undirected = state["marked"], state["undirected"]
         self._rows = {number: [(count, has) for count, has in rows] for number, rows in state["rows"]}
 
     @property
@@ -96,11 +100,22 @@ class Scratch:
         size = sum(path.stat().st_size for path in self.folder.glob("properties-*.scratch"))
         return _EDGE_BYTES + size // max(self.count, 1)
 
-    def add(self, triples: Triples, apart: Int64 | None, properties: pa.RecordBatch | None) -> None:
-        """Write edges behind those that came before."""
+    def add(
+        self,
+        triples: Triples,
+        apart: Int64 | None,
+        properties: pa.RecordBatch | None,
+        undirected: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Write edges behind those that came before; `undirected` is None if none of them is."""
         if not len(triples):
             return
         self._marked = apart is not None
+        triples = triples.astype(np.int32)
+        triples[:, 1] <<= 1
+        if undirected is not None:
+            triples[:, 1] |= undirected
+            self.undirected |= bool(undirected.any())
         for number, rows in _by_range(triples[:, 0]):
             with self._path("triples", number).open("ab") as file:
                 triples[rows].tofile(file)
@@ -226,7 +241,10 @@ def _portions(
 
 
 class Links:
-    """Edges in the order of their numbers, by ranges of tails."""
+    """Edges in the order of their numbers, by ranges of tails.
+
+    The column `relation` holds twice the relation, and 1 more for an undirected edge.
+    """
 
     def __init__(self, folder: Path, edge: type[np.integer] | None, relation: type[np.integer]) -> None:
         """Use a folder for files; `edge` is the type of edge numbers, None if they need not be kept."""
@@ -283,7 +301,7 @@ class Links:
 class ArrayFile:
     """A `.npy` file that grows; its bytes are those of `np.save`."""
 
-    def __init__(self, path: Path, kind: type[np.integer]) -> None:
+    def __init__(self, path: Path, kind: type[np.integer] | type[np.bool_]) -> None:
         """Make an empty one."""
         self._kind: npt.DTypeLike = kind
         self._file: BinaryIO = path.open("wb")
@@ -303,7 +321,7 @@ class ArrayFile:
     def __enter__(self) -> ArrayFile:
         return self
 
-    def append(self, numbers: Numbers) -> None:
+    def append(self, numbers: Numbers | npt.NDArray[np.bool_]) -> None:
         """Write numbers behind those that came before."""
         numbers.astype(self._kind, copy=False).tofile(self._file)
         self._count += len(numbers)

@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -45,9 +45,10 @@ from byokg.graph.columnar.folder import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import write_ids
 from byokg.graph.columnar.node_properties import NodeProperties, write_properties
-from byokg.graph.columnar.schema import NodeColumns, converted, count_schema, joined
+from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, converted, count_schema, joined
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
-from byokg.graph.int_sets import Numbers, first_of_each, incoming_order, sort_distinct, sort_order
+from byokg.graph.columnar.undirected import lower_end_first
+from byokg.graph.int_sets import SortedEdges, incoming_order, sort_edges
 from byokg.index.string_hashes import hash_column, sorted_hashes
 
 S = TypeVar("S")
@@ -66,6 +67,17 @@ class EdgeBlock:
     """B rows; columns may differ from block to block, and are converted to the stream's `property_types`."""
     apart: npt.NDArray[np.int64] | None = None
     """(B,) in a stream without repetitions: edges of the same triple that differ in this are no repetitions."""
+    undirected: npt.NDArray[np.bool_] | None = None
+    """(B,) the edges that lead both ways; None if none of them does."""
+
+    def canonical(self, distinct: bool) -> EdgeBlock:
+        """Return the block of a stream, without repetitions if `distinct`, as it is sorted.
+
+        An undirected edge may be listed from either end; repetitions are equal once it is listed from the lower one.
+        """
+        if self.undirected is None or not distinct:
+            return self
+        return replace(self, triples=lower_end_first(self.triples, self.undirected))
 
 
 class GraphStream(Protocol):
@@ -123,6 +135,7 @@ class ResumableStream(GraphStream, Protocol):
 def collected(stream: GraphStream) -> ColumnarGraph:
     """Read a stream into memory. Raises `ImportFailed`."""
     blocks = list(stream.blocks())
+    flags = [np.zeros(len(one.triples), np.bool_) if one.undirected is None else one.undirected for one in blocks]
     types = stream.property_types()
     triples = np.concatenate([np.empty((0, 3), np.int32), *(block.triples for block in blocks)])
     properties = joined([converted(block.properties, types, len(block.triples)) for block in blocks], types)
@@ -137,6 +150,7 @@ def collected(stream: GraphStream) -> ColumnarGraph:
         source=stream.source(),
         distinct=stream.distinct,
         dropped_duplicates=stream.left_out,
+        undirected=np.concatenate([np.empty(0, np.bool_), *flags]),
     )
 
 
@@ -165,14 +179,14 @@ _LINK_BYTES = 32
 SCRATCH = ".building"
 """Folder in which what is not yet in place stands, and how far the work has come."""
 
-_STATE, _STATE_VERSION = "state.json", 2
+_STATE, _STATE_VERSION = "state.json", 3
 _KEPT_EVERY_S = 20.0
 """Seconds of work that are done again, at most, when reading goes on after it was interrupted."""
 
 _MAPPED_PORTIONS = 8
 """Portions of edges whose bytes texts in files may take of the memory while edges are read."""
 
-_EDGE_PROPERTIES = "edge_properties.arrow"
+_EDGE_PROPERTIES, _FLAGS = "edge_properties.arrow", "undirected_edges.npy"
 
 
 def write_graph(
@@ -210,14 +224,13 @@ def write_graph(
     count, labels = work.nodes, stream.relations()
     types = stream.property_types() if edge_properties else {}
     number = edge_width(scratch.count) if edge_properties else None
-    links = Links(work.scratch, number, relation_width(len(labels)))
+    links = Links(work.scratch, number, relation_width(2 * len(labels)))
     kept = _write_edges(folder, scratch, links, count, stream, types, portion_bytes, work.progress)
     _write_way_back(folder, links, count, kept, portion_bytes, work.progress)
     batch = map_batches(path)[0] if (path := folder / NODES).exists() else NO_COLUMNS
     properties = NodeProperties.map(folder, {path.name for path in folder.iterdir()}).columns()
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
-    relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
-    schema = count_schema(relation, other, count, batch, properties, of_edges, labels)
+    schema = count_schema(_edge_columns(folder), count, batch, properties, of_edges, labels)
     write_meta(folder, count, kept, scratch.count - kept + stream.left_out, stream.source(), schema)
     work.finish()
 
@@ -273,7 +286,7 @@ class _Work:
 
         def add(block: EdgeBlock) -> None:
             said = (block.apart, block.properties) if edge_properties else (None, None)
-            scratch.add(block.triples, *said)
+            scratch.add(block.canonical(stream.distinct).triples, *said, block.undirected)
             self.progress("read", scratch.count)
 
         if not isinstance(stream, ResumableStream):
@@ -350,35 +363,51 @@ def _write_edges(
 ) -> int:
     """Write the edges by head, relation and tail, and their properties; return how many there are."""
     kept = 0
+    counts = np.zeros((2, len(stream.relations())), np.int64)
     with (
         ArrayFile(folder / "out_index.npy", np.int64) as index,
+        ExitStack() as opened,
         ArrayFile(folder / "relation.npy", relation_width(len(stream.relations()))) as relations,
         ArrayFile(folder / "other.npy", np.int32) as others,
         BatchFile(folder / _EDGE_PROPERTIES, pa.schema(types.items())) as properties,
     ):
+        flags = opened.enter_context(ArrayFile(folder / _FLAGS, np.bool_)) if scratch.undirected else None
         index.append(np.zeros(1, np.int64))
         for low, high in scratch.portions(node_count, portion_bytes // scratch.row_bytes()):
-            head, relation, tail = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
+            found = _sorted(scratch.between(low, high, types), low, stream.distinct, properties)
+            head, relation, tail = found.head, found.relation, found.tail
+            undirected = np.zeros(len(head), np.bool_) if found.undirected is None else found.undirected
+            if flags is not None:
+                flags.append(undirected)
+                counts += [np.bincount(some, minlength=counts.shape[1]) for some in (relation, relation[undirected])]
             index.append(kept + np.bincount(head, minlength=high - low).cumsum())
             relations.append(relation)
             others.append(tail)
-            links.add(kept, head + low, relation, tail)
+            links.add(kept, head + low, relation << 1 | undirected, tail)
             kept += len(head)
             progress("sorted", kept)
+    if scratch.undirected:
+        np.save(folder / "undirected.npy", counts[1] > 0)
+        if ((counts[1] == 0) | (counts[1] == counts[0])).all():  # each relation is of one kind
+            (folder / _FLAGS).unlink()
     return kept
 
 
-def _sorted(chosen: Chosen, low: int, distinct: bool, properties: BatchFile) -> tuple[Numbers, Numbers, Numbers]:
+def _edge_columns(folder: Path) -> EdgeColumns:
+    """Return the edges that were written, without holding them."""
+    relation, other = (StoredArray(folder / f"{name}.npy") for name in ("relation", "other"))
+    undirected = np.load(path) if (path := folder / "undirected.npy").exists() else None
+    return EdgeColumns(relation, other, undirected, StoredArray(path) if (path := folder / _FLAGS).exists() else None)
+
+
+def _sorted(chosen: Chosen, low: int, distinct: bool, properties: BatchFile) -> SortedEdges:
     """Sort a portion, whose heads come back counted from its first, and write its properties."""
-    head, relation, tail = chosen.triples[:, 0] - low, chosen.triples[:, 1], chosen.triples[:, 2]
-    if distinct and chosen.apart is None:
-        return sort_distinct(head, relation, tail)
-    order = sort_order(head, relation, tail)
-    if chosen.apart is not None:
-        order = first_of_each(order, head, relation, tail, chosen.apart)
-    if chosen.properties is not None:
-        properties.append(chosen.properties.take(pa.array(order)))
-    return head[order], relation[order], tail[order]
+    head, code, tail = chosen.triples[:, 0] - low, chosen.triples[:, 1], chosen.triples[:, 2]
+    flags = (code & 1).astype(np.bool_)
+    found = sort_edges(head, code >> 1, tail, flags if flags.any() else None, chosen.apart, distinct)
+    if chosen.properties is not None and found.order is not None:
+        properties.append(chosen.properties.take(pa.array(found.order)))
+    return found
 
 
 def _write_way_back(
@@ -397,7 +426,9 @@ def _write_way_back(
         ArrayFile.more(folder / "other.npy") as others,
         ExitStack() as opened,
     ):
-        edges = None
+        edges = flags = None
+        if (folder / _FLAGS).exists():
+            flags = opened.enter_context(ArrayFile.more(folder / _FLAGS))
         if links.numbered:
             edges = opened.enter_context(ArrayFile(folder / "in_edge.npy", edge_width(edge_count)))
         index.append(np.full(1, edge_count))
@@ -405,10 +436,13 @@ def _write_way_back(
             rows = links.between(low, high)
             tail = rows["tail"] - low
             index.append(edge_count + done + np.bincount(tail, minlength=high - low).cumsum())
-            order = incoming_order(rows["relation"], tail)
+            relation = rows["relation"] >> 1
+            order = incoming_order(relation, tail)
             if edges is not None:
                 edges.append(rows["edge"][order])
-            relations.append(rows["relation"][order])
+            if flags is not None:
+                flags.append((rows["relation"][order] & 1).astype(np.bool_))
+            relations.append(relation[order])
             others.append(rows["head"][order])
             links.forget(high)
             done += len(rows)

@@ -3,8 +3,8 @@
 Keys give properties their names and types: int and long, float and double, boolean, string; two keys of one name and of
 different types are one property, of floats or else of texts. An edge's relation is what its key `relation`, `label` or
 `type` holds, or its attribute `label`; without any it is `related_to`. A node's name is in `name` or `label`, its type
-in `type`, or the first of APOC's `labels`. An undirected edge is kept once, as written. Nodes of nested graphs are
-nodes, too; hyperedges are refused.
+in `type`, or the first of APOC's `labels`. An edge is undirected if its attribute `directed` is false, or without
+one if the `edgedefault` of its graph is undirected. Nodes of nested graphs are nodes, too; hyperedges are refused.
 
 A document that declares entities is refused: they could make a small file fill the memory, or read other files.
 
@@ -48,6 +48,8 @@ _SPACE = "http://graphml.graphdrawing.org/xmlns "
 _TYPES = {"int": "int", "long": "int", "float": "float", "double": "float", "boolean": "bool", "date": "date"}
 _LABEL = "\0label"
 """Where the attribute `label` of an edge stands among its texts."""
+_UNDIRECTED = "\0undirected"
+"""Stands among the texts of an undirected edge."""
 _RELATION, _NAME, _TYPE = ("relation", "label", "type"), ("name", "label"), ("type", "labels")
 
 
@@ -69,6 +71,8 @@ class GraphmlFile:
         self._edges: list[tuple[int, tuple[str, ...], dict[str, str]]] = []
         """Line, id or both ends, and texts by key of those that are read and not yet in columns."""
         self._open: list[str] = []
+        self._undirected: list[bool] = []
+        """The defaults for edges of the graphs that are open, one within another."""
         self._elements: list[tuple[int, tuple[str, ...], dict[str, str]]] = []
         """The nodes and edges that are open, one within another."""
         self._data: tuple[str, list[str]] | None = None
@@ -163,7 +167,16 @@ class GraphmlFile:
         elif tag == "edge":
             ends = tuple(self._attribute(line, attributes, end) for end in ("source", "target"))
             label = attributes.get("label", "")
-            self._elements.append((line, ends, {_LABEL: label} if label else {}))
+            texts = {_LABEL: label} if label else {}
+            if self._is_undirected(line, attributes):
+                texts[_UNDIRECTED] = "true"
+            self._elements.append((line, ends, texts))
+        elif tag == "graph":
+            around = "undirected" if self._undirected and self._undirected[-1] else "directed"
+            default = attributes.get("edgedefault", around)
+            if default not in ("directed", "undirected"):
+                raise self._wrong(line, f"edgedefault={default!r} is not known; write directed or undirected")
+            self._undirected.append(default == "undirected")
         elif tag == "data" and inside in ("node", "edge"):
             key = self._attribute(line, attributes, "key")
             if key not in self._keys:  # as APOC has `labels`
@@ -182,6 +195,16 @@ class GraphmlFile:
             self._data = None
         elif tag in ("node", "edge"):
             (self._nodes if tag == "node" else self._edges).append(self._elements.pop())
+        elif tag == "graph":
+            self._undirected.pop()
+
+    def _is_undirected(self, line: int, attributes: Mapping[str, str]) -> bool:
+        own = attributes.get("directed")
+        if own is None:
+            return bool(self._undirected) and self._undirected[-1]
+        if own not in ("true", "false"):
+            raise self._wrong(line, f"directed={own!r} is not known; write true or false")
+        return own == "false"
 
     def _text(self, text: str) -> None:
         if self._data:
@@ -224,7 +247,8 @@ class GraphmlFile:
         labels = [label or row.get(_LABEL) or DEFAULT_RELATION for label, (_, _, row) in zip(told, some, strict=True)]
         coded = pa.array(labels, TEXT).dictionary_encode()
         triples[:, 1] = self._labels.encode(coded.dictionary, coded.indices.to_numpy())
-        yield EdgeBlock(triples, property_batch(columns))
+        undirected = np.array([_UNDIRECTED in row for _, _, row in some], np.bool_)
+        yield EdgeBlock(triples, property_batch(columns), undirected=undirected if undirected.any() else None)
 
     def _numbered(self, ids: list[str]) -> Numbers:
         coded = pa.array(ids, TEXT).dictionary_encode()

@@ -203,6 +203,8 @@ assert "pandas" not in sys.modules, "importing it takes half a second and 27 MB"
 def test_a_folder_of_an_older_format_says_that_it_must_be_built_anew(tmp_path: Path) -> None:
     ColumnarGraph.from_triples([("a", "r", "b")]).save(tmp_path / "graph")
     meta = (tmp_path / "graph" / "meta.json").read_text()
-    (tmp_path / "graph" / "meta.json").write_text(meta.replace('"version": 6', '"version": 5'))
-    with pytest.raises(GraphCorrupt, match=r"format version 5, this byokg reads 6.*rebuild it with: byokg graph build"):
+    (tmp_path / "graph" / "meta.json").write_text(meta.replace('"version": 7', '"version": 5'))
+    with pytest.raises(
+        GraphCorrupt, match=r"format version 5, this byokg reads 6 and 7.*rebuild it with: byokg graph build"
+    ):
         ColumnarGraph.open(tmp_path / "graph")

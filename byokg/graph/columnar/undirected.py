@@ -1,0 +1,159 @@
+"""Reading graphs with undirected edges: each is stored once, and walked from either end as an edge out of that end.
+
+So an edge `a - b` is among the edges out of `a`, as (a, b), and among those out of `b`, as (b, a), under one number. In
+both directions it is met once at each end. A loop has one end: it is read like a directed one.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.columnar.folder import Arrays, slots
+from byokg.graph.int_sets import Numbers, changes
+from byokg.graph.store import Direction, EdgeBatch, NumberSpace, RelationCounts
+
+Int64 = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+Number = TypeVar("Number", bound=np.integer)
+Triples: TypeAlias = npt.NDArray[Number]
+
+
+def lower_end_first(triples: Triples[Number], undirected: Bools) -> Triples[Number]:
+    """Return (E, 3) edges, the undirected ones from the end of lower number, so that each repetition is exact."""
+    turned = np.flatnonzero(undirected & (triples[:, 0] > triples[:, 2]))
+    if not len(turned):
+        return triples
+    triples = triples.copy()
+    triples[turned] = triples[turned][:, ::-1]
+    return triples
+
+
+def undirected_arrays(flags: Bools | None, relation: Numbers, back: Int64, relations: int) -> dict[str, Bools]:
+    """Return the fields of `Arrays` for undirected edges, as far as a graph has any.
+
+    Args:
+        flags: (E,) the undirected edges, in the order of their numbers; None if there are none.
+        relation: (E,) their relations.
+        back: (E,) the numbers of the edges on the way back.
+        relations: how many there are.
+    """
+    if flags is None:
+        return {}
+    counts = np.bincount(relation[flags], minlength=relations)
+    found = {"undirected": counts > 0}
+    if (found["undirected"] & (counts < np.bincount(relation, minlength=relations))).any():
+        found["undirected_edges"] = np.concatenate((flags, flags[back]))
+    return found
+
+
+def read_edges(
+    arrays: Arrays,
+    nodes: Int64,
+    direction: Direction,
+    relations: Int64 | None,
+    space: NumberSpace,
+    most: int | None = None,
+) -> EdgeBatch:
+    """Return the edges touching some nodes, in the order that `EdgeBatch` promises.
+
+    Args:
+        arrays: of a graph with undirected edges.
+        nodes: what was asked about.
+        direction: which way.
+        relations: those wanted, ascending and distinct; None for all.
+        space: whose numbers these are.
+        most: edges to read of each relation and direction of each node; None reads all.
+    """
+    both = arrays.undirected_relations()
+    parts = []
+    for way in (Direction.OUT, Direction.IN):
+        own = direction in (way, Direction.BOTH)
+        wanted = relations if own else both if relations is None else relations[np.isin(relations, both)]
+        segment, slot = _slots(arrays, nodes, way, wanted, most)
+        relation, far = arrays.relation.take(slot), arrays.other.take(slot).astype(np.int64)
+        near = nodes.take(segment)
+        undirected = arrays.are_undirected(slot, relation)
+        turnable = undirected & (far != near)
+        if not own:
+            kept = np.flatnonzero(turnable)
+            segment, slot, far, near = (column.take(kept) for column in (segment, slot, far, near))
+            relation = relation.take(kept)
+            undirected, turnable = undirected.take(kept), turnable.take(kept)
+        edge = slot if way is Direction.OUT else arrays.numbers_of(slot, near)
+        inverse = np.full(len(slot), direction is Direction.IN or way is Direction.IN)
+        if direction is not Direction.IN:
+            inverse &= ~turnable
+        parts.append((segment, inverse, relation, near, far, edge, undirected))
+    origin, inverse, relation, near, far, edge, undirected = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
+    order = np.lexsort((edge, far, relation, inverse, origin))
+    if most is not None:
+        starts = np.flatnonzero(changes(origin[order] << 1 | inverse[order], relation[order]))
+        rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+        order = order[rank < most]
+    origin, inverse, near, far = origin[order], inverse[order], near[order].astype(np.int32), far[order]
+    far = far.astype(np.int32)
+    head, tail = np.where(inverse, far, near), np.where(inverse, near, far)
+    return EdgeBatch(head, relation[order], tail, edge[order], origin, inverse, space, undirected[order])
+
+
+def _slots(
+    arrays: Arrays, nodes: Int64, way: Direction, relations: Int64 | None, most: int | None
+) -> tuple[Int64, Int64]:
+    """Return position of the node and slot of the edges out of nodes, or into them."""
+    starts, stops = arrays.slots_of(nodes, way)
+    which = np.arange(len(nodes))
+    if relations is not None:
+        which = which.repeat(len(relations))
+        starts, stops = arrays.narrow(starts, stops, relations)
+    elif most is not None:
+        which, starts, stops = arrays.runs(starts, stops)
+    if most is not None:
+        capped = np.minimum(stops, starts + most)
+        if arrays.undirected_edges is not None:  # of a relation of both kinds, those wanted may stand anywhere
+            some = starts < stops
+            mixed = np.zeros(len(starts), np.bool_)
+            mixed[some] = np.isin(arrays.relation.take(starts[some]), arrays.undirected_relations())
+            capped = np.where(mixed, stops, capped)
+        stops = capped
+    segment, slot = slots(starts, stops)
+    return which.take(segment), slot
+
+
+def count_relations(arrays: Arrays, nodes: Int64) -> RelationCounts:
+    """Return how many edges of each relation touch each of some nodes; undirected ones go out of both ends."""
+    which, start, stop = arrays.runs(*arrays.slots_of(nodes, Direction.BOTH))
+    relation = arrays.relation.take(start).astype(np.int64)
+    origin, inverse, count = which >> 1, (which & 1).astype(np.bool_), stop - start
+    rows = np.flatnonzero(inverse & np.isin(relation, arrays.undirected_relations()))
+    near = nodes.take(origin[rows])
+    if arrays.undirected_edges is None:
+        turned = count[rows] - arrays.joining(start[rows], stop[rows], relation[rows], near)
+    else:
+        run, slot = slots(start[rows], stop[rows])
+        kept = arrays.undirected_edges.take(slot) & (arrays.other.take(slot) != near.take(run))
+        turned = np.bincount(run[kept], minlength=len(rows))
+    count[rows] -= turned
+    origin, relation = np.concatenate((origin, origin[rows])), np.concatenate((relation, relation[rows]))
+    inverse = np.concatenate((inverse, np.zeros(len(rows), np.bool_)))
+    count = np.concatenate((count, turned))
+    order = np.lexsort((relation, inverse, origin))
+    order = order[count[order] > 0]
+    groups = np.flatnonzero(changes(origin[order] << 1 | inverse[order], relation[order]))
+    first = order[groups]
+    total = np.add.reduceat(count[order], groups) if len(groups) else count[:0]
+    return RelationCounts(origin[first], relation[first], inverse[first], total)
+
+
+def read_first_edges(
+    arrays: Arrays, nodes: Int64, direction: Direction, space: NumberSpace, most: int
+) -> tuple[EdgeBatch, bool]:
+    """Return up to `most` edges of each node, the first in the order of `EdgeBatch`, and whether any were left out."""
+    batch = read_edges(arrays, nodes, direction, None, space, most + 1)
+    kept = np.flatnonzero(np.arange(len(batch)) - np.searchsorted(batch.origin, batch.origin) < most)
+    columns = {name: column[kept] for name, column in vars(batch).items() if name != "space"}
+    return EdgeBatch(**columns, space=space), len(kept) < len(batch)
