@@ -18,8 +18,8 @@ from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, placed, text_column
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, ScannedStore
-from byokg.graph.traversal import triples
+from byokg.graph.store import EdgeBatch, GraphStore, ScannedStore
+from byokg.graph.traversal import edges_once, triples
 from byokg.types import EntityId, Node, Properties, Triple, Value
 
 Progress = Callable[[int, int], None]
@@ -74,9 +74,9 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
         GraphError: the graph changed while it was copied.
     """
     try:
-        ids, names, types, of_nodes, codes, of_edges = _scanned(store, progress)
+        ids, names, types, of_nodes, codes, of_edges, undirected = _scanned(store, progress)
     except QueryTooLarge:
-        ids, names, types, of_nodes, codes, of_edges = _walked(store, progress)
+        ids, names, types, of_nodes, codes, of_edges, undirected = _walked(store, progress)
     used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
@@ -88,11 +88,21 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
         codes,
         {one.name: placed(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
         source={"kind": "copy", "store": store.name},
+        undirected=undirected,
     )
 
 
-_Parts = tuple[list[EntityId], list[str], list[str], list[Properties], npt.NDArray[np.int64], list[Properties]]
-"""Ids, names, types and properties of nodes; rows of head, relation and tail; properties of edges."""
+_Parts = tuple[
+    list[EntityId],
+    list[str],
+    list[str],
+    list[Properties],
+    npt.NDArray[np.int64],
+    list[Properties],
+    npt.NDArray[np.bool_],
+]
+"""Ids, names, types and properties of nodes; rows of head, relation and tail; of edges properties, and True for
+undirected ones."""
 
 
 def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
@@ -120,7 +130,7 @@ def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
     properties = store.edge_properties(edges[order])
     return (
         ids, [node.name for node in nodes], [node.type for node in nodes],
-        [node.properties for node in nodes], codes[order], properties,
+        [node.properties for node in nodes], codes[order], properties, np.zeros(len(order), np.bool_),
     )  # fmt: skip
 
 
@@ -134,17 +144,19 @@ def _walked(store: GraphStore, progress: Progress | None) -> _Parts:
     of_nodes: list[Properties] = []
     of_edges: list[Properties] = []
     ends: list[npt.NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
+    undirected = [np.empty(0, np.bool_)]
     for start in range(0, len(ids), _BATCH):
         for node in store.nodes(ids[start : start + _BATCH]):
             names.append(node.name)
             types.append(node.type)
             of_nodes.append(node.properties)
-        batch = store.edges(numbers[start : start + _BATCH], Direction.OUT)
+        batch = edges_once(store, numbers[start : start + _BATCH])
         ends.append(_placed_edges(store, rows, batch))
         of_edges += store.edge_properties(batch.edge)
+        undirected.append(np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected)
         if progress:
             progress(len(names), len(of_edges))
-    return ids, names, types, of_nodes, np.concatenate(ends), of_edges
+    return ids, names, types, of_nodes, np.concatenate(ends), of_edges, np.concatenate(undirected)
 
 
 def _rows(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -192,7 +204,7 @@ def _batches(store: GraphStore, progress: Progress | None) -> Iterator[tuple[lis
     entities = store.entities()
     nodes_done, edges_done = 0, 0
     while ids := list(islice(entities, _BATCH)):
-        leaving = triples(store, store.edges(store.numbers(ids), Direction.OUT))
+        leaving = triples(store, edges_once(store, store.numbers(ids)))
         yield store.nodes(ids), leaving
         nodes_done, edges_done = nodes_done + len(ids), edges_done + len(leaving)
         if progress:

@@ -245,9 +245,9 @@ class PropertyView:
             batch = read(some, direction, real)
             head, tail = batch.head.astype(np.int64), batch.tail.astype(np.int64)
             columns = [head, batch.relation.astype(np.int64), tail, batch.edge, place[batch.origin]]
-            inverse = batch.inverse
+            inverse, undirected = batch.inverse, batch.undirected
         else:
-            columns, inverse = [none] * 5, np.empty(0, np.bool_)
+            columns, inverse, undirected = [none] * 5, np.empty(0, np.bool_), None
         if direction is Direction.IN or (virtual is not None and len(virtual) == 0):
             added = none
         else:
@@ -260,8 +260,10 @@ class PropertyView:
             inverse = np.concatenate((inverse, np.zeros(len(added), np.bool_)))
             order = np.lexsort((columns[3], np.where(inverse, columns[0], columns[2]), columns[1], inverse, columns[4]))
             columns, inverse = [column[order] for column in columns], inverse[order]
+            if undirected is not None:
+                undirected = np.concatenate((undirected, np.zeros(len(added), np.bool_)))[order]
         head, kind, tail, edge, origin = columns
-        return EdgeBatch(head, kind, tail, edge, origin, inverse, self._space)
+        return EdgeBatch(head, kind, tail, edge, origin, inverse, self._space, undirected)
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation of the graph touch each of `nodes`; those to values do not count."""
@@ -303,7 +305,10 @@ class PropertyView:
         ]
         count = len(columns[0])
         head, kind, tail, edge = columns
-        return EdgeBatch(head, kind, tail, edge, np.arange(count), np.zeros(count, np.bool_), self._space)
+        undirected = np.zeros(count, np.bool_) if batch.undirected is not None else None
+        if undirected is not None:
+            undirected[: len(batch)] = batch.undirected
+        return EdgeBatch(head, kind, tail, edge, np.arange(count), np.zeros(count, np.bool_), self._space, undirected)
 
     # Where the indexes of the graph lie
 

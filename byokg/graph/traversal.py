@@ -91,6 +91,14 @@ def _relation_number(store: GraphStore, label: str) -> int:
         raise RelationNotFound(label, store.name, store.relations) from error
 
 
+def edges_once(store: GraphStore, nodes: NodeArray) -> EdgeBatch:
+    """Return the edges out of some nodes; over all nodes that is every edge once, undirected ones included."""
+    batch = store.edges(nodes, Direction.OUT)
+    if batch.undirected is None:
+        return batch
+    return select(batch, np.flatnonzero(~batch.undirected | (batch.head <= batch.tail)))
+
+
 # Several hops, any relation
 
 

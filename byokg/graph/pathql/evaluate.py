@@ -123,6 +123,11 @@ def _arrays(store: GraphStore) -> GraphStore:
     return held if isinstance(held, ColumnarGraph) else store
 
 
+def _has_undirected(store: GraphStore) -> bool:
+    """Return True if the arrays of a graph hold undirected edges."""
+    return isinstance(store, ColumnarGraph) and store.topology.undirected is not None
+
+
 def prepare() -> None:
     """Make the parser now, which takes some tenths of a second, and not with the first query; for servers."""
     _read("PATHS START ?x END ?y VIA ?p")
@@ -329,11 +334,12 @@ class _Run:
         name = None if variable is None else variable.name
         if not query.whole and is_step(via):
             automaton = self._automaton(via, repeated=True)
-            self._either_way = automaton.either_way
+            self._either_way = automaton.either_way or _has_undirected(self._store)
             return self._edges(automaton, name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
-            self._finite, self._either_way = automaton.longest is not None, automaton.either_way
+            self._finite = automaton.longest is not None
+            self._either_way = automaton.either_way or _has_undirected(self._store)
             return self._edges(automaton)
         return self._matches(automaton)
 

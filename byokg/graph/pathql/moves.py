@@ -116,8 +116,9 @@ class ColumnarMoves:
         self._relation, self._other = arrays.relation, arrays.other
         self._automaton = automaton
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
-        self._loops = automaton.both_ways
-        self._ways = automaton.ways
+        self._undirected = arrays.undirected
+        self._loops = automaton.both_ways or self._undirected is not None
+        self._ways = automaton.ways if self._undirected is None else (True, True)
 
     def edge(self, labels: Int64) -> Int64:
         """Return the numbers of edges."""
@@ -148,20 +149,22 @@ class ColumnarMoves:
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return each step's edge."""
-        edges = labels >> 1
-        head = np.searchsorted(self._out, edges, "right") - 1
+        edges, relation = labels >> 1, self._relation.take(labels >> 1)
+        head, tail = np.searchsorted(self._out, edges, "right") - 1, self._other.take(edges)
+        undirected = self._arrays.are_undirected(edges, relation)
         relations = self._graph.relations
         spelled = []
         for triple, inverse in zip(
             zip(
-                self._graph.ids(head),
-                [relations[number] for number in self._relation.take(edges).tolist()],
-                self._graph.ids(self._other.take(edges)),
+                self._graph.ids(np.where(undirected, near, head)),
+                [relations[number] for number in relation.tolist()],
+                self._graph.ids(np.where(undirected, far, tail)),
                 edges.tolist(),
                 self._graph.edge_properties(edges),
+                undirected.tolist(),
                 strict=True,
             ),
-            (labels & 1).astype(np.bool_).tolist(),
+            ((labels & 1).astype(np.bool_) & ~undirected).tolist(),
             strict=True,
         ):
             spelled.append(one_edge(Triple(*triple), inverse, self._variable))
@@ -187,11 +190,15 @@ class ColumnarMoves:
         # A loop is walked once, with the edges that are walked forward if there are any.
         loop = arc.loop if self._loops else False
         loop_out, loop_in = (False, loop) if backward == (arc.forward is not False) else (loop, False)
+        # Of an undirected edge, as of a loop, either end is its head.
+        either: Mask | bool = False
+        if self._undirected is not None and arc.loop is not False:
+            either = self._undirected & arc.loop
         found = []
-        if along is not False or loop_out is not False:
-            found.append(self._half(nodes, along, loop_out, self._out, backward))
-        if against is not False or loop_in is not False:
-            found.append(self._half(nodes, against, loop_in, self._in, backward))
+        if along is not False or loop_out is not False or either is not False:
+            found.append(self._half(nodes, (along, loop_out, either), self._out, backward))
+        if against is not False or loop_in is not False or either is not False:
+            found.append(self._half(nodes, (against, loop_in, either), self._in, backward))
         if len(found) == 1:
             return found[0]
         if not found:
@@ -204,18 +211,26 @@ class ColumnarMoves:
         return origin.take(order), node.take(order), label.take(order)
 
     def _half(
-        self, nodes: Int64, wanted: Mask | bool, loops: Mask | bool, index: Int64, backward: bool
+        self, nodes: Int64, rules: tuple[Mask | bool, Mask | bool, Mask | bool], index: Int64, backward: bool
     ) -> tuple[Int64, Int64, Int64]:
-        """Return the steps along the outgoing, or the incoming edges of nodes; `loops` says which loops to walk."""
+        """Return the steps along the outgoing, or the incoming edges of nodes.
+
+        Args:
+            nodes: that are left.
+            rules: relations to walk, relations of which loops are walked, and of which undirected edges are.
+            index: where the edges of each node begin.
+            backward: whether the steps lead into the nodes.
+        """
+        wanted, loops, either = rules
         starts, stops = index.take(nodes), index.take(nodes + 1)
         split = 1
-        masks = [mask for mask in (wanted, loops) if mask is not False]
+        masks = [mask for mask in rules if mask is not False]
         if not any(mask is True for mask in masks) and (looked_at := int((stops - starts).sum())) > _BISECT_FROM:
-            few = np.flatnonzero(np.logical_or(masks[0], masks[-1]))
+            few = np.flatnonzero(np.any(np.stack([mask for mask in masks if not isinstance(mask, bool)]), axis=0))
             if len(few) * len(nodes) * 64 < looked_at:
                 starts, stops = self._arrays.narrow(starts, stops, few)
                 split = len(few)
-                if split == 1 and self._most is not None:
+                if split == 1 and self._most is not None and self._arrays.undirected_edges is None:
                     stops = np.minimum(stops, starts + self._most)
         origin, slot = spread(starts, stops - starts)
         if split > 1:
@@ -224,8 +239,10 @@ class ColumnarMoves:
         if self._loops:
             loop = self._other.take(slot) == nodes.take(origin)
             relation = self._relation.take(slot)
-            walked = (rule if isinstance(rule, bool) else rule.take(relation) for rule in (loops, wanted))
-            kept = np.flatnonzero(np.where(loop, *walked))
+            walked = [rule if isinstance(rule, bool) else rule.take(relation) for rule in (loops, wanted, either)]
+            if self._undirected is not None:
+                walked[1] = np.where(self._arrays.are_undirected(slot, relation), walked[2], walked[1])
+            kept = np.flatnonzero(np.where(loop, *walked[:2]))
         elif not isinstance(wanted, bool):
             kept = np.flatnonzero(wanted.take(self._relation.take(slot)))
         if kept is not None and len(kept) < len(slot):
@@ -249,8 +266,8 @@ class StoreMoves:
     ) -> None:
         """See `ColumnarMoves`."""
         self._store, self._variable, self._capped, self._most = store, variable, capped, most
-        self._met: dict[int, tuple[int, int, int]] = {}
-        """Head, relation and tail of the edges that were walked."""
+        self._met: dict[int, tuple[int, int, int, bool]] = {}
+        """Head, relation and tail of the edges that were walked, and True for undirected ones."""
         self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
         """For each direction nodes whose steps are known, ascending, where those of each begin, and these."""
         self._automaton = automaton
@@ -295,7 +312,8 @@ class StoreMoves:
             inverse = head[:, step] != vertices[:, step]
             vertices[:, step + 1] = np.where(inverse, head[:, step], tail[:, step])
             labels[:, step] = (edge[:, step] << 1) + inverse
-        self._met.update((number, (one, kind, other)) for one, kind, other, number in found.reshape(-1, 4).tolist())
+        met = found.reshape(-1, 4).tolist()
+        self._met.update((number, (one, kind, other, False)) for one, kind, other, number in met)
         keys = np.stack((labels & 1, labels), axis=2).reshape(len(labels), -1)
         order = np.lexsort(keys.T[::-1])
         return vertices[order], labels[order]
@@ -346,11 +364,14 @@ class StoreMoves:
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return each step's edge."""
         edges = labels >> 1
-        met = np.array([self._met[edge] for edge in edges.tolist()], np.int64).reshape(-1, 3)
-        heads, tails = self._store.ids(met[:, 0]), self._store.ids(met[:, 2])
+        met = np.array([self._met[edge] for edge in edges.tolist()], np.int64).reshape(-1, 4)
+        undirected = met[:, 3].astype(np.bool_)
+        heads, tails = (
+            self._store.ids(np.where(undirected, end, column)) for end, column in ((near, met[:, 0]), (far, met[:, 2]))
+        )
         relations = [self._store.relations[number] for number in met[:, 1].tolist()]
         properties = self._store.edge_properties(edges)
-        walked = zip(heads, relations, tails, edges.tolist(), properties, strict=True)
+        walked = zip(heads, relations, tails, edges.tolist(), properties, undirected.tolist(), strict=True)
         turned = (labels & 1).astype(np.bool_).tolist()
         return [one_edge(Triple(*each), back, self._variable) for each, back in zip(walked, turned, strict=True)]
 
@@ -374,14 +395,16 @@ class StoreMoves:
         against = batch.inverse ^ backward
         kinds = self._automaton.classes.take(batch.relation)
         far = batch.other.astype(np.int64)
+        loop = batch.head == batch.tail
+        undirected = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
+        against &= ~undirected | loop
+        kept = table[kinds, np.where(undirected, LOOP, against)]
         if self._automaton.both_ways:
-            loop = batch.head == batch.tail
-            kept = np.where(loop, table[kinds, LOOP] & (against != forward), table[kinds, against.astype(np.int64)])
-        else:
-            kept = table[kinds, against.astype(np.int64)]
+            kept = np.where(loop, table[kinds, LOOP] & (against != forward), kept)
         rows = np.flatnonzero(kept)
         label = (batch.edge[rows].astype(np.int64) << 1) + against[rows]
-        ends = zip(batch.head[rows].tolist(), batch.relation[rows].tolist(), batch.tail[rows].tolist(), strict=True)
+        columns = (batch.head, batch.relation, batch.tail, undirected)
+        ends = zip(*(column[rows].tolist() for column in columns), strict=True)
         self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
         return [(batch.origin[rows], far[rows], label)]
 

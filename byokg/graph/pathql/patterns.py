@@ -587,6 +587,9 @@ class Patterns:
             found, edge, relation = self._annotated(found, edge, relation, label, term)
         place = sum(name.startswith("\0edge") for name in found.columns)
         evidence = {"edge": edge, "relation": relation}
+        if batch.undirected is not None:
+            undirected = np.isin(edge, batch.edge[batch.undirected])
+            evidence["undirected"] = undirected.astype(np.int64)
         evidence |= {end: found.columns.pop(f"\0{end}") for end in ("head", "tail")}
         return found.with_columns({f"\0{name}{place}": column for name, column in evidence.items()})
 
@@ -739,7 +742,9 @@ class Patterns:
                 head, tail = self._store.ids(np.array(ends))
                 relation = self._store.relations[int(table.columns[f"\0relation{place}"][row])]
                 (properties,) = self._store.edge_properties(np.array([edge]))
-                found.append(Triple(head, relation, tail, edge, properties))
+                undirected = table.columns.get(f"\0undirected{place}")
+                both_ways = undirected is not None and bool(undirected[row])
+                found.append(Triple(head, relation, tail, edge, properties, both_ways))
         return found
 
 

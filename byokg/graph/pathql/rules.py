@@ -15,7 +15,7 @@ Source: Stardog's documentation, "Path Queries With Reasoning".
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import InferenceRule, Inverse, Link, NameTerm, PathExpression, TriplePattern, Variable
 from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.terms import OWL, RDFS
+from byokg.graph.store import Direction
 from byokg.types import Triple
 
 _MOST = 5_000_000
@@ -174,9 +175,12 @@ class Inferred:
         numbers = sorted(each for each in wanted if isinstance(each, int))
         edges = self._edges[np.isin(relation[self._edges], numbers)]
         head = np.searchsorted(bounds, edges, "right") - 1
-        keys = (head << _SHIFT) | tail[edges].astype(np.int64)
+        keys, kinds_of = (head << _SHIFT) | tail[edges].astype(np.int64), relation[edges]
+        either = np.flatnonzero(self.stored.topology.are_undirected(edges, kinds_of))
+        keys = np.concatenate((keys, tail[edges][either].astype(np.int64) << _SHIFT | head[either]))
+        kinds_of = np.concatenate((kinds_of, kinds_of[either]))
         for number in numbers:
-            self._facts[number] = distinct(keys[relation[edges] == number])
+            self._facts[number] = distinct(keys[kinds_of == number])
         kinds = [each for each in wanted if isinstance(each, str)]
         columns, _ = self.stored.node_columns
         for kind in kinds:
@@ -297,6 +301,7 @@ class Inferred:
         edges = self._edges
         head = np.searchsorted(bounds, edges, "right") - 1
         relation, tail = relation[edges], tail[edges]
+        undirected = self.stored.topology.are_undirected(edges, relation)
         new = [(relation_, key) for relation_, key in self._why if isinstance(relation_, int)]
         keys = np.array([key for _, key in new], np.int64)
         columns, about = self.stored.node_columns
@@ -312,6 +317,7 @@ class Inferred:
             np.column_stack((heads, relations, tails)).astype(np.int64),
             {**self._edge_properties(more), _ORIGIN: pa.array(number)},
             source=self.stored.source,
+            undirected=np.concatenate((undirected, np.zeros(more, np.bool_))),
         )
         self._inferred = new
         return graph
@@ -334,7 +340,7 @@ class Inferred:
         """
         origin = int(triple.properties[_ORIGIN])
         properties = {name: value for name, value in triple.properties.items() if name != _ORIGIN}
-        return Triple(triple.head, triple.relation, triple.tail, origin, properties)
+        return replace(triple, edge=origin, properties=properties)
 
     def derivation(self, triple: Triple) -> Derivation | None:
         """Return why an edge was inferred; None for a stored one."""
@@ -349,10 +355,11 @@ class Inferred:
             return Triple(head, "a", type(head)(relation))
         if (relation, key) in self._why:
             return Triple(head, self._relations[relation], tail, -1 - self._inferred.index((relation, key)))
-        bounds, relations, tails = self.stored.outgoing
-        first, last = bounds[key >> _SHIFT], bounds[(key >> _SHIFT) + 1]
-        same = (relations[first:last] == relation) & (tails[first:last] == key & _LOW)
-        return Triple(head, self._relations[relation], tail, int(first + np.flatnonzero(same)[0]))
+        leaving = self.stored.edges(np.array([key >> _SHIFT]), Direction.OUT, np.array([relation]))
+        first = int(np.flatnonzero(leaving.tail == key & _LOW)[0])
+        undirected = leaving.undirected is not None and bool(leaving.undirected[first])
+        edge = int(leaving.edge[first])
+        return Triple(head, self._relations[relation], tail, edge, undirected=undirected)
 
 
 def _edges_of(graph: ColumnarGraph, named: Sequence[str]) -> Int64:

@@ -87,6 +87,7 @@ class SparqlQueries:
 class SparqlContract(GraphStoreContract, QueryStoreContract):
     """Both contracts, with the one thing that SPARQL does otherwise."""
 
+    holds_undirected = False
     queries = SparqlQueries()
 
     @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
@@ -123,14 +124,18 @@ def random_regex(chance: random.Random, depth: int) -> Regex:
 
 
 class SmallGraph:
-    """A random multigraph with loops and parallel edges, and all its walks."""
+    """A random multigraph with loops and parallel edges, half of them undirected if asked, and all its walks."""
 
-    def __init__(self, chance: random.Random, nodes: int, edges: int, longest: int) -> None:
+    def __init__(
+        self, chance: random.Random, nodes: int, edges: int, longest: int, some_undirected: bool = False
+    ) -> None:
         self.nodes = [f"n{number}" for number in range(nodes)]
         triples = [
             Triple(EntityId(chance.choice(self.nodes)), chance.choice(RELATIONS), EntityId(chance.choice(self.nodes)))
             for _ in range(edges)
         ]
+        if some_undirected:
+            triples = [replace(triple, undirected=chance.random() < 0.5) for triple in triples]
         # All relations exist, on an edge apart from the rest.
         triples += [Triple(EntityId("x"), relation, EntityId("y")) for relation in RELATIONS]
         names = [*self.nodes, "x", "y"]
@@ -138,12 +143,15 @@ class SmallGraph:
         self.longest = longest
         batch = self.store.edges(self.store.numbers([EntityId(name) for name in self.nodes]))
         leaving: dict[str, list[Step]] = {name: [] for name in self.nodes}
-        for origin, relation, other, edge, inverse in zip(
+        assert some_undirected or batch.undirected is None
+        undirected = [False] * len(batch) if batch.undirected is None else batch.undirected.tolist()
+        for origin, relation, other, edge, inverse, either in zip(
             batch.origin.tolist(),
             batch.relation.tolist(),
             self.store.ids(batch.other),
             batch.edge.tolist(),
             batch.inverse.tolist(),
+            undirected,
             strict=True,
         ):
             near = self.nodes[origin]
@@ -151,7 +159,8 @@ class SmallGraph:
                 if not inverse:
                     leaving[near].append(Step(edge, self.store.relations[relation], other, "fb"))
             else:
-                leaving[near].append(Step(edge, self.store.relations[relation], other, "b" if inverse else "f"))
+                ways = "fb" if either else "b" if inverse else "f"
+                leaving[near].append(Step(edge, self.store.relations[relation], other, ways))
         self.walks: list[Walk] = []
         queue = [Walk(name, ()) for name in self.nodes]
         while queue:
@@ -246,26 +255,30 @@ def check(small: SmallGraph, chance: random.Random, via: str, candidates: list[W
         assert set(keys) <= {each for _, each in all_of}, (query, pair)
 
 
+@pytest.mark.parametrize("some_undirected", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_expressions_matched_by_the_whole_path(seed: int) -> None:
+def test_expressions_matched_by_the_whole_path(seed: int, some_undirected: bool) -> None:
     chance = random.Random(seed)
     for _ in range(10):
-        small = SmallGraph(chance, chance.randint(1, 8), chance.randint(0, 10), longest=4)
+        nodes, edges = chance.randint(1, 8), chance.randint(0, 7 if some_undirected else 10)
+        small = SmallGraph(chance, nodes, edges, 4, some_undirected)
         for _ in range(10):
             regex = random_regex(chance, 3)
             candidates = [walk for walk in small.walks if matches(regex, walk.steps)]
             check(small, chance, f"MATCHING {text(regex)}", candidates, most=chance.randint(0, 4))
 
 
+@pytest.mark.parametrize("some_undirected", [False, True])
 @pytest.mark.parametrize("seed", range(25))
-def test_single_steps_repeated(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_steps_repeated(seed: int, some_undirected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(1000 + seed)
     # The less patience, the more paths are found by deviations from those found before.
     monkeypatch.setattr(enumerated, "_PATIENCE", chance.choice([0, 30, 1_000_000]))
     # Searches out of several nodes go together as far as so many steps.
     monkeypatch.setattr(flood, "_SMALL", chance.choice([0, 10, 20_000]))
     for _ in range(5):
-        small = SmallGraph(chance, chance.randint(1, 8), chance.randint(0, 10), longest=4)
+        nodes, edges = chance.randint(1, 8), chance.randint(0, 7 if some_undirected else 10)
+        small = SmallGraph(chance, nodes, edges, 4, some_undirected)
         for _ in range(12):
             via, regex = chance.choice(
                 [
@@ -285,16 +298,17 @@ def test_single_steps_repeated(seed: int, monkeypatch: pytest.MonkeyPatch) -> No
             check(small, chance, via, candidates, most=chance.randint(0, 4))
 
 
+@pytest.mark.parametrize("some_undirected", [False, True])
 @pytest.mark.parametrize("seed", range(10))
-def test_without_a_bound_on_the_length(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_bound_on_the_length(seed: int, some_undirected: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(2000 + seed)
     # The less patience, the more paths are found by deviations from those found before.
     monkeypatch.setattr(enumerated, "_PATIENCE", chance.choice([0, 30, 1_000_000]))
     # Searches out of several nodes go together as far as so many steps.
     monkeypatch.setattr(flood, "_SMALL", chance.choice([0, 10, 20_000]))
     for _ in range(5):
-        edges = chance.randint(0, 6)
-        small = SmallGraph(chance, chance.randint(1, 5), edges, longest=edges)
+        edges = chance.randint(0, 5 if some_undirected else 6)
+        small = SmallGraph(chance, chance.randint(1, 5), edges, edges, some_undirected)
         for _ in range(10):
             regex = random_regex(chance, 2)
             candidates = [walk for walk in small.walks if matches(regex, walk.steps)]
@@ -333,7 +347,7 @@ def pairs_of(small: SmallGraph, regex: Regex) -> set[tuple[str, str]]:
 def test_expressions_of_several_steps_are_one_edge_a_match(seed: int) -> None:
     chance = random.Random(3000 + seed)
     for _ in range(10):
-        small = SmallGraph(chance, chance.randint(1, 5), chance.randint(0, 7), longest=1)
+        small = SmallGraph(chance, chance.randint(1, 5), chance.randint(0, 7), longest=1, some_undirected=seed % 2 == 1)
         for _ in range(10):
             regex = ("/", random_regex(chance, 1), random_regex(chance, 2))
             pairs = pairs_of(small, regex)

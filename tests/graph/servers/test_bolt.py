@@ -81,6 +81,8 @@ def stores(bolt: BoltDatabases) -> Iterator[Stores]:
 
 
 class TestContract(GraphStoreContract, CypherContract):
+    holds_undirected = False
+
     @pytest.fixture
     def make(self, stores: Stores) -> Make:
         return stores.load

@@ -78,6 +78,7 @@ class Queries(CypherQueries):
 
 
 class TestContract(GraphStoreContract, CypherContract):
+    holds_undirected = False
     queries = Queries()
 
     @pytest.fixture

@@ -36,6 +36,8 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 class TestContract(GraphStoreContract):
+    holds_undirected = False
+
     @pytest.fixture
     def make(self, server: RdfServer) -> Iterator[Make]:
         opened: list[SparqlEndpoint] = []

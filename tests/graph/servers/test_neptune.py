@@ -93,6 +93,8 @@ def neptunes(bolt: BoltDatabases) -> Iterator[Neptunes]:
 
 
 class NeptuneContract(GraphStoreContract, CypherContract):
+    holds_undirected = False
+
     @pytest.fixture
     def load(self, neptunes: Neptunes) -> Load:
         raise NotImplementedError("a subclass provides the fixture `load`")
