@@ -45,9 +45,9 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.pipeline.context import ContextWriter
+from byokg.pipelines.context import ContextWriter
 from byokg.retrieval.agentic import AgenticRetriever
-from byokg.text import estimate_tokens, normalize_name
+from byokg.text.names import estimate_tokens, normalize_name
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Question, Request, TripleEvidence
 
 FINISH = "<next-entities>\nFINISH\n</next-entities>"

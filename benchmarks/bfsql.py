@@ -50,9 +50,9 @@ from byokg.index.embedders import StaticEmbedder  # noqa: E402
 from byokg.linking.entities import EntityLinker  # noqa: E402
 from byokg.llm.chat_models import Rule, ScriptedChatModel  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
-from byokg.pipeline.bfs_agent import FOLDED_TOKENS, BfsAgent  # noqa: E402
+from byokg.pipelines.bfs_agent import FOLDED_TOKENS, BfsAgent  # noqa: E402
 from byokg.retrieval.graph_tools import GraphTools  # noqa: E402
-from byokg.text import estimate_tokens  # noqa: E402
+from byokg.text.names import estimate_tokens  # noqa: E402
 from byokg.types import EntityId  # noqa: E402
 
 QUESTIONS, MOST_PAGES, AGENT_QUESTIONS = 150, 50, 30

@@ -35,7 +35,7 @@ from benchmarks.rows import Row, show
 from byokg.index.dense import DenseNames
 from byokg.index.embedders import SHIPPED, StaticEmbedder, Vectors
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
-from byokg.text import is_identifier
+from byokg.text.names import is_identifier
 
 Result = TypeVar("Result")
 

@@ -24,7 +24,7 @@ from benchmarks.offline import Bench
 from benchmarks.rows import show
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.importers.choose import build_graph
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
 from byokg.types import EntityId
 
 

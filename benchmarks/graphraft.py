@@ -64,8 +64,8 @@ from byokg.llm.decoding import (
 )
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
-from byokg.pipeline.graphraft import Mentions, graphraft_offline_pipeline
-from byokg.pipeline.loop import Loop
+from byokg.pipelines.graphraft import Mentions, graphraft_offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import (
     TEMPLATES,

@@ -36,8 +36,8 @@ from byokg.evaluation.metrics import score
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.llm.model import LanguageModel
-from byokg.pipeline.lean import lean_pipeline
-from byokg.text import estimate_tokens
+from byokg.pipelines.lean import lean_pipeline
+from byokg.text.names import estimate_tokens
 from byokg.types import Question
 
 _FACT = re.compile(r"^\[(e\d+)\] (.*(?:\n(?!\[e\d+\] |\n).*)*)", re.MULTILINE)

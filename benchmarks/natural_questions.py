@@ -28,8 +28,8 @@ from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.metrics import normalise
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.loop import Loop
 
 PACKED = Path(__file__).with_name("natural_questions.tar.xz")
 

@@ -36,8 +36,8 @@ from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.types import EntityId, PathEvidence, Question
 
 TOP_PATHS = 20

@@ -51,9 +51,9 @@ from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.llm.replies import RecordedReplies  # noqa: E402
 from byokg.llm.usage import UsageMeter  # noqa: E402
 from byokg.open import add_engine  # noqa: E402
-from byokg.pipeline.context import ContextWriter  # noqa: E402
-from byokg.pipeline.loop import Loop  # noqa: E402
-from byokg.pipeline.prompted import byokg_pipeline  # noqa: E402
+from byokg.pipelines.byokg import byokg_pipeline  # noqa: E402
+from byokg.pipelines.context import ContextWriter  # noqa: E402
+from byokg.pipelines.loop import Loop  # noqa: E402
 from byokg.retrieval.agentic import AgenticRetriever  # noqa: E402
 from byokg.retrieval.bfsql import BfsqlRetriever  # noqa: E402
 from byokg.retrieval.path import PathRetriever  # noqa: E402

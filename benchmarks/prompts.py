@@ -41,16 +41,16 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
+from byokg.offline.pipeline import entity_spotter
 from byokg.open import add_engine
-from byokg.pipeline.context import shown_text
-from byokg.pipeline.offline import entity_spotter
-from byokg.pipeline.prompted import byokg_pipeline
+from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.context import shown_text
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.retrieval.text import RerankRetriever, TextRetriever
-from byokg.text import estimate_tokens, normalize_name
+from byokg.text.names import estimate_tokens, normalize_name
 from byokg.types import EntityId, Question
 
 SCHEMA_TOKENS = 2000

@@ -29,11 +29,11 @@ from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_scorer import Weights
-from byokg.linking.relation_meaning import Steps
-from byokg.pipeline.graphraft import graphraft_offline_pipeline
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.path_scorer import Weights
+from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.schema_linking import Steps
+from byokg.pipelines.graphraft import graphraft_offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.training.ranker import (
     Case,
     FitSettings,

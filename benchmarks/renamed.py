@@ -32,7 +32,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
 
 MANNERS = ("synonyms", "wikidata", "freebase")
 FURTHER = ("everyday", "schema")

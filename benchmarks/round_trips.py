@@ -33,9 +33,9 @@ from byokg.graph.rdf.files import graph_quads
 from byokg.graph.read_cache import SchemaCache
 from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges
+from byokg.offline.parse_constraints import read
+from byokg.offline.pipeline import offline_pipeline
 from byokg.open import opened
-from byokg.operators.reading import read
-from byokg.pipeline.offline import offline_pipeline
 from byokg.types import EntityId, Question
 from tests.graph.sparql_server import Endpoint, serving
 

@@ -53,8 +53,8 @@ from byokg.graph.rdf.terms import FREEBASE
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
+from byokg.offline.pipeline import offline_pipeline
 from byokg.open import open_graph
-from byokg.pipeline.offline import offline_pipeline
 from byokg.types import EntityId, Mention, Node, Question, Triple
 
 Result = TypeVar("Result")

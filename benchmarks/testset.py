@@ -23,7 +23,7 @@ from byokg.evaluation.datasets.testset import UNANSWERABLE, make_testset, write_
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
 
 
 def measure(options: argparse.Namespace, folder: Path) -> list[Row]:

@@ -21,7 +21,7 @@ if typing.TYPE_CHECKING:
     from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
     from byokg.index.hosted_embedders import LangChainEmbedder
     from byokg.linking.entities import EntityLinker
-    from byokg.pipeline.offline import offline_pipeline
+    from byokg.offline.pipeline import offline_pipeline
     from byokg.types import Answer, AnswerItem, Question
 
     __version__: str
@@ -46,7 +46,7 @@ _HOMES = {
     "atlas": "byokg.evaluation.datasets.folder",
     "import_graph": "byokg.graph.importers.choose",
     "metrics_tables": "byokg.evaluation.tables",
-    "offline_pipeline": "byokg.pipeline.offline",
+    "offline_pipeline": "byokg.offline.pipeline",
     "run_evaluation": "byokg.evaluation.runner",
 }
 

@@ -16,10 +16,10 @@ from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import neighbours, triples
 from byokg.llm.model import LanguageModel
+from byokg.offline.pipeline import offline_pipeline
 from byokg.open import close, open_graph, open_queryable
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
-from byokg.pipeline.prompted import byokg_pipeline
+from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.types import Answer, EntityId, Node, Question, Triple
 
 if TYPE_CHECKING:

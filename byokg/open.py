@@ -26,7 +26,7 @@ from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.read_cache import SchemaCache, digest
 from byokg.graph.store import GraphStore
-from byokg.text import encodable
+from byokg.text.names import encodable
 from byokg.types import Language
 
 if TYPE_CHECKING:

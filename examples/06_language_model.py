@@ -10,7 +10,7 @@ from byokg import KnowledgeGraph, atlas
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.llm.replies import RecordedReplies
-from byokg.pipeline.lean import lean_pipeline
+from byokg.pipelines.lean import lean_pipeline
 
 QUESTION = "What is the capital of the country that the Elbe flows through?"
 MODEL = ScriptedChatModel(rules=(Rule("<answers>\nPrague [e1]\nBerlin [e1]\n</answers>"),))

@@ -27,11 +27,7 @@ PACKAGE = ROOT / "byokg"
 
 LONG_FUNCTION, LONG_CLASS, MANY_PARAMETERS, LONG_TITLE, RECENT_COMMITS = 60, 300, 8, 72, 100
 
-OFFLINE_ROOM = re.compile(
-    r"byokg\.(offline|operators|questions|relation_words|periods"
-    r"|linking\.(path_scorer|relation_meaning|mentions|other_names|asked_values|path_weights|path_ranker)"
-    r"|pipeline\.(confidence|preference|runners_up|offline))(\.|$)"
-)
+OFFLINE_ROOM = re.compile(r"byokg\.offline(\.|$)")
 """Modules that parse English, score paths without a model, execute aggregations or calibrate the answer."""
 
 ARRAY_ALIASES = {"Int64", "Float", "Float32", "Float64", "Bools"}

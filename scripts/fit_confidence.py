@@ -43,9 +43,9 @@ from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
-from byokg.pipeline.confidence import FITTED, NAMES, Confidence, Fitted, save_weights
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.calibration import FITTED, NAMES, Confidence, Fitted, save_weights
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.training.confidence import Judged, fit_confidence, probabilities
 from byokg.types import Context, EntityId, Question
 

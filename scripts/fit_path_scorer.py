@@ -34,9 +34,9 @@ from byokg.graph.importers.choose import import_graph
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
 from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_scorer import PLACE, Weights
-from byokg.linking.path_weights import save_weights, weights_for
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.path_scorer import PLACE, Weights
+from byokg.offline.path_weights import save_weights, weights_for
+from byokg.offline.pipeline import offline_pipeline
 from byokg.training.path_weights import Choices, choices, fit_weights, rightness
 
 GRAPHS = (*(domain.name for domain in FITTED), "atlas", "freebase")

@@ -34,7 +34,7 @@ from byokg.graph.paths import follow
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
-from byokg.pipeline.loop import ENDED
+from byokg.pipelines.loop import ENDED
 from byokg.retrieval.verbalize import (
     Hop,
     folded,
@@ -46,7 +46,7 @@ from byokg.retrieval.verbalize import (
     verbalize,
     walk_text,
 )
-from byokg.text import on_one_line
+from byokg.text.names import on_one_line
 from byokg.types import (
     INVERSE,
     Answer,

@@ -170,7 +170,7 @@ def settings_of(target: Callable[..., Any], group: str) -> dict[str, inspect.Par
     parameters = inspect.signature(target).parameters
     given = GIVEN.get(group, frozenset())
     if group == RETRIEVERS:
-        from byokg.pipeline.loop import Parts
+        from byokg.pipelines.loop import Parts
 
         given = frozenset(part.name for part in fields(Parts))
     if group == "graph" and (place := place_argument(target)):

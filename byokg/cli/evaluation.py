@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
     from byokg.evaluation.metrics import Metrics
     from byokg.evaluation.runner import Pipeline, Progress, RunSettings
-    from byokg.linking.solved import Solved
-    from byokg.pipeline.tracing import Tracing
+    from byokg.linking.demonstrations import Solved
+    from byokg.pipelines.tracing import Tracing
 
 _GRAPH_HASH_DIGITS = 12
 
@@ -187,7 +187,7 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
     """
     tracing = None
     if settings.run.tracing == "otlp":
-        from byokg.pipeline.tracing import Tracing
+        from byokg.pipelines.tracing import Tracing
 
         tracing = Tracing()
     asks = asking(settings, note, together, tracing)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from byokg.llm.providers import Anthropic, Provider
     from byokg.llm.replies import RecordedReplies
     from byokg.llm.usage import UsageMeter
-    from byokg.pipeline.tracing import Tracing
+    from byokg.pipelines.tracing import Tracing
     from byokg.prompts import PromptLibrary
 
 REQUESTS = "requests"

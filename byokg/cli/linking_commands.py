@@ -262,8 +262,8 @@ def evaluate_linking(
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
     from byokg.graph.name_indexes import name_index
+    from byokg.offline.pipeline import mention_spotter
     from byokg.open import close
-    from byokg.pipeline.offline import mention_spotter
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])

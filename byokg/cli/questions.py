@@ -17,7 +17,7 @@ from byokg.types import EntityId
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.evaluation.runner import Shard
-    from byokg.linking.solved import Solved
+    from byokg.linking.demonstrations import Solved
 
 _FILE = "@"
 
@@ -156,7 +156,7 @@ def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callab
         ConfigError: there is no data set, or none of its other splits has a question that a path answers.
     """
     from byokg.evaluation.datasets.base import drawn
-    from byokg.linking.solved import Solved
+    from byokg.linking.demonstrations import Solved
     from byokg.training.labels import LabelSettings, labels
 
     if "dataset" not in settings.components:

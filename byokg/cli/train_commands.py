@@ -104,7 +104,7 @@ def fit(
     from byokg.evaluation.tables import percent
     from byokg.graph.name_indexes import name_index
     from byokg.linking.kg_linker import OfflineLinker
-    from byokg.pipeline.loop import Loop
+    from byokg.pipelines.loop import Loop
     from byokg.training.fit import Share, fit, parted
     from byokg.training.ranker import Case, FitSettings, chain_cases, read_chains, read_inverses
 

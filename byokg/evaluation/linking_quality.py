@@ -36,7 +36,8 @@ from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.significance import RESAMPLES, bootstrap
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name, read_literal
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
+from byokg.text.values import read_literal
 from byokg.types import EntityId, LinkedEntity, Mention, Node
 
 MentionType = Literal[

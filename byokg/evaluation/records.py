@@ -53,7 +53,7 @@ from byokg.errors import RunError
 from byokg.evaluation.metrics import Grounding, Retrieved
 from byokg.files import json_line
 from byokg.llm.usage import QuestionUsage
-from byokg.pipeline.context import shown_lines
+from byokg.pipelines.context import shown_lines
 from byokg.types import (
     Answer,
     AnswerItem,

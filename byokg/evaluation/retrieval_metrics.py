@@ -22,8 +22,8 @@ from itertools import chain
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import Retrieved, normalise
 from byokg.llm.usage import QuestionUsage
-from byokg.pipeline.context import NOTHING, line_text, shown_text
-from byokg.text import estimate_tokens
+from byokg.pipelines.context import NOTHING, line_text, shown_text
+from byokg.text.names import estimate_tokens
 from byokg.types import (
     INVERSE,
     AnswerItem,

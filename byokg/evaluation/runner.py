@@ -57,7 +57,7 @@ from byokg.evaluation.run_folder import (
 from byokg.graph.store import GraphStore
 from byokg.llm.calling import Deadline, answering, sampling
 from byokg.llm.usage import QuestionUsage, UsageMeter
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending, asked_first
 
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import GraphStore, InducingStore
-from byokg.text import FUNCTION_WORDS, normalize_label
+from byokg.text.labels import normalize_label
+from byokg.text.names import FUNCTION_WORDS
 
 _SAMPLE = 32
 """Edges of each relation that are looked at."""

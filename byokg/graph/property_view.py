@@ -36,7 +36,7 @@ from byokg.graph.store import (
     capped_edges,
 )
 from byokg.index.string_hashes import hash_one
-from byokg.text import WORD
+from byokg.text.names import WORD
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 if TYPE_CHECKING:

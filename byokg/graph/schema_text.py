@@ -41,7 +41,8 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import cap, names_at
 from byokg.index.embedders import Embedder, exact
-from byokg.text import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, normalize_label, on_one_line
+from byokg.text.labels import normalize_label
+from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
 from byokg.types import EntityId
 
 _RELATION_SHARE = 0.7

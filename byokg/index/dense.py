@@ -22,7 +22,7 @@ from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.names import META, NameMatch, read_index_meta
 from byokg.index.vectors import Int64, Layout, VectorIndex
 from byokg.index.vocabulary import grouped
-from byokg.text import WORD, encodable
+from byokg.text.names import WORD, encodable
 
 FORMAT = "byokg-dense-names"
 VERSION = 1

@@ -29,7 +29,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
-from byokg.text import encodable
+from byokg.text.names import encodable
 
 Vectors = npt.NDArray[np.float32]
 

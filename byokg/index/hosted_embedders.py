@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from byokg.errors import ConfigError, EmbedderFailed, MissingExtra
 from byokg.index.embedders import Vectors, unit_rows
 from byokg.service_errors import known_secrets, may_pass, without_secrets
-from byokg.text import encodable
+from byokg.text.names import encodable
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from byokg.index.string_hashes import Texts, hash_column, hash_keys, positions, sorted_hashes, upper_halves
 from byokg.index.vocabulary import Integers, Vocabulary, grouped, ranges
-from byokg.text import ARTICLES, WORD, fold_words
+from byokg.text.names import ARTICLES, WORD, fold_words
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]

@@ -32,7 +32,7 @@ from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
 from byokg.index.string_hashes import Texts
 from byokg.index.vocabulary import Vocabulary, WordArrays
-from byokg.text import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
+from byokg.text.names import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
 
 
 @dataclass(frozen=True)

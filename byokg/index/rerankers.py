@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from byokg.errors import ConfigError, MissingExtra
 from byokg.index.embedders import Embedder, Vectors, exact
-from byokg.text import encodable
+from byokg.text.names import encodable
 
 Scores = npt.NDArray[np.float64]
 

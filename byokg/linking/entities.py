@@ -20,9 +20,10 @@ from byokg.graph.name_indexes import asks_vectors, meanings, name_index
 from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
-from byokg.linking.other_names import full_names, other_names, untitled
-from byokg.relation_words import label_words, relation_text
-from byokg.text import FUNCTION_WORDS, QUESTION_WORDS, is_wordless, normalize_name, read_literal, split_words
+from byokg.text.aliases import full_names, other_names, untitled
+from byokg.text.labels import label_words, relation_text
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, normalize_name, split_words
+from byokg.text.values import is_wordless, read_literal
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
 
 Float = npt.NDArray[np.float32]

@@ -23,20 +23,21 @@ from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, NodeArray
-from byokg.linking.asked_values import AskedValues
 from byokg.linking.entities import EntityLinker
-from byokg.linking.mentions import MentionSpotter
-from byokg.linking.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
-from byokg.operators.kinds import Kind, Kinds
-from byokg.operators.reading import asking_when, read
+from byokg.offline.answer_type import Kind, Kinds
+from byokg.offline.literal_answers import AskedValues
+from byokg.offline.mentions import MentionSpotter
+from byokg.offline.parse import Reading, read_question
+from byokg.offline.parse_constraints import asking_when, read
+from byokg.offline.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.prompts import PromptLibrary
-from byokg.questions import Reading, read_question
-from byokg.text import locate, split_label, split_words
+from byokg.text.labels import split_label
+from byokg.text.names import locate, split_words
 from byokg.types import (
     Artifacts,
     Context,

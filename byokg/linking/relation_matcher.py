@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
 from byokg.index.embedders import Embedder, exact
-from byokg.text import normalize_label
+from byokg.text.labels import normalize_label
 from byokg.types import INVERSE
 
 Float64 = npt.NDArray[np.float64]

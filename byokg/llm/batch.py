@@ -35,7 +35,7 @@ from byokg.llm.messages import Call, cache_marked, call_record, to_langchain
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, import_replies
 from byokg.service_errors import as_llm_error
-from byokg.text import encodable
+from byokg.text.names import encodable
 
 
 @dataclass(frozen=True)

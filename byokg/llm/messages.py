@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
 from byokg.errors import LlmBadReply
 from byokg.prompts import Filled
-from byokg.text import encodable
+from byokg.text.names import encodable
 
 if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel

@@ -36,7 +36,8 @@ from byokg.llm.lines import (
     item,
     items,
 )
-from byokg.text import normalize_label, normalize_name
+from byokg.text.labels import normalize_label
+from byokg.text.names import normalize_name
 from byokg.types import INVERSE, Metapath
 
 __all__ = [

@@ -22,7 +22,7 @@ import yaml
 
 from byokg.errors import BudgetExceeded, ConfigError, MissingExtra
 from byokg.llm.messages import Call, Reply, Usage
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import Consumption, Spending
 
 if TYPE_CHECKING:

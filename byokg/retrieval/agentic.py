@@ -20,9 +20,9 @@ from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
 from byokg.prompts import PromptLibrary
-from byokg.relation_words import relation_text
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
-from byokg.text import estimate_tokens, normalize_name, on_one_line
+from byokg.text.labels import relation_text
+from byokg.text.names import estimate_tokens, normalize_name, on_one_line
 from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first
 
 _HELD = 64

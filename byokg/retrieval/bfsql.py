@@ -19,7 +19,7 @@ from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.text import normalize_label
+from byokg.text.labels import normalize_label
 from byokg.types import (
     NO_PROPERTIES,
     EntityId,

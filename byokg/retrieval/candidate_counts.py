@@ -21,7 +21,6 @@ import numpy.typing as npt
 from byokg.errors import EntityNotFound
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import Direction, GraphStore
-from byokg.periods import DATE
 from byokg.retrieval.candidates import (
     PATHS,
     Attribute,
@@ -38,6 +37,7 @@ from byokg.retrieval.candidates import (
     dialect_of,
 )
 from byokg.retrieval.walk_groups import Int64, Reach, expanded, grouped
+from byokg.text.dates import DATE
 from byokg.types import EntityId, Node, Value
 
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)

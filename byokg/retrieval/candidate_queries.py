@@ -17,7 +17,6 @@ from typing import Any
 from byokg.errors import QueryTimeout, QueryTooLarge
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, QueryableGraph, QueryLimits
-from byokg.periods import DATES
 from byokg.retrieval.candidates import (
     PATHS,
     Anchor,
@@ -37,6 +36,7 @@ from byokg.retrieval.candidates import (
     literal,
     name_in_cypher,
 )
+from byokg.text.dates import DATES
 from byokg.types import Cell, EntityId
 
 _Key = tuple[Any, ...]

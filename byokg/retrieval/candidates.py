@@ -24,12 +24,12 @@ from byokg.graph.servers.cypher_schema import quoted, writable
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.linking.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
-from byokg.linking.path_weights import weights_for
-from byokg.linking.relation_meaning import Steps
-from byokg.periods import DATE, DATES, Period, read_periods
-from byokg.questions import read_question
-from byokg.text import locate, split_words
+from byokg.offline.parse import read_question
+from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
+from byokg.offline.path_weights import weights_for
+from byokg.offline.schema_linking import Steps
+from byokg.text.dates import DATE, DATES, Period, read_periods
+from byokg.text.names import locate, split_words
 from byokg.types import INVERSE, Cell, EntityId, Mention, Metapath
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]

@@ -14,7 +14,9 @@ import numpy as np
 from byokg.errors import GraphError
 from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows, Schema
 from byokg.graph.traversal import cap, relation_numbers
-from byokg.text import normalize_label, on_one_line, read_literal
+from byokg.text.labels import normalize_label
+from byokg.text.names import on_one_line
+from byokg.text.values import read_literal
 from byokg.types import INVERSE, EntityId, Language, Metapath
 
 if TYPE_CHECKING:

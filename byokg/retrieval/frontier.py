@@ -16,7 +16,7 @@ import numpy.typing as npt
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
 from byokg.graph.traversal import cap, join, names_at, select, triples
-from byokg.text import is_identifier
+from byokg.text.names import is_identifier
 from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
 
 Int64 = npt.NDArray[np.int64]

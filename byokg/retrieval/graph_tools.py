@@ -54,7 +54,7 @@ from byokg.graph.stopping import left_s
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import Language, LinkedEntity, Mention, Node
 
 if TYPE_CHECKING:

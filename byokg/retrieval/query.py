@@ -28,7 +28,7 @@ from byokg.retrieval.dead_ends import (
 )
 from byokg.retrieval.frontier import mediators_among
 from byokg.retrieval.verbalize import clean
-from byokg.text import is_identifier
+from byokg.text.names import is_identifier
 from byokg.types import (
     Cell,
     Context,

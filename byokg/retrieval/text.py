@@ -28,8 +28,8 @@ from byokg.graph.traversal import join, names_at, select, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
-from byokg.relation_words import relation_text
 from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
+from byokg.text.labels import relation_text
 from byokg.types import PathEvidence, Request, Triple, TripleEvidence
 
 Int64 = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
-from byokg.text import is_identifier, on_one_line
+from byokg.text.names import is_identifier, on_one_line
 from byokg.types import (
     INVERSE,
     Cell,

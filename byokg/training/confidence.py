@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byokg.linking.path_ranker import on_grid, product
-from byokg.pipeline.confidence import AGAINST, COMMON, NAMES, Fitted, Signs
+from byokg.offline.calibration import AGAINST, COMMON, NAMES, Fitted, Signs
+from byokg.offline.path_ranker import on_grid, product
 from byokg.training.ranker import exponential
 
 Float64 = npt.NDArray[np.float64]

@@ -26,10 +26,10 @@ from byokg.evaluation.significance import auroc, bootstrap, calibration_error, c
 from byokg.files import new_folder
 from byokg.index.embedders import Embedder
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_weights import CONFIDENCE_FILE, save_weights
-from byokg.pipeline.confidence import NAMES, Confidence
-from byokg.pipeline.confidence import save_weights as save_confidence
-from byokg.pipeline.loop import Loop
+from byokg.offline.calibration import NAMES, Confidence
+from byokg.offline.calibration import save_weights as save_confidence
+from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
+from byokg.pipelines.loop import Loop
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 from byokg.training.path_weights import choices, fit_weights
 from byokg.training.ranker import Case, FitSettings, answer_cases, fit_ranker, write_ranker

@@ -16,8 +16,8 @@ from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.store import GraphStore
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_ranker import on_grid, product
-from byokg.linking.path_scorer import UNIT, Weights
+from byokg.offline.path_ranker import on_grid, product
+from byokg.offline.path_scorer import UNIT, Weights
 from byokg.training.ranker import exponential
 from byokg.types import EntityId
 

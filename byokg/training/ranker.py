@@ -28,7 +28,8 @@ from byokg.graph.paths import labels
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.kg_linker import Considered, OfflineLinker
-from byokg.linking.path_ranker import (
+from byokg.offline.parse import Reading
+from byokg.offline.path_ranker import (
     PLACES,
     RankerWeights,
     describe_steps,
@@ -38,11 +39,10 @@ from byokg.linking.path_ranker import (
     product,
     save_ranker,
 )
-from byokg.linking.path_scorer import Weights
-from byokg.linking.path_weights import save_weights
-from byokg.linking.relation_meaning import Steps, sum_rows
-from byokg.questions import Reading
-from byokg.text import locate
+from byokg.offline.path_scorer import Weights
+from byokg.offline.path_weights import save_weights
+from byokg.offline.schema_linking import Steps, sum_rows
+from byokg.text.names import locate
 from byokg.types import INVERSE, EntityId, Mention, Question
 
 Float64 = npt.NDArray[np.float64]

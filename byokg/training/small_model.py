@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from byokg.errors import ConfigError, at_least, import_extra
-from byokg.questions import Reading
+from byokg.offline.parse import Reading
 from byokg.training.sft import Pair
 from byokg.types import Metapath
 

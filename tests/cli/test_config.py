@@ -37,7 +37,7 @@ from byokg.llm.providers import Provider
 from byokg.llm.replies import RecordedReplies
 from byokg.llm.usage import Budget
 from byokg.open import add_engine, close, open_queryable
-from byokg.pipeline.loop import Loop
+from byokg.pipelines.loop import Loop
 from byokg.prompts import VARIABLES
 from byokg.retrieval.path import PathRetriever
 from byokg.types import Triple
@@ -45,7 +45,7 @@ from tests.cli.conftest import ROOT
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 from tests.graph.neptune_server import ACCESS_KEY, REGION, SECRET_KEY, NeptuneServer
 from tests.llm.memory import CountingMeter, MemoryReplies
-from tests.pipeline.test_parts import Mine
+from tests.pipelines.test_parts import Mine
 
 FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 
@@ -502,7 +502,7 @@ def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
         ("graph.path=", "graph.path is empty"),
         ("questions", "'questions' is no setting; settings are written KEY=VALUE"),
         ("pipeline._target_=no.such.thing", "pipeline._target_=no.such.thing cannot be imported: No module named 'no'"),
-        ("pipeline._target_=byokg.pipeline.offlin.x", "cannot be imported: No module named 'byokg.pipeline.offlin'"),
+        ("pipeline._target_=byokg.pipelines.offlin.x", "cannot be imported: No module named 'byokg.pipelines.offlin'"),
         ("pipeline._target_=nodots", "pipeline._target_=nodots cannot be imported: No module named 'nodots'"),
         ("pipeline._target_=byokg.types.INVERSE", "is not callable; name a class or a function"),
     ],
@@ -597,7 +597,7 @@ def test_secrets_are_neither_shown_nor_recorded() -> None:
 
 
 def test_a_pipeline_of_ones_own_is_named_by_its_import_path() -> None:
-    settings = read_settings(["pipeline._target_=byokg.pipeline.offline.offline_pipeline"])
+    settings = read_settings(["pipeline._target_=byokg.offline.pipeline.offline_pipeline"])
     store = ColumnarGraph.from_triples([("a", "r", "b")])
     assert isinstance(settings.build("pipeline", store=store), Loop)
 
@@ -625,7 +625,7 @@ class TestRetrievers:
         assert "pipeline.retrievers.pth" in refusal("pipeline=byokg", "pipeline.retrievers.pth=null")
 
     def test_a_retriever_of_ones_own_is_named_by_its_import_path_and_takes_settings(self) -> None:
-        words = ("pipeline.retrievers.mine._target_=tests.pipeline.test_parts.Mine", "pipeline.retrievers.mine.k=7")
+        words = ("pipeline.retrievers.mine._target_=tests.pipelines.test_parts.Mine", "pipeline.retrievers.mine.k=7")
         mine = built(*words).stages[0].retrievers[-1]
         assert isinstance(mine, Mine) and mine.taken[1:] == (7, "mine")
         assert "Mine takes no 'kk', which pipeline.retrievers.mine.kk sets; nearest: k" in refusal(

@@ -14,7 +14,7 @@ from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, aggregate
 from byokg.evaluation.retrieval_metrics import answered_prompt, context_tokens, retrieved
 from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import (
     AnswerItem,
     EdgeCell,

@@ -9,7 +9,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.embedders import StaticEmbedder
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from tests.graph.contract import edge, node
 
 SCHEMA = Schema(

@@ -11,7 +11,7 @@ import pytest
 from byokg.index import name_candidates
 from byokg.index.name_candidates import USUAL, NameCandidates
 from byokg.index.name_table import NameTable
-from byokg.text import fold_words
+from byokg.text.names import fold_words
 
 NAMES = ["Silver River Bank", "River Bank", "Bank", "Gold Mine", "Thomas Edison", "Silver Bank of the River Thames"]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byokg.index import name_table, string_hashes
 from byokg.index.name_table import NameTable, members, set_hash, word_hashes
-from byokg.text import fold_words, leads_with_article
+from byokg.text.names import fold_words, leads_with_article
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from byokg.index import name_table as name_words
 from byokg.index.name_table import split_names
-from byokg.text import fold_words
+from byokg.text.names import fold_words
 
 TEXTS = st.text(st.sampled_from("aZ9 .-_é…ß\tकि"), max_size=6) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=6

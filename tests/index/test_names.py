@@ -12,7 +12,7 @@ from thefuzz import process
 
 from byokg.errors import ConfigError
 from byokg.index.names import LONGEST, NameIndex
-from byokg.text import fold_words, normalize_name
+from byokg.text.names import fold_words, normalize_name
 
 NAMES = st.lists(st.text(st.sampled_from("aAbé. -the"), max_size=8) | st.text(max_size=8), max_size=12)
 WORDS = st.lists(st.sampled_from("silver river stone bank lake red new york house".split()), min_size=2, max_size=4)

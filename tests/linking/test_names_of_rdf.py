@@ -8,8 +8,8 @@ import pytest
 
 from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.graph.name_indexes import build_names
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.types import Question
 
 TURTLE = """

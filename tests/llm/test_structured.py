@@ -16,7 +16,7 @@ from byokg.llm.messages import Message
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
 from byokg.llm.providers import Anthropic
-from byokg.pipeline.prompted import Direct
+from byokg.pipelines.byokg import Direct
 from tests.llm.conftest import model
 from tests.llm.memory import MemoryReplies
 from tests.llm.servers.model_server import ModelServer

@@ -26,7 +26,7 @@ from byokg.llm.usage import (
     estimate_text,
     token_counter,
 )
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import Consumption, Spending
 
 REPLY = Reply("Mann", usage=Usage(1000, 100, 400, 200), seconds=0.5, retries=2)

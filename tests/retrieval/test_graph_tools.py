@@ -15,7 +15,7 @@ from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.index.embedders import StaticEmbedder
 from byokg.retrieval.graph_tools import GraphTools, langchain_tools
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical
 from tests.graph.contract import edge, node

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byokg.evaluation.significance import auroc, calibration_error
-from byokg.pipeline.confidence import AGAINST, COMMON, NAMES, Fitted
+from byokg.offline.calibration import AGAINST, COMMON, NAMES, Fitted
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 
 SHARE, GAP, LONG = (NAMES.index(name) for name in ("share", "gap", "long"))

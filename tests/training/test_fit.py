@@ -10,11 +10,11 @@ from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_weights import read_weights
-from byokg.pipeline.confidence import Confidence
-from byokg.pipeline.confidence import read_weights as read_confidence
-from byokg.pipeline.loop import Loop
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.calibration import Confidence
+from byokg.offline.calibration import read_weights as read_confidence
+from byokg.offline.path_weights import read_weights
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.training.fit import fit, parted
 from byokg.training.ranker import FitSettings
 from tests.linking.graphs import EMBEDDER, films

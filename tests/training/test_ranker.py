@@ -1,4 +1,4 @@
-"""Tests of `byokg.training.ranker` and of `byokg.linking.path_ranker`."""
+"""Tests of `byokg.training.ranker` and of `byokg.offline.path_ranker`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from byokg.files import list_files
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.kg_linker import OfflineLinker
-from byokg.linking.path_ranker import PathRanker, ngrams, product
-from byokg.linking.path_scorer import Weights
-from byokg.linking.relation_meaning import Steps
-from byokg.pipeline.offline import offline_pipeline
-from byokg.questions import read_question
+from byokg.offline.parse import read_question
+from byokg.offline.path_ranker import PathRanker, ngrams, product
+from byokg.offline.path_scorer import Weights
+from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.schema_linking import Steps
 from byokg.training.ranker import (
     Case,
     Chain,

@@ -12,7 +12,7 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.llm.decoding import ConstrainedRanker
-from byokg.questions import read_question
+from byokg.offline.parse import read_question
 from byokg.training.sft import IGNORED, Pair, SftSettings, fine_tune, read_pairs, token_rows
 from byokg.training.small_model import PROMPT, masked_question, path_text, small_model
 from byokg.types import Mention

@@ -32,7 +32,7 @@ from byokg.graph.stopping import Stop, check
 from byokg.graph.store import GraphStore, SlowSchemaStore
 from byokg.open import masked
 from byokg.retrieval.graph_tools import GraphTools, SearchArguments
-from byokg.text import estimate_tokens, normalize_name
+from byokg.text.names import estimate_tokens, normalize_name
 
 if TYPE_CHECKING:
     import mcp_types as types

@@ -23,7 +23,7 @@ from byokg.graph.pathql.query import connecting
 from byokg.graph.store import GraphStore, QueryLimits, QueryStore
 from byokg.graph.traversal import k_hop_edges
 from byokg.index.names import NameIndex
-from byokg.text import read_literal
+from byokg.text.values import read_literal
 from byokg.types import Cell, EntityId, NodeCell
 
 NOTHING_FOUND = "the gold query finds nothing"

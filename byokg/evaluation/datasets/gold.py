@@ -9,7 +9,9 @@ from typing import Any
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.evaluate import paths
-from byokg.text import read_literal, split_label, split_words
+from byokg.text.labels import split_label
+from byokg.text.names import split_words
+from byokg.text.values import read_literal
 from byokg.types import EntityId, Value
 
 _NOT_COMPARED = frozenset("id ids iso isbn issn code key identifier phone zip latitude longitude".split())

@@ -13,7 +13,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from byokg.text import singular, split_label
+from byokg.text.labels import split_label
+from byokg.text.names import singular
 
 PREPOSITIONS = frozenset(
     "by in to into from of at for with on through under after about as against near within across between among behind "

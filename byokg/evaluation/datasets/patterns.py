@@ -22,7 +22,8 @@ from byokg.graph.columnar.folder import BATCH_ROWS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
 from byokg.graph.store import Direction, EdgeBatch
-from byokg.text import fold_words, is_identifier, is_wordless, read_literal, split_words
+from byokg.text.names import fold_words, is_identifier, split_words
+from byokg.text.values import is_wordless, read_literal
 from byokg.types import EntityId
 
 Kind = Literal[

@@ -19,7 +19,7 @@ from byokg.evaluation.runner import Pipeline
 from byokg.graph.store import GraphStore
 from byokg.llm.calling import answering
 from byokg.llm.usage import UsageMeter
-from byokg.pipeline.observing import observed
+from byokg.pipelines.instrumentation import observed
 from byokg.types import Question
 
 Event = Mapping[str, Any]

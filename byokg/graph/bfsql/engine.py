@@ -24,7 +24,7 @@ from byokg.graph.bfsql.protocol import (
 from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersection
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.store import GraphStore, NodeArray
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import EntityId, Node
 
 _HELPED = 20

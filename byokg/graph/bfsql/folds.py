@@ -13,7 +13,7 @@ from byokg.graph.bfsql.topology import Int64, Subgraph
 from byokg.graph.bfsql.values import about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import EntityId
 
 FOLD_TOKENS, FOLD_SHARE = 500, 3

@@ -36,7 +36,7 @@ from byokg.graph.bfsql.topology import Int64, Reach, Subgraph
 from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore, SavedGraph, Schema
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))

@@ -32,7 +32,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from byokg.errors import RequestInvalid
 from byokg.graph.guard.allowlist import nearest_names
-from byokg.text import estimate_tokens, estimated_quarters
+from byokg.text.names import estimate_tokens, estimated_quarters
 from byokg.types import EntityId, Node, Properties, Value
 
 Model = TypeVar("Model", bound=BaseModel)

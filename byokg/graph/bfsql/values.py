@@ -18,7 +18,7 @@ from byokg.graph.int_sets import contains, distinct
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
 from byokg.graph.traversal import relation_numbers, select
-from byokg.text import is_identifier
+from byokg.text.names import is_identifier
 from byokg.types import EntityId, Node
 
 Int64 = npt.NDArray[np.int64]

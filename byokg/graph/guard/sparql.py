@@ -29,7 +29,7 @@ from byokg.errors import QueryInvalid
 from byokg.graph.guard.allowlist import SPARQL_FUNCTIONS, IriUse
 from byokg.graph.guard.sparql_patterns import NAMES, SparqlPatterns
 from byokg.graph.guard.tokens import Edit, RowLimit, Unreadable, row_count, tokenise_sparql
-from byokg.text import encodable
+from byokg.text.names import encodable
 from byokg.types import Cell, NodeCell
 
 if TYPE_CHECKING:

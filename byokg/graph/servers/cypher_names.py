@@ -22,7 +22,7 @@ from byokg.graph.servers.cypher_schema import (
     union_all,
     writable,
 )
-from byokg.text import encodable, split_words
+from byokg.text.names import encodable, split_words
 from byokg.types import NO_PROPERTIES, EntityId, Node, Value
 
 Int64 = npt.NDArray[np.int64]

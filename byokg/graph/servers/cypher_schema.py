@@ -20,7 +20,7 @@ from typing import Any
 
 from byokg.errors import QueryFailed, QueryInvalid, QueryTooLarge
 from byokg.graph.store import Direction, PropertySchema, RelationSchema, Schema
-from byokg.text import encodable
+from byokg.text.names import encodable
 from byokg.types import Cell, Value
 
 

@@ -48,7 +48,7 @@ from byokg.graph.store import (
     Rows,
     Schema,
 )
-from byokg.text import encodable
+from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties
 
 Int64 = npt.NDArray[np.int64]

@@ -29,7 +29,7 @@ from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
 from byokg.graph.servers.sparql_text import Binding, Term, Vocabulary, best_class, best_name, read_literal, values_of
 from byokg.graph.store import ALL_VALUES
-from byokg.text import encodable
+from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, EntityId, Properties, Value
 
 Key = TypeVar("Key")

@@ -40,7 +40,7 @@ from byokg.graph.store import (
     Rows,
     Schema,
 )
-from byokg.text import encodable
+from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties
 
 Key = TypeVar("Key")

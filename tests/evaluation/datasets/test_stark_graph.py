@@ -21,8 +21,8 @@ from byokg.evaluation.datasets.stark_graph import write_stark_graph
 from byokg.evaluation.profiles import PROFILES
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
-from byokg.pipeline.graphraft import graphraft_offline_pipeline
-from byokg.pipeline.node_search import NodeSearch
+from byokg.pipelines.graphraft import graphraft_offline_pipeline
+from byokg.pipelines.node_search import NodeSearch
 from byokg.types import EntityId, Question
 
 

@@ -15,7 +15,7 @@ from byokg.evaluation.datasets.testset import Testset, make_testset, write_tests
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.name_indexes import name_index
-from byokg.text import fold_words, is_identifier
+from byokg.text.names import fold_words, is_identifier
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from byokg.evaluation.report.live import LiveRuns
 from byokg.evaluation.report.server import ViewServer
 from byokg.evaluation.run_folder import METRICS_FILE
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
 from tests.evaluation.report.conftest import HOSTILE
 
 

@@ -15,7 +15,7 @@ from byokg.evaluation.report.asking import asker
 from byokg.evaluation.report.live import LiveRuns
 from byokg.evaluation.report.server import ViewServer
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
 from tests.evaluation.report.conftest import HOSTILE
 from tests.evaluation.report.test_browser import texts
 from tests.evaluation.report.test_live import unfinished

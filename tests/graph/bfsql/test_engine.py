@@ -20,7 +20,7 @@ from byokg.graph.importers.choose import import_graph
 from byokg.graph.stopping import Stop
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 from byokg.types import EntityId, Node
 from tests.graph.bfsql.graphs import biomedical, small
 from tests.graph.contract import edge, node

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.graph.bfsql.protocol import clipped, compact, fitting_items, item_tokens, within
-from byokg.text import estimate_tokens
+from byokg.text.names import estimate_tokens
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

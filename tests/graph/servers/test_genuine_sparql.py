@@ -19,7 +19,7 @@ from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
-from byokg.pipeline.offline import offline_pipeline
+from byokg.offline.pipeline import offline_pipeline
 from byokg.types import EntityId, Mention, Question
 from tests.graph.contract import GraphStoreContract, Make, edge, node
 from tests.graph.genuine_servers import PATIENCE_S, RdfServer, refused_while_silent, started, waits_for_a_restart

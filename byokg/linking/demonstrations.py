@@ -1,0 +1,224 @@
+"""Solved questions of a training split that a prompt shows beside a similar new one.
+
+A file has one JSON object a line, compressed or not: `question`, and what solves it: `path` or `chain` (relations from
+the topic entity to the answer, `^r` walked backwards; a list, or text with `->`), or `query` with its `language`
+(`cypher`, `sparql`). `topic` (a name) and `mentions` (each with `text` and `name`) say where a path starts, if they are
+there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError, EntityNotFound, QueryFailed, at_least
+from byokg.files import open_decompressed
+from byokg.graph.guard.guard import check_cypher, check_sparql, lint_query
+from byokg.graph.paths import follow
+from byokg.graph.store import GraphStore, query_engines
+from byokg.index.embedders import Embedder, exact
+from byokg.text.names import fold_words, on_one_line, split_words
+from byokg.types import INVERSE, EntityId, Metapath
+
+_HUB = 1000
+"""Edges of one relation at one node that are walked to see whether a path leads anywhere."""
+_LONGEST_QUERY = 2000
+"""Characters of a query that is shown."""
+_TRIED = 5
+"""How many times as many candidates as are shown are checked against the graph, the most similar first."""
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A question and what solves it."""
+
+    question: str
+    topic: str
+    path: Metapath
+    query: str
+    language: str
+    asks: str
+    """The question without what it names: what makes it similar to others."""
+
+    @classmethod
+    def of(cls, question: str, topic: str, path: Metapath, named: Sequence[str]) -> Solved:
+        """Return a question that a path out of a topic solves; `named` are the names in it."""
+        return cls(question, topic, path, "", "cypher", _without(question, named))
+
+
+class SolvedQuestions:
+    """Finds the solved questions that are most similar to a new one, and hold in the graph at hand.
+
+    Shown is only what the graph can do: every relation of a path is there, and the path leads somewhere where its topic
+    entity is in the graph, too; a query passes the guard and names nothing that the graph lacks. A question that is
+    asked is never shown solved, however it is capitalised or punctuated.
+
+    Args:
+        solved: a file of solved questions, or these themselves.
+        store: the graph.
+        embedder: compares questions.
+        k: questions shown at most.
+
+    Raises:
+        ConfigError: the file cannot be read, holds no solved question, or `k` shows none.
+    """
+
+    def __init__(
+        self, solved: str | Path | Sequence[Solved], store: GraphStore, embedder: Embedder, k: int = 3
+    ) -> None:
+        at_least(1, "shows none", examples_shown=k)
+        self._k = k
+        self._store = store
+        self._embedder = embedder
+        self._engines = {engine.language: engine for engine in query_engines(store)}
+        self._known = frozenset(store.relations)
+        self._solved = list(solved) if not isinstance(solved, str | Path) else _read(Path(solved))
+        if not self._solved:
+            raise ConfigError(
+                f"examples={str(solved)!r} holds no solved question; give `question` with `path` or `query`"
+            )
+        self._keys = [_key(one.question) for one in self._solved]
+        self._holding = lru_cache(1 << 14)(self._holds)
+
+    def similar(self, question: str) -> list[Solved]:
+        """Return at most k solved questions, the most similar first; equally similar ones in the order of the file."""
+        asked = _key(question)
+        # What solved questions do not say in common names something, and would count for more than what is asked.
+        words = [word for word in split_words(question) if word in self._common]
+        scores = self._vectors @ exact(self._embedder.encode([" ".join(words) or question])[0])
+        order = np.argsort(-scores, kind="stable")[: self._k * _TRIED + 1].tolist()
+        chosen: list[Solved] = []
+        for place in order:
+            solved = self._solved[place] if self._keys[place] != asked else None
+            if solved is None or (holding := self._holding(place)) is None:
+                continue
+            if all((one.path, one.query) != (holding.path, holding.query) for one in chosen):
+                chosen.append(holding)
+                if len(chosen) == self._k:
+                    break
+        return chosen
+
+    def text(self, question: str) -> str:
+        """Write them for a prompt; empty where there is none."""
+        blocks = []
+        for one in self.similar(question):
+            lines = [f"Question: {on_one_line(one.question)}"]
+            if one.path:
+                start = f" from {on_one_line(one.topic)}" if one.topic else ""
+                lines.append(f"Path{start}: {' -> '.join(map(on_one_line, one.path))}")
+            if one.query:
+                lines.append(f"Query: {on_one_line(one.query, _LONGEST_QUERY)}")
+            blocks.append("\n".join(lines))
+        return "\n\n".join(["# Similar questions, solved over this graph", *blocks]) if blocks else ""
+
+    @cached_property
+    def _vectors(self) -> npt.NDArray[np.float64]:
+        return exact(self._embedder.encode([one.asks for one in self._solved]))
+
+    @cached_property
+    def _common(self) -> frozenset[str]:
+        """The words of more than one solved question, names left out."""
+        counts = Counter(word for one in self._solved for word in set(split_words(one.asks)))
+        return frozenset(word for word, count in counts.items() if count > 1)
+
+    def _holds(self, place: int) -> Solved | None:
+        """Return a solved question as this graph spells it, without what does not hold in it; None if nothing does."""
+        one = self._solved[place]
+        path = self._spelled(one.path)
+        if path and one.topic and not self._leads_somewhere(one.topic, path):
+            path = ()
+        query = one.query if self._runs(one) else ""
+        return replace(one, path=path, query=query) if path or query else None
+
+    def _spelled(self, path: Metapath) -> Metapath:
+        """Return a path in the graph's relations, two that meet in a nameless node as one where it has only that."""
+        spelled: list[str] = []
+        place = 0
+        while place < len(path):
+            step = path[place]
+            joined = f"{step}..{path[place + 1]}" if place + 1 < len(path) else ""
+            if step.removeprefix(INVERSE) in self._known:
+                spelled.append(step)
+                place += 1
+            elif joined in self._known:
+                spelled.append(joined)
+                place += 2
+            else:
+                return ()
+        return tuple(spelled)
+
+    def _leads_somewhere(self, topic: str, path: Metapath) -> bool:
+        """Tell whether a path ends anywhere; what starts at no node of that id cannot be told, and passes."""
+        try:
+            return bool(len(follow(self._store, [EntityId(topic)], path, _HUB, _HUB).ends))
+        except EntityNotFound:
+            return True
+
+    def _runs(self, one: Solved) -> bool:
+        """Tell whether the graph's engine takes a query, and has all that it names."""
+        engine = next((engine for language, engine in self._engines.items() if language == one.language), None)
+        if not one.query or engine is None:
+            return False
+        try:
+            (check_cypher if one.language == "cypher" else check_sparql)(one.query)
+            return not lint_query(engine, one.query)
+        except QueryFailed:
+            return False
+
+
+def _key(question: str) -> str:
+    return " ".join(fold_words(question))
+
+
+def _read(path: Path) -> list[Solved]:
+    read = [_solved(record, f"{path}:{number}") for number, record in _records(path)]
+    return [one for one in read if one is not None and (one.path or one.query)]
+
+
+def _records(path: Path) -> Iterator[tuple[int, Any]]:
+    try:
+        with open_decompressed(path.expanduser()) as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    yield number, json.loads(line)
+    except OSError as error:
+        raise ConfigError(f"examples={str(path)!r} cannot be read: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:
+        raise ConfigError(f"examples={str(path)!r} is no file of JSON lines: {error}") from error
+
+
+def _solved(record: Any, place: str) -> Solved | None:
+    """Read one record; None where it says nothing that solves it."""
+    if not isinstance(record, dict) or not isinstance(record.get("question"), str):
+        raise ConfigError(f'{place}: is no solved question; write {{"question": …, "path": […]}}')
+    path = record.get("path") or record.get("chain") or ()
+    steps: Sequence[Any] = path.split("->") if isinstance(path, str) else path
+    mentions = [one for one in record.get("mentions") or () if isinstance(one, dict)]
+    named = {one["id"]: one["name"] for one in mentions if one.get("id") and one.get("name")}
+    topic = record.get("topic") or named.get(record.get("topic_id"), "")
+    question = record["question"].strip()
+    return Solved(
+        question,
+        str(topic),
+        tuple(str(step).strip() for step in steps),
+        str(record.get("query") or "").strip(),
+        str(record.get("language") or "cypher"),
+        _without(question, [str(mention.get("text") or topic) for mention in mentions]),
+    )
+
+
+def _without(question: str, names: Sequence[str]) -> str:
+    """Return a question without some names in it; whole where nothing else would be left."""
+    asks = question
+    for name in names:
+        asks = re.sub(re.escape(name), " ", asks, flags=re.IGNORECASE)
+    return " ".join(asks.split()) or question

@@ -1,0 +1,283 @@
+"""The stage of the offline pipeline that works on what paths found: a retriever that retrieves by computing.
+
+The first stage has answered what is left of the question as one of a path. `OperatorLinker` lets the stage run where
+the question asks for more; `OperatorRetriever` takes the likeliest candidates that the operations can be done with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.int_sets import distinct
+from byokg.graph.property_view import is_value, name_of_value
+from byokg.graph.store import GraphStore
+from byokg.offline.answer_type import Kinds
+from byokg.offline.constraints import Demand
+from byokg.offline.execute import Candidates, Operators, Outcome, countable
+from byokg.offline.parse import read_question
+from byokg.offline.parse_constraints import read
+from byokg.offline.temporal_neighbors import Sequences
+from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, split_words
+from byokg.types import (
+    INVERSE,
+    Artifacts,
+    ComputedEvidence,
+    Context,
+    EntityId,
+    Evidence,
+    Mention,
+    PathEvidence,
+    Question,
+    Request,
+)
+
+if TYPE_CHECKING:
+    from byokg.offline.boolean import Meanings
+
+RETRIEVER = "operators"
+
+_WHEN = re.compile(r"\W*(?:[a-z]+\s+)?(?:when|(?:which|what)\s+(?:year|date|day|month|time))\b", re.IGNORECASE)
+_DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?!\d)")
+
+_TRIED = 40
+"""Candidates that operations are tried on, the likeliest first."""
+
+_MOST_NODES = 200_000
+"""Nodes of a type that are looked through where a question names nothing."""
+
+_MOST_EDGES = 20_000_000
+"""Edges that are looked through for the tails of a relation."""
+
+_TYPES = 8
+"""Types, and relations, whose nodes are remembered."""
+
+
+def _there_and_back(path: PathEvidence) -> bool:
+    """Tell whether a path goes straight back over a relation: what is founded when others are, say."""
+    return any(f"{INVERSE}{one}" == other or f"{INVERSE}{other}" == one for one, other in pairwise(path.relations))
+
+
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+
+
+def _dates(ends: Sequence[EntityId]) -> bool:
+    """Tell whether a path ends at values that are dates."""
+    return all(is_value(end) and _DATE.match(name_of_value(end)) is not None for end in ends)
+
+
+class OperatorLinker:
+    """Ends the stage where a question asks for nothing but a path."""
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return the mentions of the first round again; finished where there is nothing to do."""
+        mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
+        return Artifacts(finished=read(question.text, mentions).plain)
+
+
+class OperatorRetriever:
+    """Does what a question asks beyond a path, with what the first stage found.
+
+    Args:
+        store: the graph, without values as nodes.
+        operators: does the operations.
+        sequences: finds what is next in time.
+        choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
+        kinds: tells what kind of answer a question names.
+        steps: what the steps of the graph mean; without them, questions of yes and no are read as any other.
+        margin: what a candidate's score may be below the best one's; one further down is no answer to the question.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        operators: Operators,
+        sequences: Sequences,
+        choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        kinds: Kinds,
+        margin: float = 25.0,
+        steps: Meanings | None = None,
+    ) -> None:
+        self._store = store
+        self._steps = steps
+        self._operators = operators
+        self._sequences = sequences
+        self._choices = choices
+        self._margin = margin
+        self._kinds = kinds
+        self._of_type = lru_cache(_TYPES)(self._read_type)
+        self._tails = lru_cache(_TYPES)(self._read_tails)
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return one item that says what came of it; nothing where the operations fit no candidate."""
+        first = request.context.rounds[0]
+        mentions = first.artifacts.mentions
+        demand = read(request.question.text, mentions)
+        linked = {
+            place: [one.id for one in first.linked.entities if one.mention == mention]
+            for place, mention in enumerate(mentions)
+        }
+        paths = [item for item in first.evidence if isinstance(item, PathEvidence)]
+        outcome, score = self._outcome(demand, mentions, linked, paths, request)
+        if outcome is None:
+            return []
+        return [
+            ComputedEvidence(
+                RETRIEVER,
+                score,
+                outcome.operation,
+                outcome.text,
+                outcome.nodes,
+                outcome.values,
+                outcome.uses,
+                outcome.truncated,
+            )
+        ]
+
+    def _outcome(
+        self,
+        demand: Demand,
+        mentions: Sequence[Mention],
+        linked: Mapping[int, Sequence[EntityId]],
+        paths: Sequence[PathEvidence],
+        request: Request,
+    ) -> tuple[Outcome | None, float]:
+        if demand.order is not None and demand.order.words == "compared":
+            named = [id for place in self._pair(demand, linked) for id in linked[place][:1]]
+            found = self._operators.among(demand.order, named)
+            if found is not None:
+                return found, 0.0
+        if demand.verify and self._steps is not None and len(linked) == 2:
+            from byokg.offline.boolean import verified  # only where it is asked for
+
+            one, other = sorted(linked, key=lambda place: mentions[place].start)
+            before = len(WORD.findall(demand.rest[: mentions[other].start]))
+            reading = read_question(demand.rest, mentions)
+            sides = linked[one], linked[other]
+            return verified(self._store, self._steps, reading, before, sides, demand.times), 0.0
+        if demand.when is not None and not demand.times and demand.next is None and len(linked) > 1:
+            first, second, *_ = linked.values()
+            found = self._sequences.between(demand, first, second)
+            if found is not None:
+                return found, 0.0
+        if demand.next is not None:
+            near = " ".join(word for word in split_words(demand.rest) if word not in FUNCTION_WORDS)
+            for mention in demand.next.mentions:
+                others = [id for place, ids in linked.items() if place != mention for id in ids]
+                found = self._sequences.following(demand.next, linked.get(mention, ()), others, near)
+                if found is not None:
+                    return found, 0.0
+        if demand.union:
+            return self._united(demand, linked, paths, request.question.text, tuple(mentions))
+        if demand.order is not None and len(linked) == 1:
+            ends = self._kind_named(mentions[0], linked[0])
+            found = self._operators.apply(demand, Candidates(0.0, ends), linked, ()) if ends else None
+            if found is not None:
+                return found, 0.0
+        left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
+        left_out += [one for one in mentions if one.start >= 0 and not demand.rest[one.start : one.end].strip()]
+        choices = self._choices(request.context, left_out)
+        if demand.count:
+            choices = [choice for choice in choices if countable(choice[1])]
+        if demand.times and not _WHEN.match(request.question.text):  # what has a date then, and not the date
+            choices = [choice for choice in choices if not _dates(choice[1])] or choices
+        by_id = {path.id: path for path in paths}
+        best = choices[0][0] if choices else 0.0
+        likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
+        if demand.times:
+            likely = [one for one in likely if not any(_there_and_back(by_id[id]) for id in one[2] if id in by_id)]
+        if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
+            likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
+        ends_of = [choice[1] for choice in likely]
+        asked = self._kinds.asked(request.question.text, tuple(mentions), ends_of)
+        for strict in (True, False):
+            for score, ends, citations in likely:
+                ends = self._kinds.only(ends, asked)
+                candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
+                kind = bool(asked) and bool(demand.count) and self._kinds.fits(ends, asked)
+                found = self._operators.apply(demand, candidates, linked, paths, strict, kind)
+                if found is not None and (found.nodes or found.values):
+                    return found, score
+        if not choices:
+            ends = self._named(demand.rest)
+            if ends:
+                return self._operators.apply(demand, Candidates(0.0, ends), linked, paths), 0.0
+        return None, 0.0
+
+    def _times(self, demand: Demand) -> list[int]:
+        return [test.mention for test in demand.times if test.mention is not None] + [
+            bound.mention for bound in demand.thresholds if bound.mention is not None
+        ]
+
+    def _pair(self, demand: Demand, linked: Mapping[int, Sequence[EntityId]]) -> list[int]:
+        return list(demand.union) or list(linked)
+
+    def _united(
+        self,
+        demand: Demand,
+        linked: Mapping[int, Sequence[EntityId]],
+        paths: Sequence[PathEvidence],
+        text: str,
+        mentions: tuple[Mention, ...],
+    ) -> tuple[Outcome | None, float]:
+        """Unite what the same metapath reaches from either of two mentions, of the kind asked for where some is."""
+        best: tuple[bool, float, Outcome] | None = None
+        first, second = ([path for path in paths if path.source in linked[place]] for place in demand.union)
+        pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
+        asked = self._kinds.asked(text, mentions, [path.ends for pair in pairs for path in pair])
+        for one, other in pairs:
+            score, ends = (one.score + other.score) / 2, tuple(dict.fromkeys((*one.ends, *other.ends)))
+            if any(map(is_value, ends)):
+                continue
+            fitting = self._kinds.fitting(ends, asked) if asked else ()
+            if best is None or (bool(fitting), score) > best[:2]:
+                ends = fitting or ends
+                text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
+                cut = one.truncated or other.truncated
+                best = bool(fitting), score, Outcome("union", text, ends, uses=(one.id, other.id), truncated=cut)
+        if best is None:
+            return None, 0.0
+        _, score, united = best
+        further = self._operators.apply(demand, Candidates(score, united.nodes), linked, paths)
+        return further or united, score
+
+    def _named(self, question: str) -> tuple[EntityId, ...]:
+        """Return all nodes of the kind that a question names, where it names no node.
+
+        Without types, a node is what the relation that leads to it calls it (`House 1 -city-> Arlen`).
+        """
+        words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
+        if type := next((found for word in words if (found := self._kinds.named(word))), ""):
+            return self._of_type(type)
+        relation = next((found for word in words if (found := self._kinds.led_to(word))), "")
+        return self._tails(relation) if relation else ()
+
+    def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:
+        """Return all nodes of the type that a mention names, where it was taken for a part of some node's name."""
+        text = normalize_name(mention.text)
+        if " " in text or any(normalize_name(node.name) == text for node in self._store.nodes(nodes)):
+            return ()
+        return self._named(text)
+
+    def _read_type(self, type: str) -> tuple[EntityId, ...]:
+        """Return the nodes of one type; none where they, or on a server all nodes, are too many."""
+        if isinstance(self._store, ColumnarGraph):
+            rows = np.flatnonzero(pc.equal(self._store.node_columns[0].column("type"), type).fill_null(False))
+            return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
+        ids = list(islice(self._store.entities(), _MOST_NODES + 1))
+        return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if node.type == type)
+
+    def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
+        """Return the nodes that a relation leads to; none where they, or the edges to look through, are too many."""
+        if not isinstance(self._store, ColumnarGraph) or self._store.edge_count > _MOST_EDGES:
+            return ()
+        _, relations, tails = self._store.outgoing
+        rows = distinct(tails[relations == self._store.relations.index(relation)])
+        return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))

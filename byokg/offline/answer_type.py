@@ -1,0 +1,363 @@
+"""The kind of answer that a question names: «which publisher» is answered by publishers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from itertools import chain, pairwise
+
+import numpy as np
+
+from byokg.graph.property_view import is_value
+from byokg.graph.store import GraphStore
+from byokg.offline.lexicon import idea
+from byokg.offline.parse import read_question
+from byokg.offline.parse_constraints import read
+from byokg.offline.property_linking import measure
+from byokg.offline.relation_words import UNRELATED, content_words, done_by, heads_do, names_head, synonyms
+from byokg.offline.walks import walk_table
+from byokg.text.labels import label_words, split_label
+from byokg.text.names import WORD, related, singular, split_words
+from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence
+
+_ASKS = re.compile(r"\W*(?:[a-z]+\s+)?(?P<word>who|whom|whose|where)\b", re.IGNORECASE)
+
+_RELATIVES = {
+    **dict.fromkeys("daughter sister mother wife aunt niece grandmother granddaughter mom mum".split(), "f"),
+    **dict.fromkeys("son brother father husband uncle nephew grandfather grandson dad".split(), "m"),
+}
+_SEX_KEYS = ("gender", "sex")
+_SEXES = {"f": "f", "female": "f", "woman": "f", "m": "m", "male": "m", "man": "m"}
+
+_NEAR, _NEARER = 0.5, 0.1
+"""Likeness from which a type may be meant by another noun, and by how much it is to be nearer than all others."""
+
+_LOOKED_AT = 20
+"""Nodes whose types say what kind a path leads to: evenly spread over their ids, whatever order they come in."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Which nodes a noun names: those of some types, or without types those that some relations lead to or from.
+
+    A graph with relations `plays_in_club` has clubs, and players; one with `film.director.film` directors, and films.
+    """
+
+    types: frozenset[str] = frozenset()
+    heads: frozenset[int] = frozenset()
+    """Numbers of relations that lead from such nodes, and"""
+    tails: frozenset[int] = frozenset()
+    """of those that lead to them."""
+    likeness: float = 1.0
+    """How much the noun means what the type is called: 1 where it is just that."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether the noun is what the type is called."""
+        return self.likeness == 1.0
+
+    def __bool__(self) -> bool:
+        return bool(self.types or self.heads or self.tails)
+
+
+_NO_KIND = Kind()
+
+
+class Kinds:
+    """Compares the noun that a question asks for with the types of nodes.
+
+    Args:
+        store: the graph; one without types has nothing to compare.
+        likeness: how much a noun means another, in [-1, 1]; without it only types are found that are called by a noun.
+        by_need: compare with the types of the nodes at hand, and not with all types of the schema, for which a server
+            looks at its whole graph.
+    """
+
+    def __init__(
+        self, store: GraphStore, by_need: bool = False, likeness: Callable[[str, str], float] | None = None
+    ) -> None:
+        self._store = store
+        self._likeness = likeness
+        self._by_need = by_need
+        self._nouns = lru_cache(1 << 10)(_nouns)
+        self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
+        """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
+        self._sexed = lru_cache(1 << 10)(_sexed)
+        self._relative = lru_cache(1 << 10)(_only_relative)
+        self._sort = lru_cache(1 << 10)(_sort)
+        self._of_relations = lru_cache(1 << 10)(self._related)
+        self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
+        """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
+
+    def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> Kind:
+        """Return what a question asks for, by its noun; nothing where the graph has none of that name.
+
+        Args:
+            text: the question.
+            mentions: what it names.
+            ends: where the paths to choose from lead: the nodes at hand.
+        """
+        nouns = self._nouns(text, mentions)
+        if self._by_need and not nouns and _ASKS.match(text) is None:
+            return _NO_KIND
+        types = self._types_of(ends) if self._by_need else self._types
+        if types:
+            found = (_named(noun, types) if self._by_need else self.named(noun) for noun in nouns)
+            if named := next(filter(None, found), ""):
+                return Kind(frozenset((named,)))
+            return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._by_need else _NO_KIND)
+        if self._by_need:
+            return _NO_KIND
+        return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
+
+    def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
+        """Return the mention that names what is asked for: `which forwards` are all that is a forward."""
+        return self._sort(text, mentions)
+
+    def of_sex(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> tuple[EntityId, ...]:
+        """Return the women of some people where a question asks for sisters, say; all where nodes do not tell.
+
+        Only properties tell: `gender` or `sex`.
+        """
+        sex = self._sexed(text, mentions)
+        if not sex or any(map(is_value, ends)):
+            return tuple(ends)
+        told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
+        return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
+
+    def through(
+        self, text: str, mentions: tuple[Mention, ...], store: GraphStore, path: PathEvidence
+    ) -> tuple[EntityId, ...]:
+        """Return the ends of a path that it comes to over relatives of the sex that a question names.
+
+        `What did X's father do` goes over those parents alone who are men, as far as properties tell. It is not
+        looked at where types are compared by need, since it takes requests for each path.
+
+        Args:
+            text: the question.
+            mentions: what it names.
+            store: the graph, with values as nodes where the path ends in one.
+            path: where it may lead.
+        """
+        relative = self._relative(text, mentions) if self._tells_sex else ""
+        column = _last_of_kin(path.relations, relative) if relative else 0
+        table = walk_table(store, path.source, path.relations) if 0 < column < len(path.relations) else None
+        if table is None or not len(table):
+            return path.ends
+        middle, row = np.unique(table.nodes[:, column], return_inverse=True)
+        told = [_sex_of(node) for node in self._store.nodes(store.ids(middle))]
+        fitting = np.array([sex in ("", _RELATIVES[relative]) for sex in told], np.bool_)
+        reached = frozenset(store.ids(np.unique(table.nodes[fitting[row], -1])))
+        return tuple(end for end in path.ends if end in reached) or path.ends
+
+    def _alike(self, noun: str) -> Kind:
+        """Return the type whose name means most what a noun does, if it is near and no other one is."""
+        if self._likeness is None:
+            return _NO_KIND
+        noun = singular(noun)
+        near = sorted(((self._likeness(noun, words[-1]), type) for type, words in self._types.items()), reverse=True)
+        first, second = (*near, (-1.0, ""), (-1.0, ""))[:2]
+        near_enough = first[0] >= max(_NEAR, second[0] + _NEARER)
+        return Kind(frozenset((first[1],)), likeness=first[0]) if near_enough else _NO_KIND
+
+    def _related(self, noun: str) -> Kind:
+        """Return the nodes that relations call by a noun."""
+        noun = idea("count")["singular"].get(noun, noun)
+        single, heads, tails = singular(noun), set[int](), set[int]()
+        for number, (namespace, own) in enumerate(self._labels):
+            if singular(content_words(own)[-1]) == single:
+                (heads if names_head(own) else tails).add(number)
+            if (namespace and singular(namespace[-1]) == single) or self._verbs[number] in done_by(noun):
+                heads.add(number)
+        return Kind(heads=frozenset(heads), tails=frozenset(tails))
+
+    def _synonymous(self, noun: str) -> Kind:
+        """Return the nodes that relations call by a synonym of a noun: `movies` where there is a `film`."""
+        noun = singular(noun)
+        others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
+        return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), likeness=_NEAR)
+
+    def _doers(self, text: str, mentions: tuple[Mention, ...]) -> Kind:
+        """Return the nodes that do what is asked of them: `who plays in X`."""
+        reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+        if reading.words[:1] != ("who",) or not reading.words[1:] or reading.masked[1]:
+            return _NO_KIND
+        verb = singular(reading.words[1])
+        return Kind(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
+
+    @cached_property
+    def _labels(self) -> list[tuple[list[str], list[str]]]:
+        return [label_words(label) for label in self._store.relations]
+
+    @cached_property
+    def _tells_sex(self) -> bool:
+        """Whether nodes have a property that tells their sex, where all properties are known without a request."""
+        return not self._by_need and not set(_SEX_KEYS).isdisjoint(
+            chain(*self._store.schema().node_properties.values())
+        )
+
+    @cached_property
+    def _verbs(self) -> Sequence[str]:
+        return heads_do(self._store, self._labels)
+
+    @cached_property
+    def _types(self) -> Mapping[str, Sequence[str]]:
+        return _worded(self._store.schema().node_types)
+
+    @cached_property
+    def _relations(self) -> Mapping[str, Sequence[str]]:
+        return {} if self._by_need or self._types else _worded(self._store.relations)
+
+    def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
+        looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))
+        return _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
+
+    def only(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a type; all, where none is, or some are values, or types are not known."""
+        if not kind.types or any(map(is_value, ends)):
+            return tuple(ends)
+        return self.among(ends, kind) or tuple(ends)
+
+    def fits(self, ends: Sequence[EntityId], kind: Kind) -> bool:
+        """Tell whether a third of some nodes are of a kind, and at least as many as are of others or are values."""
+        some = _spread(ends)
+        nodes = [end for end in some if not is_value(end)]
+        of_it, told = len(self.among(nodes, kind)), len(some)
+        if kind.types:
+            told -= sum(not node.type for node in self._store.nodes(nodes))
+        return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= told
+
+    def fitting(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+        """Return what of some nodes may be the answer where a kind is asked for: those of a type, or all or none."""
+        return self.among(ends, kind) if kind.types else tuple(ends) if self.fits(ends, kind) else ()
+
+    def may_be(self, text: str, ends: Sequence[EntityId]) -> bool:
+        """Tell whether nodes may answer a question: to who or where something is, numbers and dates are no answer."""
+        if not _ASKS.match(text):
+            return True
+        some = _spread(ends)
+        names = [node.name for node in self._store.nodes([end for end in some if not is_value(end)])]
+        return any(measure(name) is None for name in names)
+
+    def among(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+        """Return the nodes that are of a kind, in their order."""
+        nodes = [end for end in ends if not is_value(end)]
+        if kind.types:
+            return tuple(node.id for node in self._store.nodes(nodes) if node.type in kind.types)
+        counts = self._store.relation_counts(np.asarray(self._store.numbers(nodes), np.int64))
+        heads, tails = (np.array(sorted(some), np.int64) for some in (kind.heads, kind.tails))
+        told = np.where(counts.inverse, np.isin(counts.relation, tails), np.isin(counts.relation, heads))
+        of_it = np.zeros(len(nodes), np.bool_)
+        of_it[counts.origin[told]] = True
+        return tuple(node for node, is_one in zip(nodes, of_it.tolist(), strict=True) if is_one)
+
+
+def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:
+    """Return the types that may answer who did something, or where something is; nothing where all types may.
+
+    What has no type may be anything.
+    """
+    asks = _ASKS.match(text)
+    if asks is None:
+        return _NO_KIND
+    words = _answers()["where" if asks["word"].casefold() == "where" else "who"]
+    fitting = frozenset(name for name, parts in types.items() if singular(parts[-1]) in words)
+    return Kind(fitting | {""}) if 0 < len(fitting) < len(types) else _NO_KIND
+
+
+@cache
+def _answers() -> Mapping[str, frozenset[str]]:
+    return {asks: frozenset(" ".join(words).split()) for asks, words in idea("kinds").items()}
+
+
+def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
+    """Return some of many nodes."""
+    if len(ends) <= _LOOKED_AT:
+        return ends
+    by_id = sorted(ends)
+    return [by_id[place * len(by_id) // _LOOKED_AT] for place in range(_LOOKED_AT)]
+
+
+def _worded(types: Iterable[str]) -> dict[str, list[str]]:
+    """Return the words of each type."""
+    return {name: split_words(split_label(name)) for name in types if name}
+
+
+def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
+    """Return the nouns that may name what is asked for, the likeliest first."""
+    demand = read(text, mentions)
+    if demand.count and demand.counted:
+        return (demand.counted,)
+    reading, nouns = read_question(demand.rest, mentions, _unplaced(mentions)), list[str]()
+    if reading.words[:1] == ("whose",):
+        return ()
+    for place in reversed(reading.focus or reading.headed):
+        if re.search(r"[^e]ed$", reading.words[place]) is not None:  # who ordered X
+            continue
+        if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
+            break
+        nouns.append(reading.words[place])
+    return tuple(nouns)
+
+
+def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
+    """Return the mention that stands where what is asked for is named."""
+    rest = read(text, mentions).rest
+    reading = read_question(rest, mentions, _unplaced(mentions))
+    if reading.sort is None:
+        return None
+    start, word = list(WORD.finditer(rest))[reading.sort].start(), singular(reading.words[reading.sort])
+    placed = (one for one in mentions if one.start <= start < one.end)
+    named = (one for one in mentions if one.start < 0 and word in map(singular, split_words(one.text)))
+    return next(chain(placed, named), None)
+
+
+def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
+    """Return the sex of the relatives that a question asks for: `m`, `f`, or empty."""
+    reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+    kin = [
+        place for place, word in enumerate(reading.words) if not reading.masked[place] and singular(word) in _RELATIVES
+    ]
+    both = any(one + 2 == other and reading.words[one + 1] in ("and", "or") for one, other in pairwise(kin))
+    if not kin or both:  # X's mother and father
+        return ""
+    owned = kin[-1] > 0 and (reading.words[kin[-1] - 1] == "s" or reading.masked[kin[-1] - 1])
+    return _RELATIVES[singular(reading.words[kin[-1] if owned else kin[0]])]
+
+
+def _only_relative(text: str, mentions: tuple[Mention, ...]) -> str:
+    """Return the only relative that a question speaks of, in the singular; empty where it speaks of none or of two."""
+    reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+    kin = {singular(word) for word in reading.unmasked} & _RELATIVES.keys()
+    return kin.pop() if len(kin) == 1 else ""
+
+
+def _last_of_kin(relations: Sequence[str], relative: str) -> int:
+    """Return after how many hops of a path a relative is reached: after the last one that is called like them."""
+    part = relative.removeprefix("grand")
+    kin = synonyms().get(part, UNRELATED)
+    words = {part} | kin.alike | kin.opposite
+    own = [{singular(word) for word in label_words(label.removeprefix(INVERSE))[1]} for label in relations]
+    return max((number for number, label in enumerate(own, 1) if label & words), default=0)
+
+
+def _sex_of(node: Node) -> str:
+    """Return what sex a node says it has: `m`, `f`, or empty."""
+    told = next((str(node.properties[key]).casefold() for key in _SEX_KEYS if key in node.properties), "")
+    return _SEXES.get(told, "")
+
+
+def _unplaced(mentions: Iterable[Mention]) -> list[str]:
+    """Return mentions that do not stand in the text as they are."""
+    return [mention.text for mention in mentions if mention.start < 0]
+
+
+def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:
+    """Return the first type that a noun names; empty where it names none."""
+    noun = idea("count")["singular"].get(noun, noun)
+    for name, words in types.items():
+        if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
+            return name
+    return ""

@@ -1,0 +1,147 @@
+"""Questions of yes and no: whether the graph has what is said of two things.
+
+«Is Paris the capital of France?» is answered with yes where an edge between the two means what the question says. A
+graph seldom holds all that is true, so that what it lacks may hold all the same: the answer is no only where the edge
+leads elsewhere and never leads to several, and none at all otherwise. Where the question says that there is one (`the
+capital of France`), and the graph has one there, it is enough that the edge seldom leads to several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import Direction, GraphStore
+from byokg.offline.constraints import TimeTest
+from byokg.offline.execute import Outcome
+from byokg.offline.parse import Reading, Tie, has_unknown_relative
+from byokg.offline.temporal import passes, period
+from byokg.offline.walks import branching
+from byokg.text.labels import LABEL_PARTS, split_label
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, split_words
+from byokg.types import EntityId
+
+_MEANT = 0.5
+"""Likeness from which a word may mean an edge that is there,"""
+
+_SAID = 0.8
+"""and from which it means one that leads elsewhere."""
+
+_SELDOM = 0.1
+"""Share of nodes that may have several of what the question says there is one of."""
+
+_NOTHING = "the graph has nothing that says yes or no"
+
+Float = npt.NDArray[np.float32]
+
+Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
+
+
+class Meanings(Protocol):
+    """What the steps of a graph mean, as `linking.relation_meaning.Steps` tells."""
+
+    count: int
+    labels: Sequence[str]
+
+    def relation(self, word: str) -> Float:
+        """Return how much a word resembles the relation of each step."""
+
+    def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
+        """Tell which steps go against how a word ties the phrases of a question."""
+
+    def named(self, word: str) -> bool:
+        """Tell whether a relation of the graph is called by a word."""
+
+    def latest(self) -> Meanings:
+        """Return the same with all relations that have numbers by now."""
+
+
+def verified(
+    store: GraphStore, steps: Meanings, reading: Reading, second: int, sides: Sides, times: Sequence[TimeTest]
+) -> Outcome:
+    """Return yes, no, or an outcome without an answer.
+
+    Args:
+        store: the graph.
+        steps: what its steps mean.
+        reading: the question; its masked words are the two mentions.
+        second: where the second of them begins, in words.
+        sides: the nodes that each of the two may mean.
+        times: when it is to have been so.
+    """
+    # «is Cid the grandparent of Ann» where the graph has parents: no edge says so.
+    if has_unknown_relative(reading, steps.named):
+        return Outcome("verification", _NOTHING)
+    several: frozenset[int] | None = None
+    seldom = _the_one(reading)
+    for one, other in ((one, other) for one in sides[0] for other in sides[1]):
+        numbers = np.asarray(store.numbers([one, other]), np.int64)
+        names = [node.name for node in store.nodes([one, other])]
+        batch = store.edges(numbers, Direction.BOTH)
+        step = batch.relation.astype(np.int64) * 2 + batch.inverse
+        joins = batch.other == numbers[1 - batch.origin]
+        steps = steps.latest()  # of relations that were met just now, too
+        fits = _said(steps, reading, second)[batch.origin, step]
+        if times:
+            held = [period(properties) for properties in store.edge_properties(batch.edge)]
+            joins &= np.array([each is not None and all(passes(each, test) for test in times) for each in held], bool)
+        place = int(np.argmax(np.where(joins, fits, -1.0))) if len(step) else -1
+        if place >= 0 and joins[place] and fits[place] >= _MEANT:
+            label = steps.labels[int(batch.relation[place])]
+            return Outcome("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
+        several = branching(store, _SELDOM if seldom else 0.0) if several is None else several
+        for place in np.argsort(-fits, kind="stable")[:1].tolist():
+            others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
+            if fits[place] >= _SAID and int(step[place]) not in several and len(others) == 1 and not times:
+                label = steps.labels[int(batch.relation[place])]
+                far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
+                text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"
+                return Outcome("verification", text, values=("no",))
+    return Outcome("verification", _NOTHING)
+
+
+def _the_one(reading: Reading) -> bool:
+    """Tell whether the question says that there is one of what it asks about: `the capital of`, `the first lady of`."""
+    nouns = [place for place, tie in enumerate(reading.ties) if tie.use == "noun" and not reading.masked[place]]
+    return bool(nouns) and reading.words[nouns[0] - 1 : nouns[0]] == ("the",)
+
+
+def _turned(values: Float) -> Float:
+    """Return what is said of each step as said of the step back."""
+    turned: Float = values.reshape(-1, 2)[:, ::-1].ravel()
+    return turned
+
+
+def _said(steps: Meanings, reading: Reading, second: int) -> Float:
+    """Return how well each step out of the first thing, and out of the second, means what the question says."""
+    found = np.zeros((2, steps.count), np.float32)
+    told = False
+    of = np.array([_words(label)[-1:] == ["of"] for label in steps.labels], np.bool_)
+    back = np.stack((of, ~of), axis=1).ravel()
+    """Steps away from what a noun names: against `capital`, and along `capital_of`."""
+    for place, word in enumerate(reading.words):
+        if reading.masked[place] or word in FUNCTION_WORDS or word in QUESTION_WORDS:
+            continue
+        told = True
+        tie = reading.ties[place]
+        means = steps.relation(word)
+        if tie.use == "noun":  # the capital of the second, or the first's capital
+            side = int(place > second or "of" in reading.words[place:second])
+            found[side] = np.maximum(found[side], np.where(back, 0, means))
+            continue
+        ways = np.where(steps.against(word, Tie(tie.use, outward=True)), 0, means)  # the first is the subject
+        found[0] = np.maximum(found[0], ways)
+        found[1] = np.maximum(found[1], _turned(ways))
+    if not told:  # is Lyon in France
+        small = {word for word, hidden in zip(reading.words, reading.masked, strict=True) if not hidden}
+        named = np.repeat([not small.isdisjoint(_words(label)) for label in steps.labels], 2)
+        found[0, ::2] = named[::2]
+    return found
+
+
+def _words(label: str) -> list[str]:
+    """Return the words of a relation's own name."""
+    return split_words(split_label(LABEL_PARTS.split(label)[-1]))

@@ -1,0 +1,459 @@
+"""How sure the first answer is: the probability that it is right, on any graph.
+
+`Confidence` looks at what does not depend on which graph or whose questions they are: how much of what else fits says
+the same as the answer, by how much its path beats the others, what of the question it explains, which words it passes
+over that the graph has relations for, how its mentions were linked, whether its kind is the one asked for, what should
+have been worked out. A logistic function of these makes a probability of them. `scripts/fit_confidence.py` fits it on
+questions of several graphs, where some signs count nothing, and `byokg fit` on those of one graph, where they may.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from heapq import nsmallest
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import ConfigError
+from byokg.files import write_json
+from byokg.offline.answer_type import Kinds
+from byokg.offline.parse import Reading
+from byokg.offline.parse_constraints import path_reading, read
+from byokg.offline.runners_up import Ranked, runners_up
+from byokg.offline.schema_linking import Steps
+from byokg.text.labels import split_label
+from byokg.text.names import singular, split_words
+from byokg.types import (
+    AnswerItem,
+    ComputedEvidence,
+    Context,
+    EntityId,
+    LinkedEntity,
+    Mention,
+    PathEvidence,
+    Question,
+)
+
+Float32 = npt.NDArray[np.float32]
+
+FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
+"""The weights that ship with the package."""
+
+UNIT = 10.0
+"""Path scores that make a difference: margins are told in this unit."""
+
+_WIDEST = 6.0
+"""Units beyond which a margin says no more."""
+
+_FLOOR = 0.01
+"""Share that an answer has at least, so that its odds are finite."""
+
+_COMPARED, _ENDS = 40, 30
+"""Candidates that are compared, the best ones, and ends of each that are looked at."""
+
+_WAYS = 5
+"""Candidates among which those are counted that hold the same node, the best ones."""
+
+_RANKED = 25
+"""Candidates that may follow an unsure answer, the best ones."""
+
+_SAME = 0.5
+"""Share of two candidates' ends that are common where both say the same."""
+
+UNSURE = 0.5
+"""Probability below which an answer is told to be unsure."""
+
+_ANYTHING = frozenset(("thing", "things"))
+"""What is asked for where nothing is said of its kind."""
+
+_ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
+"""Logarithm of the odds of an answer that nothing competes with."""
+
+_ONE_WAY = math.log(2)
+"""The sign of an answer that one candidate holds."""
+
+_FAIR = 0.5
+"""Score, in hundreds, of what was worked out along no path."""
+
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What speaks for a first answer, and what against it; shares are in [0, 1]."""
+
+    share: float = 0.0
+    """The share, among all candidates, of those that answer the same, or that hold the one of its nodes that most hold,
+    whichever is more, as the logarithm of its odds."""
+    ways: float = 0.0
+    """Logarithm of one more than how many of the five best candidates hold the one of its nodes that most hold."""
+    gap: float = 0.0
+    """By how much its path beats the mean of the next nine."""
+    score: float = 0.0
+    """The score of its path, in hundreds."""
+    covered: float = 0.0
+    """Share of what the question says that its path explains."""
+    unexplained: float = 0.0
+    """How much of what the question says it does not explain, in words of average importance."""
+    overlooked: float = 0.0
+    """How many words of the question it does not explain that another relation of the graph would explain."""
+    weakest: float = 0.0
+    """How well the question explains the path's least explained step."""
+    reach: float = 0.0
+    """How well the last step leads to what the question's noun names."""
+    midway: float = 0.0
+    """By how much better the last step leads to another noun of the question than to the one asked for."""
+    kind: float = 0.0
+    """Whether what the path leads to is of the type asked for: 1, or -1; 0 where no type is called like that."""
+    undone: float = 0.0
+    """Whether something should have been worked out, and was not."""
+    doubt: float = 0.0
+    """How far the least sure link of the answer's mentions is from certain."""
+    unused: float = 0.0
+    """Mentions that the answer makes no use of."""
+    short: float = 0.0
+    """Whether an odd number of hops is missing, of one for each link of the question; two may go there and back."""
+    long: float = 0.0
+    """Whether its path has more hops than the question has links and words that may be links."""
+    namesakes: float = 0.0
+    """How much the node that it starts from looks like several things under one name."""
+
+
+AGAINST = frozenset(("unexplained", "overlooked", "undone", "doubt", "unused", "midway", "short", "long", "namesakes"))
+"""Signs that speak against an answer; all others speak for it."""
+
+COMMON = frozenset("share ways gap score overlooked kind undone doubt midway short long namesakes".split())
+"""Signs that mean the same on every graph; what the others mean is told by questions of the graph itself.
+
+A word that a graph has no relation for (`movie` where all are) is left unexplained by right answers, too.
+"""
+
+NAMES = tuple(field.name for field in fields(Signs))
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is thought of an answer."""
+
+    probability: float
+    """That the first answer is right, in [0, 1]."""
+    missing: str
+    """What speaks most against it, in words."""
+    further: tuple[AnswerItem, ...] = ()
+    """The next best answers where it is unsure, each with the probability that it is right."""
+
+
+class Confidence:
+    """Says how likely the first answer of the offline pipeline is to be right; safe to share between threads.
+
+    Args:
+        steps: what the steps of the graph mean.
+        importance: how much a word tells, about 1 on average.
+        choices: what may be the answer, best first, of all that was found.
+        kinds: tells what kind of answer a question names.
+        ranked: what may be answered, the best first, with scores; without it nothing follows an unsure answer.
+        unit: path scores that make a difference: what a margin is told in.
+        weights: file of weights that `byokg fit` wrote, or `scripts/fit_confidence.py`; None takes those that ship with
+            the package.
+
+    Raises:
+        ConfigError: the weights cannot be read.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        importance: Callable[[str], float],
+        choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        kinds: Kinds,
+        ranked: Callable[[Context], Iterable[Ranked]] | None = None,
+        unit: float = UNIT,
+        weights: str | Path | None = None,
+    ) -> None:
+        self._steps = steps
+        self._importance = importance
+        self._choices = choices
+        self._kinds = kinds
+        self._ranked = ranked
+        self._unit = unit
+        self.weights = read_weights(FITTED if weights is None else Path(weights))
+
+    def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
+        """Return how sure the first of some answers is, what is missing, and what follows where it is unsure."""
+        signs = self.signs(question, context, items)
+        probability = self.weights.probability(signs)
+        further: tuple[AnswerItem, ...] = ()
+        worked_out = any(isinstance(item, ComputedEvidence) for item in context.evidence)
+        if probability < UNSURE and self._ranked is not None and not worked_out:
+            further = runners_up(islice(self._ranked(context), _RANKED), probability, self._unit)
+        return Judgement(probability, self._missing(signs), further)
+
+    def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
+        """Return what speaks for the first answer and against it."""
+        first = context.rounds[0]
+        mentions = first.artifacts.mentions
+        demand = read(question.text, mentions)
+        by_id = {item.id: item for item in context.evidence}
+        computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
+        cited = items[0].citations if computed is None else computed.uses
+        paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
+        if computed is not None and not paths:
+            # A fact about nodes that the question names: no path among many.
+            return Signs(
+                share=_ODDS_ALONE,
+                ways=_ONE_WAY,
+                gap=_WIDEST,
+                score=_FAIR,
+                kind=self._kind(question.text, mentions, [item.id for item in items if item.id is not None]),
+                undone=float(computed.truncated),
+                doubt=_doubt(first.linked.entities),
+            )
+        reading, walks = path_reading(question.text, mentions, self._steps.named), self._walks(paths)
+        return replace(
+            self._among(context, cited),
+            **self._words(reading, walks, self._known(context), _worked_out(computed)),
+            **self._links(context, paths),
+            **self._length(reading, walks),
+            namesakes=self._steps.namesakes(tuple(dict.fromkeys(path.source for path in paths))),
+            kind=self._kind(question.text, mentions, _common(paths)),
+            undone=float(not demand.plain if computed is None else computed.truncated),
+        )
+
+    def _among(self, context: Context, cited: Sequence[str]) -> Signs:
+        """Compare the answer with what else it could be."""
+        choices = self._choices(context, ())
+        if not choices:
+            return Signs()
+        alike = {choice[2]: choice for choice in reversed(choices)}
+        # Of several paths that say the same, the first one is judged.
+        own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
+        units = [choice[0] / self._unit for choice in choices]
+        score = own[0] / self._unit
+        following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
+        gap = score - sum(following) / len(following) if following else _WIDEST
+        return Signs(
+            share=_agreement(own, choices[:_COMPARED], self._unit),
+            ways=math.log(1 + max(_holding(own, choices[:_WAYS], lambda score: 1.0).values(), default=0.0)),
+            gap=min(_WIDEST, gap),
+            score=own[0] / 100 * UNIT / self._unit,
+        )
+
+    def _walks(self, paths: Iterable[PathEvidence]) -> list[list[int]]:
+        """Return the steps of each path."""
+        return [self._steps.latest().walked(path.relations) for path in paths]
+
+    def _known(self, context: Context) -> Sequence[int] | None:
+        """Return the steps that the question could have meant: None for all, where they are known without a request."""
+        if not self._steps.by_need:
+            return None
+        found = self._walks(item for item in context.evidence if isinstance(item, PathEvidence))
+        return sorted({step for walk in found for step in walk})
+
+    def _words(
+        self, reading: Reading, walks: Sequence[Sequence[int]], known: Sequence[int] | None, done: Collection[str]
+    ) -> dict[str, float]:
+        """Say what the steps explain of the question, and the question of the steps.
+
+        Args:
+            reading: the question.
+            walks: the steps of each path that the answer stands on.
+            known: steps that it could have stood on, None for all.
+            done: words that stand for what was worked out.
+        """
+        of = self._steps.latest()
+        steps = sorted({step for walk in walks for step in walk})
+        lasts = sorted({walk[-1] for walk in walks if walk})
+        total = told = overlooked = 0.0
+        by_step = dict.fromkeys(steps, 0.0)
+        for place in reading.telling:
+            word = reading.words[place]
+            weight = self._importance(word)
+            means = np.maximum(of.relation(word), of.kind(word))
+            own = {step: float(means[step]) for step in steps}
+            for step in lasts if place in reading.focus else ():
+                own[step] = max(own[step], float(of.reach(word)[step]))
+            best = max(own.values(), default=0.0)
+            by_step = {step: max(before, own[step]) for step, before in by_step.items()}
+            total += weight
+            told += weight * best
+            if singular(word) not in done:
+                elsewhere = np.maximum(means, of.reach(word)) if place in reading.focus else means
+                elsewhere = elsewhere if known is None else elsewhere[known]
+                overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
+        asked = [reading.words[place] for place in reading.asked]
+        passed = [reading.words[place] for place in reading.passed]
+        reach, midway = (
+            max((float(of.reach(word)[step]) for word in words for step in lasts), default=0.0)
+            for words in (asked, passed)
+        )
+        told_of = lasts and asked and _ANYTHING.isdisjoint(asked)
+        return {
+            "covered": told / total if total else 0.0,
+            "unexplained": total - told,
+            "overlooked": overlooked,
+            "weakest": min(by_step.values(), default=0.0),
+            "reach": reach,
+            "midway": max(0.0, midway - reach) if told_of else 0.0,
+        }
+
+    def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
+        """Say how sure it is what the question names."""
+        linked = [one for earlier in context.rounds[:1] for one in earlier.linked.entities]
+        used = {path.source for path in paths}
+        own = [one for one in linked if one.id in used]
+        mentions = {one.mention for one in own}
+        return {
+            "doubt": 1 - min((one.score for one in own), default=1.0),
+            "unused": float(len({one.mention for one in linked} - mentions)),
+        }
+
+    def _length(self, reading: Reading, walks: Iterable[Sequence[int]]) -> dict[str, float]:
+        """Compare the hops of the longest path with what ties the question's phrases."""
+        of = self._steps.latest()
+        hops = max((of.hops(walk) for walk in walks if walk), default=0)
+        if not hops:
+            return {}
+        return {
+            "short": float(max(0, reading.links - hops) % 2),
+            "long": float(hops > reading.most_hops),
+        }
+
+    def _kind(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> float:
+        asked = self._kinds.asked(text, mentions, [ends])
+        if not ends or not asked.types or not asked.sure:
+            return 0.0
+        # That a person answers who, or a place where, says no more than that it may.
+        return float(len(asked.types) == 1) if self._kinds.fits(ends, asked) else -1.0
+
+    def _missing(self, signs: Signs) -> str:
+        """Say what speaks most against an answer."""
+        against = {name: -part for name, part in self.weights.parts(signs).items() if name in _SAID}
+        worst = max(against, key=lambda name: against[name])
+        return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
+
+
+def _common(paths: Sequence[PathEvidence]) -> Sequence[EntityId]:
+    """Return what all of some paths lead to, be it of the kind that is asked for or not; else what the first does."""
+    if not paths:
+        return ()
+    others = [frozenset(path.ends) for path in paths[1:]]
+    return [end for end in paths[0].ends if all(end in other for other in others)] or paths[0].ends
+
+
+def _doubt(linked: Sequence[LinkedEntity]) -> float:
+    """Return how far the least sure mention is from certain, each by the best of what it may mean."""
+    best: dict[Mention, float] = {}
+    for one in linked:
+        best[one.mention] = max(best.get(one.mention, 0.0), one.score)
+    return 1 - min(best.values(), default=1.0)
+
+
+def _worked_out(computed: ComputedEvidence | None) -> Collection[str]:
+    """Return the words that what was worked out is told in: `longest by length of 12`."""
+    return {singular(word) for word in split_words(split_label(computed.text))} if computed is not None else ()
+
+
+def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
+    """Return how much of the candidates' weight says the same as one of them, or holds one of its ends, as log odds."""
+    best, ends = max(choice[0] for choice in choices), _some(own[1])
+    total = same = 0.0
+    for score, others, _ in choices:
+        mass, theirs = math.exp((score - best) / unit), _some(others)
+        total += mass
+        if len(ends & theirs) >= _SAME * max(1, len(ends | theirs)):
+            same += mass
+    holding = _holding(own, choices, lambda score: math.exp((score - best) / unit))
+    share = max([same, *holding.values()]) / total
+    return math.log((share + _FLOOR) / (1 - share + _FLOOR))
+
+
+def _holding(own: Choice, choices: Iterable[Choice], worth: Callable[[float], float]) -> Mapping[EntityId, float]:
+    """Return for each end of a candidate, of some, what the candidates that hold it are worth, each by its score."""
+    ends = _some(own[1])
+    held: dict[EntityId, float] = dict.fromkeys(ends, 0.0)
+    for score, others, _ in choices:
+        for end in ends.intersection(others):
+            held[end] += worth(score)
+    return held
+
+
+def _some(ends: Sequence[EntityId]) -> set[EntityId]:
+    """Return the ends with the smallest ids: which ones come first depends on how a store numbers nodes."""
+    return set(ends if len(ends) <= _ENDS else nsmallest(_ENDS, ends))
+
+
+_SAID = {
+    "share": "another answer fits almost as well",
+    "ways": "few of the paths that fit lead to it",
+    "gap": "many paths fit about as well",
+    "score": "no path fits the question well",
+    "covered": "its path leaves much of the question unexplained",
+    "unexplained": "its path leaves words of the question unexplained",
+    "overlooked": "its path leaves out something that the question asks for",
+    "weakest": "the question does not speak of every step of its path",
+    "doubt": "it is not sure what the question names",
+    "unused": "something that the question names plays no part in it",
+    "kind": "it is not of the kind that the question asks for",
+    "reach": "it may not be of the kind that the question asks for",
+    "midway": "it may be what the question passes on its way",
+    "short": "its path is shorter than what the question says",
+    "long": "its path goes on from where the question ends",
+    "namesakes": "it starts from what may be several things under one name",
+    "undone": "the question asks for more than a path, and that could not be worked out",
+}
+"""What a sign against an answer means, for those that say something to a reader."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A logistic function of signs."""
+
+    bias: float
+    weights: tuple[float, ...]
+    """In the order of `Signs`."""
+    middle: tuple[float, ...]
+    """What each sign is on average: what its part is told against."""
+
+    def parts(self, signs: Signs) -> dict[str, float]:
+        """Return what each sign adds to the logarithm of the odds, above what it does on average."""
+        values = vars(signs)
+        return {
+            name: weight * (values[name] - middle)
+            for name, weight, middle in zip(NAMES, self.weights, self.middle, strict=True)
+        }
+
+    def probability(self, signs: Signs) -> float:
+        """Return the probability."""
+        # One after another, and math.exp: the same bytes on every CPU.
+        odds = self.bias
+        for part in self.parts(signs).values():
+            odds += part
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
+
+
+@lru_cache(8)
+def read_weights(file: Path) -> Fitted:
+    """Read weights. Raises `ConfigError` where the file holds none for these signs."""
+    try:
+        held = json.loads(file.read_text("utf-8"))
+        weights, middle = held["weights"], held["middle"]
+        return Fitted(held["bias"], tuple(weights[name] for name in NAMES), tuple(middle[name] for name in NAMES))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ConfigError(
+            f"no weights of a confidence can be read in {str(file)!r} ({error}); fit them anew with: "
+            "byokg fit dataset=… --out DIR"
+        ) from error
+
+
+def save_weights(file: Path, fitted: Fitted) -> None:
+    """Write what `read_weights` reads."""
+    named = {"weights": fitted.weights, "middle": fitted.middle}
+    parts = {part: dict(zip(NAMES, values, strict=True)) for part, values in named.items()}
+    write_json(file, {"bias": fitted.bias, **parts})

@@ -1,0 +1,570 @@
+"""Doing with a path's nodes what a question asks beyond the path: filter, compare, subtract, order, count.
+
+An operation is done only where question and graph agree: there is a property like the word, an edge that says when, a
+number to compare. Where they do not, `Operators.apply` returns None, and the question is one of a path.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.int_sets import distinct
+from byokg.graph.paths import follow
+from byokg.graph.property_view import is_value, name_of_value
+from byokg.graph.store import Direction, GraphStore
+from byokg.offline.constraints import Demand, Order, Threshold, TimeTest
+from byokg.offline.lexicon import idea
+from byokg.offline.property_linking import Measured, Measures, described, measure
+from byokg.offline.temporal import passes, period, united
+from byokg.offline.walks import WalkTable, branching, walk_table
+from byokg.text.dates import Period, read_date
+from byokg.text.labels import split_label
+from byokg.text.names import related, split_words
+from byokg.types import INVERSE, EntityId, PathEvidence, Value
+
+Int64 = npt.NDArray[np.int64]
+
+_LISTED = 10
+"""Names written out in a line that says what was done."""
+
+_MOST_COUNTED = 1_000_000
+"""Ends of one path that are counted; of more, it is said that they are at least as many."""
+
+_ALIKE = 0.3
+"""Likeness from which a noun may name nodes of a type."""
+
+_ENOUGH = 0.5
+"""Likeness from which a word means a step (`the most neighbours`)."""
+
+_CALLED = 0.9
+"""Likeness from which a property is called by a word for things to count (`the most goals`)."""
+
+_NO_COUNT = 20
+"""Times the most edges of a kind that any candidate has, from which a number is no count of them (`a population below
+523000`)."""
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Nodes that may be the answer, and the paths that lead to them."""
+
+    score: float
+    ends: tuple[EntityId, ...]
+    paths: tuple[PathEvidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of an operation."""
+
+    operation: str
+    text: str
+    """What was done, and with what, in words."""
+    nodes: tuple[EntityId, ...] = ()
+    values: tuple[Value, ...] = ()
+    uses: tuple[str, ...] = ()
+    """Ids of the evidence it was made of."""
+    truncated: bool = False
+    """Whether that had been cut; then a count is the least there are."""
+
+
+@dataclass
+class _State:
+    """Candidates while they are narrowed down."""
+
+    candidates: Candidates
+    ends: list[EntityId]
+    tables: list[WalkTable] | None = None
+    """The walks of each path, to what is left of the ends."""
+    done: list[str] = field(default_factory=list)
+    operations: list[str] = field(default_factory=list)
+    dates: dict[EntityId, list[Period]] | None = None
+    """When each end came about, by the edges that lead to it."""
+
+
+class Operators:
+    """Does operations on one graph; safe to share between threads.
+
+    Args:
+        store: the graph, without values as nodes.
+        measures: finds properties by what they are called.
+        reach: how well each step leads to what a word names: (S,) in [0, 1], as `Steps.reach`.
+    """
+
+    def __init__(self, store: GraphStore, measures: Measures, reach: Callable[[str], npt.NDArray[np.float32]]) -> None:
+        self._store = store
+        self._measures = measures
+        self._reach = reach
+
+    def apply(
+        self,
+        demand: Demand,
+        candidates: Candidates,
+        linked: Mapping[int, Sequence[EntityId]],
+        paths: Sequence[PathEvidence],
+        strict: bool = False,
+        kind: bool = False,
+    ) -> Outcome | None:
+        """Do what is asked with some candidates; None where it cannot be done with these.
+
+        Args:
+            demand: what is asked.
+            candidates: nodes, and the paths to them.
+            linked: the nodes that each mention of the question may mean.
+            paths: all paths that were found.
+            strict: times are those of edges, unless the question says whose birth or founding is meant; and something
+                is left to be counted, and more than the one that there always is.
+            kind: whether the candidates are known to be of the kind asked for.
+        """
+        ends = list(candidates.ends)
+        if any(map(is_value, ends)):
+            return self._of_values(demand, candidates)
+        state = _State(candidates, ends)
+        for times in demand.times:
+            if not self._timed(state, times, linked, strict):
+                return None
+        for threshold in demand.thresholds:
+            if not self._bounded(state, threshold, linked):
+                return None
+        for mention in demand.without:
+            if not self._without(state, linked.get(mention, ()), paths):
+                return None
+        if demand.lacking and not self._lacking(state, demand.lacking):
+            return None
+        if demand.order is not None and not self._ordered(state, demand.order):
+            return None
+        names, cut = self._named(state.ends[:_LISTED]), any(path.truncated for path in candidates.paths)
+        if demand.count:
+            if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
+                return None
+            if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
+                number = names[0]
+                if not state.done and measure(number) is not None and "-" not in number[1:]:
+                    return Outcome("property", f"the number itself: {number}", tuple(state.ends), uses=_ids(candidates))
+                return None
+            count = len(state.ends)
+            if cut and not state.done and len(candidates.paths) == 1 and candidates.ends == candidates.paths[0].ends:
+                count, cut = self._counted(candidates.paths[0], linked)
+            text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
+            return Outcome("count", text, values=(count,), uses=_ids(candidates), truncated=cut)
+        if not state.ends or not state.operations:
+            return None
+        text = "; ".join([*state.done, listing(names, len(state.ends))])
+        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates), truncated=cut)
+
+    def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
+        """Return how many ends a path has of which only some were kept, and whether there are still more."""
+        own = next((ids for ids in linked.values() if path.source in ids), ())
+        avoid = [path.source, *(id for ids in linked.values() if ids is not own for id in ids)]
+        walks = follow(self._store, [path.source], path.relations, _MOST_COUNTED, _MOST_COUNTED, avoid)
+        return len(walks.ends), walks.truncated
+
+    def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
+        """Return which of some named nodes is the most; None where they have nothing to compare."""
+        state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
+        if not self._ordered(state, order):
+            return None
+        return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
+
+    def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
+        """Tell whether nodes may be what a noun names, where that is a measure of something else (`inhabitants`)."""
+        if noun not in idea("order")["units"]:
+            return True
+        likeness = {type: self._measures.likeness(noun, type) for type in self._store.schema().node_types if type}
+        best = max(likeness, key=lambda type: likeness[type], default="")
+        if not best or likeness[best] < _ALIKE:
+            return True
+        return any(node.type == best for node in self._store.nodes(nodes[:_LISTED]))
+
+    def _single(self, paths: Sequence[PathEvidence]) -> bool:
+        """Tell whether paths lead to one node wherever they start: nobody asks how many those are."""
+        number = {label: number for number, label in enumerate(self._store.relations)}
+        labels = [label for path in paths for label in path.relations]
+        steps = [2 * number.get(label.removeprefix(INVERSE), -1) + label.startswith(INVERSE) for label in labels]
+        return bool(steps) and not self._branching.intersection(steps) and min(steps) >= 0
+
+    @cached_property
+    def _branching(self) -> frozenset[int]:
+        return branching(self._store)
+
+    # One operation after the other
+
+    def _of_values(self, demand: Demand, candidates: Candidates) -> Outcome | None:
+        """Treat candidates that are values: the first, the last, the most, a number that is no count."""
+        values = [name_of_value(end) for end in candidates.ends]
+        numbers = {value: number for value in values if (number := measure(value)) is not None}
+        if len(numbers) < len(values) or demand.times or demand.thresholds or demand.without or demand.lacking:
+            return None
+        if demand.order is not None:
+            if demand.order.edge != "any" and _role(candidates) not in ("", demand.order.edge):
+                return None
+            chosen = (max if demand.order.most else min)(values, key=lambda value: numbers[value])
+            text = f"{demand.order.words} of {len(values)}: {chosen}"
+            return Outcome("superlative", text, values=(chosen,), uses=_ids(candidates))
+        if demand.count and len(values) == 1:
+            return Outcome("property", f"the number itself: {values[0]}", values=(values[0],), uses=_ids(candidates))
+        return None
+
+    def _timed(self, state: _State, test: TimeTest, linked: Mapping[int, Sequence[EntityId]], strict: bool) -> bool:
+        """Keep what falls into a time: by the edges that lead there, or by dates of the nodes themselves."""
+        own = None
+        if test.mention is not None:
+            own = self._own_time(linked.get(test.mention, ()), test.near)
+            if own is None:
+                return False
+        tables = self._tables(state)
+        of_node = test.near in ("born", "birth", "founded", "released", "published", "built")
+        if not of_node:
+            dated = [self._dated(table) for table in tables]
+            if any(column is not None for column in dated):
+                kept: list[WalkTable] = []
+                state.dates = defaultdict(list)
+                for table, column in zip(tables, dated, strict=True):
+                    if column is None:
+                        kept.append(table)
+                        continue
+                    held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
+                    fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
+                    kept.append(table.taken(fits))
+                return self._narrow(state, kept, "time", f"{test.words or 'time'}")
+            if strict:
+                return False
+        nodes = self._store.nodes(state.ends)
+        said = self._property(state.ends, (test.near,), least=1) if test.near else None
+        held_by: dict[EntityId, Period | None]
+        if said is not None and said.dates:  # `opened` before 1900, by the property of that name
+            held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
+        else:
+            held_by = {node.id: period(node.properties) for node in nodes}
+            if not any(held_by.values()):
+                held_by = {node.id: period(node.properties) for node in described(self._store, state.ends, least=1)}
+            if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
+                return False
+        state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
+        state.done.append(f"{test.near} {test.words}: {len(state.ends)} of {len(nodes)}".strip())
+        state.operations.append("time")
+        state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        return True
+
+    def _own_time(self, nodes: Sequence[EntityId], near: str) -> Period | None:
+        """Return when something was, from the edges of a node, those like a word first, or from the node itself."""
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        for node in nodes:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated, np.int64))
+            found: dict[int, list[Period]] = defaultdict(list)
+            for relation, properties in zip(
+                batch.relation.tolist(), self._store.edge_properties(batch.edge), strict=True
+            ):
+                one = period(properties)
+                if one is not None:
+                    found[relation].append(one)
+            if found:
+                best = max(
+                    found,
+                    key=lambda number: self._measures.likeness(near, schema.relations[number].name) if near else 0.0,
+                )
+                return united(found[best])
+            one = period(self._store.nodes([node])[0].properties)
+            if one is not None:
+                return one
+        return None
+
+    def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
+        """Keep what is above or below a number."""
+        column = self._measured(state, bound.nouns, bound.dates)
+        if column is None:
+            if bound.mention is not None or not bound.nouns:
+                return False
+            degree = self._degrees(state.ends, bound.nouns)
+            if degree is None:
+                return False
+            label, counts = degree
+            if bound.value > _NO_COUNT * max(counts.values(), default=0):
+                return False
+            state.ends = [
+                id for id in state.ends if (counts[id] > bound.value if bound.more else counts[id] < bound.value)
+            ]
+            state.done.append(f"{label} {bound.words}")
+            state.operations.append("comparison")
+            return True
+        hop, found = column
+        value = bound.value
+        if bound.mention is not None:
+            named = self._store.nodes(list(linked.get(bound.mention, ()))[:1])
+            values = [measure(node.properties[found.name]) for node in named if found.name in node.properties]
+            if not values or values[0] is None:
+                return False
+            value = values[0]
+        more = bound.more != (bound.dates and found.age)
+        fits = {id for id, number in found.values.items() if (number > value if more else number < value)}
+        return self._kept_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
+
+    def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
+        """Take away what a path from another node reaches, the best path that reaches any of it."""
+        before = frozenset(state.ends)
+        if before & frozenset(negated) or self._reached(state, negated):
+            state.ends = [end for end in state.ends if end not in negated]
+            state.done.append(f"without {listing(self._named(negated))}")
+            state.operations.append("difference")
+            return True
+        own = [path for path in paths if path.source in negated]
+        for path in sorted(own, key=lambda path: (len(path.relations), -path.score)):
+            common = before & frozenset(path.ends)
+            if common:
+                state.ends = [end for end in state.ends if end not in common]
+                names = self._named([path.source])
+                state.done.append(f"without {len(common)} of {len(before)} that {names[0]} leads to")
+                state.operations.append("difference")
+                state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+                return True
+        return False
+
+    def _reached(self, state: _State, nodes: Sequence[EntityId]) -> bool:
+        """Tell whether a candidate's path leads to some nodes as well; as topic entities they were left out."""
+        numbers = np.asarray(self._store.numbers(list(nodes)), np.int64)
+        for path in state.candidates.paths:
+            table = walk_table(self._store, path.source, path.relations)
+            if table is not None and np.isin(table.nodes[:, -1], numbers).any():
+                return True
+        return False
+
+    def _lacking(self, state: _State, thing: str) -> bool:
+        """Keep the nodes that have no edge of a kind."""
+        degree = self._degrees(state.ends, tuple(thing.split()))
+        if degree is None:
+            return False
+        label, counts = degree
+        before = len(state.ends)
+        state.ends = [id for id in state.ends if counts[id] == 0]
+        state.done.append(f"without {label}: {len(state.ends)} of {before}")
+        state.operations.append("difference")
+        return True
+
+    def _ordered(self, state: _State, order: Order) -> bool:
+        """Keep the most, by a property, by time, or by how many edges there are."""
+        if not state.ends:
+            return False
+        column = self._measured(state, order.nouns, order.dates) if order.nouns else None
+        if order.counted and (column is None or (column[1].likeness < _CALLED and _several(order.nouns))):
+            counts = self._passed(state, order.nouns) or self._degrees(state.ends, order.nouns)
+            if counts is not None:
+                return self._most_of(state, order, *counts)
+            if column is not None and column[1].dates:
+                return False  # the most papers are not those with the latest year of a paper
+        if column is not None:
+            hop, found = column
+            values = sorted(set(found.values.values()), reverse=order.most != (order.dates and found.age))
+            if len(values) < order.place:
+                return False
+            chosen = {id for id, value in found.values.items() if value == values[order.place - 1]}
+            shown = next(found.shown[id] for id in found.values if id in chosen)
+            text = f"{order.words or 'compared'} by {found.name} of {len(found.values)}: {shown}"
+            return self._kept_at(state, hop, chosen, "superlative", text)
+        return order.dates and self._by_date(state, order)
+
+    def _most_of(self, state: _State, order: Order, label: str, counts: Mapping[EntityId, int]) -> bool:
+        """Keep the ends that have the most of something that is counted."""
+        if not any(counts[id] for id in state.ends):
+            return False
+        ranked = sorted({counts[id] for id in state.ends}, reverse=order.most)
+        if len(ranked) < order.place or (len(ranked) == 1 < len(state.ends)):
+            return False
+        best = ranked[order.place - 1]
+        text = f"{order.words} by number of {label} of {len(state.ends)}: {best}"
+        state.ends = [id for id in state.ends if counts[id] == best]
+        state.done.append(text)
+        state.operations.append("superlative")
+        return True
+
+    def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
+        """Return of how many nodes on its way the path comes to each end, where these are what the nouns mean.
+
+        `Which club has the most players of Spain` goes from Spain over its players to their clubs.
+        """
+        for table in self._tables(state)[:1] if _several(nouns) else ():
+            for column in range(len(table.steps) - 1, 0, -1):
+                step = table.steps[column - 1]
+                if max(float(self._reach(noun)[step]) for noun in nouns) >= _ENOUGH:
+                    ways = np.unique(table.nodes[:, [column, -1]], axis=0)
+                    ends, counts = np.unique(ways[:, 1], return_counts=True)
+                    found = dict(zip(self._store.ids(ends), counts.tolist(), strict=True))
+                    label = f"{INVERSE if step & 1 else ''}{self._store.relations[step >> 1]}"
+                    return label, {id: found.get(id, 0) for id in state.ends}
+        return None
+
+    def _by_date(self, state: _State, order: Order) -> bool:
+        """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
+        when: dict[EntityId, tuple[int, int, int]] = {}
+        for table in self._tables(state):
+            column = self._dated(table)
+            if column is None:
+                continue
+            held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
+            ends = self._store.ids(table.nodes[:, -1])
+            for end, one in zip(ends, held, strict=True):
+                if one is not None and (start := one.start or one.last) is not None:
+                    known = when.get(end)
+                    when[end] = start if known is None else (max if order.most else min)(known, start)
+            if when:
+                break
+        left = frozenset(state.ends)
+        when = {end: day for end, day in when.items() if end in left}
+        if not when:
+            found = self._property(state.ends, (), True)
+            if found is None:
+                return False
+            days = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
+            when = days
+        ranked = sorted(set(when.values()), reverse=order.most)
+        if len(ranked) < order.place:
+            return False
+        best = ranked[order.place - 1]
+        text = f"{order.words} of {len(when)} by date: {best[0]}"
+        state.ends = [end for end in state.ends if when.get(end) == best]
+        state.done.append(text)
+        state.operations.append("superlative")
+        return True
+
+    # Where what is compared stands
+
+    def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, Measured] | None:
+        """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
+        found = self._property(state.ends, nouns, dates)
+        if found is not None:
+            return 0, found
+        for table in self._tables(state)[:1]:
+            for back in range(1, table.nodes.shape[1] - 1):
+                ids = self._store.ids(distinct(table.nodes[:, -1 - back]))
+                found = self._measures.find(self._store.nodes(ids), nouns, dates)
+                if found is not None:
+                    return back, found
+        return None
+
+    def _property(
+        self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
+    ) -> Measured | None:
+        """Return what nodes are compared by: one of their properties, or a number or date that an edge leads to."""
+        found = self._measures.find(self._store.nodes(nodes), nouns, dates, least)
+        return found or self._measures.find(described(self._store, nodes, least), nouns, dates, least)
+
+    def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
+        """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
+        if hop == 0:
+            state.ends = [end for end in state.ends if end in nodes]
+            state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        else:
+            table, *rest = self._tables(state)
+            numbers = np.asarray(self._store.numbers(sorted(nodes)), np.int64)
+            state.tables = [table.taken(np.isin(table.nodes[:, -1 - hop], numbers)), *rest]
+            reached = set(self._store.ids(distinct(state.tables[0].nodes[:, -1])))
+            state.ends = [end for end in state.ends if end in reached]
+        state.done.append(text)
+        state.operations.append(operation)
+        return True
+
+    def _degrees(self, nodes: Sequence[EntityId], nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
+        """Return how many edges each node has of the kind that the nouns mean, and that kind."""
+        numbers = np.asarray(self._store.numbers(nodes), np.int64)
+        counts = self._store.relation_counts(numbers)
+        relations = self._store.relations
+        many = 2 * len(relations)
+        reach = np.max([self._reach(noun) for noun in nouns], axis=0)
+        steps = counts.relation.astype(np.int64) * 2 + counts.inverse
+        known = distinct(steps) if len(nodes) > 1 else steps
+        known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
+        if not len(known):
+            known = np.arange(many)
+        known = known[np.argsort(known & 1, kind="stable")]  # `players` is a relation before it is what has `teams`
+        best = int(known[np.argmax(reach[known])])
+        everything = int(np.argmax(reach[:many]))
+        if reach[best] < _ENOUGH or reach[best] < 0.7 * reach[everything]:
+            if reach[everything] < _ENOUGH:
+                return None
+            best = everything
+        if not best & 1 and best + 1 in known and _received(nouns, relations[best >> 1]):
+            best += 1
+        of = np.zeros(len(numbers), np.int64)
+        rows = steps == best
+        of[counts.origin[rows]] = counts.count[rows]
+        label = f"{INVERSE if best & 1 else ''}{relations[best >> 1]}"
+        return label, dict(zip(nodes, of.tolist(), strict=True))
+
+    def _tables(self, state: _State) -> list[WalkTable]:
+        if state.tables is None:
+            topics = {path.source for path in state.candidates.paths}
+            made = [walk_table(self._store, path.source, path.relations, topics) for path in state.candidates.paths]
+            state.tables = self._ending([table for table in made if table is not None], state.ends)
+        return state.tables
+
+    def _ending(self, tables: Sequence[WalkTable], ends: Sequence[EntityId]) -> list[WalkTable]:
+        numbers = np.asarray(self._store.numbers(ends), np.int64)
+        return [table.taken(np.isin(table.nodes[:, -1], numbers)) for table in tables]
+
+    def _dated(self, table: WalkTable) -> int | None:
+        """Return the last hop whose edges say when they hold."""
+        for column in range(len(table.steps) - 1, -1, -1):
+            some = table.edges[:50, column]
+            if any(period(each) is not None for each in self._store.edge_properties(some)):
+                return column
+        return None
+
+    def _narrow(self, state: _State, tables: list[WalkTable], operation: str, text: str) -> bool:
+        left = frozenset(state.ends)
+        for table in tables:
+            left &= frozenset(self._store.ids(distinct(table.nodes[:, -1])))
+        before = len(state.ends)
+        state.ends = [end for end in state.ends if end in left]
+        state.tables = self._ending(tables, state.ends)
+        state.done.append(f"{text}: {len(state.ends)} of {before}")
+        state.operations.append(operation)
+        return True
+
+    def _named(self, nodes: Sequence[EntityId]) -> list[str]:
+        shown = list(nodes)
+        return [node.name for node in self._store.nodes(shown)]
+
+
+def _several(nouns: Sequence[str]) -> bool:
+    """Tell whether a word is for several things or deeds (`most cited`), and not for much of one (`the most land`)."""
+    return any(noun.endswith(("s", "ed")) or noun in idea("count")["singular"] for noun in nouns)
+
+
+def _received(nouns: Sequence[str], relation: str) -> bool:
+    """Tell whether nouns speak of being at the far end of a relation: `most cited`, `most citations` of `cites`."""
+    words = split_words(split_label(relation))
+    passive = [noun for noun in nouns if noun.endswith(("ed", "tion", "tions"))]
+    return any(related(noun, word) for noun in passive for word in words)
+
+
+def countable(ends: Sequence[EntityId]) -> bool:
+    """Tell whether nodes can be counted, or are the number itself, as 1049 is; dates and texts are neither."""
+    values = [name_of_value(end) for end in ends if is_value(end)]
+    return not values or (len(ends) == 1 and "-" not in values[0][1:] and measure(values[0]) is not None)
+
+
+def _role(candidates: Candidates) -> str:
+    """Return which end of a period values are, by the name of their property; empty where it does not say."""
+    for path in candidates.paths:
+        words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
+        for role in ("begin", "end"):
+            if words & set(idea("time")[f"{role}_keys"]):
+                return role
+    return ""
+
+
+def _ids(candidates: Candidates) -> tuple[str, ...]:
+    return tuple(path.id for path in candidates.paths)
+
+
+def listing(names: Sequence[str], count: int | None = None) -> str:
+    """Write names side by side, and how many are left out, of as many as there are in all."""
+    shown = names[:_LISTED]
+    more = (len(names) if count is None else count) - len(shown)
+    return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

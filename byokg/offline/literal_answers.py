@@ -1,0 +1,117 @@
+"""Whether a question asks for a value, and of which property: values are no answers to any other question."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
+from byokg.offline.constraints import Demand
+from byokg.offline.lexicon import adjectives, idea, measured_by
+from byokg.offline.parse import Reading
+from byokg.offline.property_linking import Measures, looks_dated, measure
+from byokg.offline.schema_linking import Steps
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
+from byokg.types import Value
+
+Bools = npt.NDArray[np.bool_]
+
+_SAID = 0.8
+"""How much a word has to resemble a property's name for the question to be about it."""
+
+_MEANT = 0.45
+"""The same where the question asks how high, long or old something is, and so for some number."""
+
+_DATES = frozenset({"year", "years", "date", "dates"})
+
+_SAMPLE = 32
+
+
+class AskedValues:
+    """Tells which properties a question asks for.
+
+    Args:
+        view: the graph with values as nodes.
+        steps: what its steps mean.
+        measures: compares words with names of properties.
+    """
+
+    def __init__(self, view: PropertyView, steps: Steps, measures: Measures) -> None:
+        self._steps = steps
+        self._measures = measures
+        self.first = view.real_relations
+        self._labels = list(view.relations)[self.first :]
+        self._of_edges = np.array([number in view.meanings for number in range(self.first, len(view.relations))])
+        batch = view.sample_edges(_SAMPLE)
+        values = batch.tail >= FIRST_VALUE
+        names = [name_of_value(id) for id in view.ids(batch.tail[values])]
+        of = batch.relation[values] - self.first
+        size = np.maximum(1, np.bincount(of, minlength=len(self._labels)))
+        numbers = np.array([measure(_read(name)) is not None for name in names], np.float64)
+        dates = np.array([looks_dated(_read(name)) for name in names], np.float64)
+        self._numbers = np.bincount(of, numbers, len(self._labels)) / size > 0.5
+        self._dates = np.bincount(of, dates, len(self._labels)) / size > 0.5
+
+    def wanted(self, reading: Reading, demand: Demand) -> tuple[Bools, bool]:
+        """Return for each property whether its values may be the answer: (V,), and whether nothing else may."""
+        words = [
+            word
+            for word, masked in zip(reading.words, reading.masked, strict=True)
+            if not masked and word not in FUNCTION_WORDS and word not in QUESTION_WORDS
+        ]
+        focus = {reading.words[place] for place in reading.focus}
+        if reading.asks == "when" or _DATES & focus:
+            return self._dates.copy(), bool(self._dates.any())
+        nouns = _measured(reading) or _named_measures(focus)
+        if nouns:
+            like = np.array([max(self._measures.likeness(noun, label) for noun in nouns) for label in self._labels])
+            allowed = self._numbers & (like >= _MEANT)
+            return allowed, bool(allowed.any())
+        if demand.count:
+            units = measured_by(demand.counted)
+            like = np.array([max(self._measures.likeness(unit, label) for unit in units) for label in self._labels])
+            return self._numbers & (like >= _SAID), demand.counted != "people" and demand.counted in idea("order")[
+                "units"
+            ]
+        allowed = np.zeros(len(self._labels), np.bool_)
+        for word in words:
+            allowed |= self._steps.relation(word)[2 * self.first :: 2] >= _SAID
+        allowed &= ~self._of_edges | ~self._dates
+        for place in np.flatnonzero(allowed & self._of_edges).tolist():
+            # The relation alone, as in «what it activates», asks for nodes, and not for how sure that is.
+            name = self._labels[place].rpartition(".")[2]
+            allowed[place] = any(self._measures.likeness(word, name) >= _SAID for word in words)
+        return allowed, False
+
+
+def _measured(reading: Reading) -> tuple[str, ...]:
+    """Return what «how high» asks for."""
+    words = reading.words
+    for place, word in enumerate(words[:-1]):
+        if word == "how" and not reading.masked[place]:
+            adjective = adjectives().get(words[place + 1])
+            if adjective is not None:
+                return (*words[-1:], *adjective.nouns) if words[-2:-1] == ("in",) else adjective.nouns  # in pages
+            if words[place + 1] == "much":
+                return ("price", "cost", "salary", "weight", "amount")
+    return ()
+
+
+def _named_measures(words: frozenset[str] | set[str]) -> tuple[str, ...]:
+    """Return what a measure is called besides: `altitude` is `elevation`, too."""
+    for group in idea("order")["adjective"]:
+        if "dates" not in group and not words.isdisjoint(group["nouns"]):
+            named = [noun for noun in group["nouns"] if noun in words]
+            return (*named, *(noun for noun in group["nouns"] if noun not in words))
+    return ()
+
+
+def _read(text: str) -> Value:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -1,0 +1,322 @@
+"""Finding the pieces of a question that name something in the graph, without a language model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from byokg.linking.entities import EntityLinker
+from byokg.offline.lexicon import superlative
+from byokg.text.aliases import hints, other_names, stands_within
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
+from byokg.types import Mention
+
+_ARTICLES = frozenset("the a an".split())
+_LETTERS = 4
+"""A shorter word or text is not looked for approximately: too much resembles it."""
+_QUALIFIER = re.compile(r"\s*\([^()]{1,40}\)")
+_PART = 2
+"""Words beside one that is a part of a name, on either side."""
+_RUN = 8
+"""Words of a text that is looked for approximately, at most."""
+
+
+@dataclass(frozen=True)
+class SpottingSettings:
+    """What makes a piece of text a mention; found on the dev splits of MetaQA, WebQSP and atlas."""
+
+    same_case: float = 1.5
+    """Worth of a name with capitals that is written just so."""
+    other_case: float = 0.7
+    """Worth of a name where the text has capitals, but not those of the name."""
+    explained: float = 0.9
+    """How much of a word's importance is lost when a relation of the graph explains it."""
+    another: float = 0.5
+    """A further mention needs this share of the best one's worth,"""
+    another_name: float = 0.1
+    """or this one where it is written with the capitals of a name,"""
+    another_thing: float = 0.2
+    """or this one where it is a lower-case name with its article, in a question that writes names with capitals."""
+    most: int = 3
+    """Mentions at most."""
+    misspelt_cutoff: float = 0.85
+    """Lowest score of a misspelt name, in [0, 1]: shares of letters in common."""
+    fuzzy_cutoff: float = 0.88
+    """Lowest score of a part of a name, in [0, 1]."""
+    little: float = 0.2
+    """Where no name is worth as much as this,"""
+    half_told: float = 0.5
+    """a word may be a part of a name that tells more than this beyond what relations explain."""
+    strange: float = 0.5
+    """A word that no name has is taken for misspelt if no relation explains it as well as this."""
+
+
+class MentionSpotter:
+    """Finds mentions by comparing every run of words with the names of the graph.
+
+    Args:
+        entities: holds the index over the names of the graph, made when the first question is looked at.
+        importance: how much a word tells, about 1 on average.
+        explained: how well some relation of the graph explains a word, in [0, 1].
+        familiar: whether a word is an everyday one, and so not misspelt.
+        settings: worths and thresholds.
+    """
+
+    def __init__(
+        self,
+        entities: EntityLinker,
+        importance: Callable[[str], float],
+        explained: Callable[[str], float],
+        familiar: Callable[[str], bool] = lambda word: False,
+        settings: SpottingSettings | None = None,
+    ) -> None:
+        self._entities = entities
+        self._importance = importance
+        self._explained = explained
+        self._familiar = familiar
+        self.settings = settings or SpottingSettings()
+
+    def spot(self, text: str) -> list[Mention]:
+        """Return the mentions in a question, the most telling first; none overlap.
+
+        Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
+        looked for around words that nothing accounts for. A name of which a part stands there that no relation explains
+        (`Romney`) counts if it tells more than all of these. Only when there is neither, misspelt names are looked for
+        everywhere, and then parts of names that relations explain, too.
+        """
+        words = _Words(text)
+        content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
+        strange = [position for position in content if self._strange(words.folded[position])]
+        plain = self._exact(words)
+        exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
+        named = {position for _, mention in exact for position in words.within(mention)}
+        found = [*exact, *self._misspelt(words, content if exact and not plain else strange)]
+        most = max((worth for worth, _ in found), default=0.0)
+        lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
+        found += [part for part in self._surnames(words, lone) if part[0] > most]
+        if not found:
+            found = self._misspelt(words, content) or self._parts(words)
+        found.sort(key=lambda item: (-item[0], item[1].start, -item[1].end))
+        kept: list[Mention] = []
+        for worth, mention in found:
+            if len(kept) == self.settings.most:
+                break
+            share = self.settings.another_name if self._capital(mention) else self.settings.another
+            if kept and self._thing(words, mention, kept[0]):
+                share = self.settings.another_thing
+            if kept and worth < share * found[0][0]:
+                continue
+            if all(mention.end <= other.start or mention.start >= other.end for other in kept):
+                kept.append(mention)
+        return kept
+
+    def _capital(self, mention: Mention) -> bool:
+        """Tell whether a mention within a sentence is written with the capitals of a name."""
+        return mention.start > 0 and mention.text[:1].isupper() and self._entities.names.writes(mention.text)
+
+    def _thing(self, words: _Words, mention: Mention, first: Mention) -> bool:
+        """Tell whether a mention is a thing by its exact name, `the euro`, that no relation of the graph is called.
+
+        What goes on with a noun is none (`the euro area`), nor is anything in a question that knows no capitals.
+        """
+        places = words.within(mention)
+        folded = [words.folded[place] for place in places]
+        after = words.folded[places[-1] + 1 : places[-1] + 2]
+        return (
+            folded[0] == "the"
+            and len(folded) > 1
+            and first.text != first.text.casefold()
+            and not any(map(_tells, after))
+            and max(map(self._explained, folded[1:])) < 1
+            and self._entities.names.knows(mention.text)
+        )
+
+    def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
+        """Look up every run that is not longer than the names that start with its first word.
+
+        A name tells no less than those that stand within it (`governor of Ohio`), whatever its letters.
+        """
+        names = self._entities.names
+        longest = [names.longest_from(normalize_name(word)) for word in words.folded]
+        found = []
+        for first, word in enumerate(words.folded):
+            most = longest[first]
+            if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
+                most = max(most, 1 + longest[first + 1])
+            for last in range(first, min(len(longest), first + most)):
+                mention = words.mention(first, last)
+                if names.knows(mention.text):
+                    worth = self._worth(words, first, last, names.writes(mention.text))
+                    if worth > 0:
+                        found.append((worth, first, last))
+        whole = []
+        for worth, first, last in found:
+            if _tells(words.folded[first]) and _tells(words.folded[last]):
+                worth = max(within for within, start, end in found if first <= start and end <= last)
+            whole.append((worth, words.qualified(words.mention(first, last))))
+        return whole
+
+    def _called_otherwise(self, words: _Words, named: Collection[Mention]) -> list[tuple[float, Mention]]:
+        """Look up runs of words that are not named, but may be so otherwise: `the german chancellor`, `st paul`."""
+        names = self._entities.names
+        found = []
+        for first, last in words.hinting():
+            mention = words.mention(first, last)
+            others = () if mention in named else other_names(mention.text)
+            if any(map(names.knows, others)):
+                told = words.folded[first : last + 1]
+                found.append((sum(map(self._told, told[told[0] in _ARTICLES :])), mention))
+        return found
+
+    def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
+        """Compare the runs around some words with all names, letter by letter; keep the best run for each word.
+
+        Comparing takes a while on a large graph, so only the most telling words are looked at.
+        """
+        found = []
+        telling = sorted(around, key=lambda position: -self._importance(words.folded[position]))
+        for position in telling[: self.settings.most]:
+            runs = [
+                (first, last)
+                for first in range(max(0, position - _RUN + 1), position + 1)
+                for last in range(position, min(len(words.folded), first + _RUN))
+            ]
+            mentions = [words.mention(first, last) for first, last in runs]
+            word = normalize_name(words.folded[position])
+            near = self._entities.names.closest(
+                [mention.text for mention in mentions], word, self.settings.misspelt_cutoff
+            )
+            scores = [0.0 if match is None else match.score for match in near]
+            at = scores.index(max(scores))
+            if (match := near[at]) is not None and not _ordering(mentions[at].text):
+                worth = self._worth(words, *runs[at], match.name != match.name.casefold())
+                found.append((match.score * worth, mentions[at]))
+        return found
+
+    def _surnames(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
+        """Find names of which the words around some positions are a part, the longest run for each."""
+        found = []
+        for position in around[: self.settings.most]:
+            first = last = position
+            while first > 0 and self._unexplained(words.folded[first - 1]) and position - first < _PART:
+                first -= 1
+            while (
+                last + 1 < len(words.folded) and self._unexplained(words.folded[last + 1]) and last - position < _PART
+            ):
+                last += 1
+            runs = [(at, to) for at in range(first, position + 1) for to in range(position, last + 1)]
+            mentions = [words.mention(*run) for run in runs]
+            matches = self._entities.names.search([mention.text for mention in mentions], 1, self.settings.fuzzy_cutoff)
+            worths = [
+                match[0].score * sum(map(self._told, words.folded[run[0] : run[1] + 1]))
+                if match and len(match[0].name) >= len(mention.text)
+                else 0.0
+                for run, mention, match in zip(runs, mentions, matches, strict=True)
+            ]
+            at = worths.index(max(worths))
+            if worths[at] > 0:
+                found.append((worths[at], mentions[at]))
+        return found
+
+    def _unexplained(self, word: str) -> bool:
+        """Tell whether a word says something that no relation explains."""
+        return _tells(word) and self._explained(word) < self.settings.strange
+
+    def _lone(self, word: str, most: float) -> bool:
+        """Tell whether a word stands in names, and nothing else explains it: a telling one, or none of everyday.
+
+        Where no name is worth much, it may be explained in part.
+        """
+        telling = self._unexplained(word) and (self._importance(word) >= 1 or not self._familiar(word))
+        half = most < self.settings.little and self._told(word) > self.settings.half_told
+        return (telling or half) and self._entities.names.has_word(normalize_name(word))
+
+    def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
+        """Compare the tails of each run of words with all names, in part."""
+        found = []
+        run: list[int] = []
+        for position, word in enumerate([*words.folded, ""]):
+            if word and word not in QUESTION_WORDS and (word not in FUNCTION_WORDS or run):
+                run.append(position)
+                continue
+            while run and words.folded[run[-1]] in FUNCTION_WORDS:
+                run.pop()
+            for first in run[-_RUN:]:
+                mention = words.mention(first, run[-1])
+                if len(mention.text) < _LETTERS:
+                    continue
+                for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
+                    shorter, longer = sorted((len(match.name), len(mention.text)))
+                    told = sum(map(self._told, words.folded[first : run[-1] + 1]))
+                    found.append((match.score * told * shorter / longer, mention))
+            run = []
+        return found
+
+    def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
+        """Say how much a run tells that is a name; `same` where the name has the capitals of the run."""
+        surface, folded = words.mention(first, last).text, words.folded[first : last + 1]
+        capitals = surface != surface.casefold()
+        # The first word of a sentence has a capital whatever it is.
+        if same and capitals and not first == last == 0:
+            return self.settings.same_case * sum(map(self._importance, folded))
+        if not any(map(_tells, folded)):
+            return 0.0
+        worth = sum(map(self._told, folded[1:] if folded[0] in _ARTICLES else folded))
+        return worth * (self.settings.other_case if capitals and not same else 1.0)
+
+    def _told(self, word: str) -> float:
+        """Return how much a word tells beyond what relations explain."""
+        return self._importance(word) * (1 - self.settings.explained * self._explained(word))
+
+    def _strange(self, word: str) -> bool:
+        """Tell whether a word is in no name, explained by no relation, and unfamiliar."""
+        return (
+            not self._entities.names.has_word(normalize_name(word))
+            and self._explained(word) < self.settings.strange
+            and not self._familiar(word)
+        )
+
+
+class _Words:
+    """The words of a text, and where they stand."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._spans = list(WORD.finditer(text))
+        self.folded = [span.group().casefold() for span in self._spans]
+
+    def mention(self, first: int, last: int) -> Mention:
+        """Return the text from one word to another, both included."""
+        start, end = self._spans[first].start(), self._spans[last].end()
+        return Mention(self._text[start:end], start, end)
+
+    def hinting(self) -> list[tuple[int, int]]:
+        """Return first and last word of the runs that may have another name."""
+        found = []
+        for at, word in enumerate(self.folded):
+            if hints(word):
+                within = stands_within(word)
+                for first in range(max(0, at - _PART), at + 1):
+                    found += [(first, last) for last in range(at, min(len(self.folded), at + within * _PART + 1))]
+        return found
+
+    def within(self, mention: Mention) -> list[int]:
+        """Return the positions of a mention's words."""
+        return [at for at, span in enumerate(self._spans) if mention.start <= span.start() < mention.end]
+
+    def qualified(self, mention: Mention) -> Mention:
+        """Return a mention with the qualifier behind it: `Titanic (1997 film)`."""
+        found = _QUALIFIER.match(self._text, mention.end)
+        if found is None:
+            return mention
+        return Mention(self._text[mention.start : found.end()], mention.start, found.end())
+
+
+def _ordering(text: str) -> bool:
+    """Tell whether a text orders things (`the oldest bridge`), and so is no name that was misspelt."""
+    return any(superlative(word) is not None for word in split_words(text))
+
+
+def _tells(word: str) -> bool:
+    return word not in FUNCTION_WORDS and word not in QUESTION_WORDS

@@ -1,0 +1,846 @@
+"""Reading a question: the words that say something, what kind of answer they ask for, and how they hang together.
+
+«The boss of the employees working on X» has three noun phrases: the employees *work on* X, and the boss is one *of*
+theirs. Each tie between two phrases is a hop of the path that the question asks for. A noun before `of` or after `'s`
+names what is reached from the other phrase; a verb leads from its subject to its object. No tagger is asked: English
+marks both with a few words and endings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
+from typing import Literal
+
+from rapidfuzz import fuzz
+
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
+from byokg.types import Mention
+
+REQUESTS = frozenset("name list give find show tell".split())
+"""Words that ask for what follows when the question has no question word (`Name the capitals of …`)."""
+
+AUXILIARIES = frozenset(
+    "is are was were be do does did has have had the a an of some all me can could many much".split()
+)
+"""Words between a question word and the noun it asks for (`what is the language …`)."""
+
+SHARING = frozenset("same share shares shared sharing also together common fellow besides".split())
+"""Words that speak of what two things have in common (`films with the same director`), and name no relation."""
+
+_EMPTY = frozenset({"name", "names"})
+"""Words that say nothing before `of` (`the name of the currency of …`)."""
+
+_SORTS = frozenset("kind kinds type types sort sorts".split())
+"""Words that say nothing before `of` either, but where they are what is asked for (`what type of film is …`)."""
+
+CO = "co"
+"""What makes a word one for what two share (`co-wrote`, `co-stars`)."""
+
+_KIN = {
+    "grandparent": "parent parent",
+    "grandfather": "father parent",
+    "grandmother": "mother parent",
+    "grandchild": "child child",
+    "grandson": "son child",
+    "granddaughter": "daughter child",
+    "sibling": "child parent",
+    "brother": "son parent",
+    "sister": "daughter parent",
+    "uncle": "brother parent",
+    "aunt": "sister parent",
+    "nephew": "son sibling",
+    "niece": "daughter sibling",
+    "cousin": "child sibling parent",
+    **{f"{one}-in-law": f"{one} spouse" for one in "parent father mother sibling brother sister".split()},
+    **{f"{one}-in-law": "spouse child" for one in "child son daughter".split()},
+}
+"""Relatives, each of whom is a relative of a relative: a grandfather is the father of a parent."""
+
+_IN_LAW = ([("in", False), ("law", False)], [("in", False), ("laws", False)])
+
+_SHORT = {
+    "grand": {
+        "dad": "father",
+        "pa": "father",
+        "mom": "mother",
+        "mum": "mother",
+        "ma": "mother",
+        "kid": "child",
+        "children": "child",
+    },
+    "": {"bro": "brother", "sis": "sister"},
+}
+"""Other words for them, without what they begin with."""
+
+_BORDERS = frozenset("border borders boundary boundaries".split())
+"""What neighbours share is nothing that they have in common."""
+
+_PARTS = frozenset("kind kinds type types sort sorts part parts out one some all because die died made full".split())
+"""Words before an `of` that is no link."""
+
+_FOCUS_WORDS = 3
+_SIMILAR = 85
+"""Similarity in percent from which a question word counts as a misspelt word of a name (longer than 3 letters)."""
+
+Use = Literal["", "noun", "active", "passive", "oblique"]
+"""How a word ties two phrases: a noun (`the boss of X`), or a verb: `V X`, `V by X`, `V on X`."""
+
+_PREPOSITIONS = frozenset(
+    "in on at by to for from with into under about over through near against within across behind among".split()
+)
+_DETERMINERS = frozenset("the a an their its his her this these those my your our some all one ones".split())
+_PRONOUNS = frozenset("i you he she it we they people one someone".split())
+_ADVERBS = frozenset(
+    "today currently now ever still mostly mainly only usually nowadays presently apart aside besides except".split()
+)
+_ONE = frozenset(("one", "ones"))
+_WIDE = frozenset(
+    "place date day year time cause country city state field area form style genre body piece line".split()
+)
+"""Nouns so wide that one without an article says which: `date of birth`, `style of music`, `body of water`."""
+_OF_NOUNS = frozenset("in of for from".split())
+"""Prepositions that go with a noun as often as with a verb: `what teams in Spain`."""
+_NEXT = 2
+"""Nouns between the verb of a question and what it names: `belongs to the *drug family* of X`."""
+_VERBAL = frozenset(("verb", "being", "doing", "having"))
+_LEADING = frozenset(("asks", "the", "other", "of"))
+"""What may stand before the noun phrase that says what is asked for: `which of the`, `show me all`."""
+_CONJUNCTIONS = frozenset("and or but".split())
+_BEING = frozenset("is are was were be been being am".split())
+_DOING = frozenset("do does did".split())
+_MODAL = frozenset("may might must shall can could will would should".split())
+_HAVING = frozenset("has have had having".split())
+_RELATIVE = frozenset("who whom which that where".split())
+_PERSON = frozenset(("who", "whom"))
+_THIRD = frozenset("he she it they".split())
+"""Pronouns for what was named before."""
+_NAMING = frozenset("called named caused".split())
+"""Verbs that tie nothing further: `X's river is called what`, `what caused X's death`."""
+_NAMES_KIND = (("what",), ("which",), ("how",), ("who",))
+"""Words after which a question may name what it asks for."""
+_ADVERBIAL = frozenset(("how", "when", "where", "why"))
+_COMPOUNDING = frozenset(
+    "sports arts sales goods games news awards savings parts women men politics physics series".split()
+)
+"""Nouns in s that stand before others: `which sports team members`."""
+_PARTICIPLES = frozenset(
+    "written sung born held made taught given run known taken shown won seen led built found flown worn spoken grown "
+    "set put sold bought told kept lost fought caught drawn driven eaten fed hidden risen shot sent struck thrown "
+    "understood bound paid wed begun brought cast chosen come cut done fallen felt forgotten gone hit left lent lit "
+    "met read sat spent split spread stood stuck sunk swept torn woken woven".split()
+)
+"""Participles that do not end in `ed`."""
+
+
+@dataclass(frozen=True)
+class Tie:
+    """How a word ties the phrase nearer to what the question names to the one further off."""
+
+    use: Use = ""
+    outward: bool = True
+    """For a noun, whether it names what is reached on the way out; for a verb, whether its subject is the nearer."""
+
+
+FREE = Tie()
+"""A word that ties nothing."""
+
+
+@dataclass(frozen=True)
+class _Clauses:
+    """The noun phrases of a question, tied together."""
+
+    links: int
+    """Ties from one noun phrase to the next."""
+    ties: tuple[Tie, ...]
+    """(W,) for each word."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A question as the path scorer sees it.
+
+    `body` and `focus` are positions in `words`. The same body words are ordered in up to three ways, each a guess
+    at how far from the topic entity a word's hop lies: by distance in the text; first leftwards then rightwards;
+    first rightwards then leftwards.
+    """
+
+    words: tuple[str, ...]
+    """Casefolded words of the question, W of them."""
+    masked: tuple[bool, ...]
+    """(W,) true where the word belongs to a mention."""
+    asks: str
+    """The question word, or empty."""
+    focus: tuple[int, ...]
+    """The noun phrase that names the kind of answer (`which *languages*`), at most three words."""
+    orders: tuple[tuple[int, ...], ...]
+    """Body words from near the topic entity to far."""
+    phrase: tuple[int, ...]
+    """(W,) a number shared by neighbouring content words, with nothing but question words between; 0 elsewhere."""
+    shares: bool = False
+    """Whether it speaks of what two things have in common (`the same`, `also`)."""
+    links: int = 0
+    """Ties from one noun phrase to the next (`the *capital of* …`, `employees *working on* …`), each a hop."""
+    possible_links: int = 0
+    """What may be more links: `what *gender is* X's child`, `the *X director*`, `films *whose* director …`."""
+    ties: tuple[Tie, ...] = ()
+    """(W,) how each word ties phrases."""
+    asked: tuple[int, ...] = ()
+    """The nouns that name the kind of answer: the focus, and those of which it is a sort (`what type of *film*`)."""
+    passed: tuple[int, ...] = ()
+    """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
+    headed: tuple[int, ...] = ()
+    """The nouns of what is asked for where no word asks, or what is asked for begins with a name: `*suppliers* from X`,
+    `which X *players*`."""
+    sort: int | None = None
+    """Where what is asked for is a name alone, its first word: `which *forwards* are coached by X`."""
+    empty: tuple[int, ...] = ()
+    """Words that add nothing where they stand: `the *name* of X`, `which *type* of music`."""
+
+    @property
+    def most_hops(self) -> int:
+        """Return the most hops that it may ask for: one at least."""
+        return max(1, self.links) + self.possible_links
+
+    @property
+    def unmasked(self) -> tuple[str, ...]:
+        """Return the words outside mentions."""
+        return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
+
+    @property
+    def telling(self) -> tuple[int, ...]:
+        """Return the places of words that say something of what is asked, outside mentions."""
+        silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS
+        return tuple(
+            place
+            for place, (word, hidden) in enumerate(zip(self.words, self.masked, strict=True))
+            if not hidden and word not in silent and place not in self.empty
+        )
+
+
+def read_question(
+    text: str,
+    mentions: Sequence[Mention],
+    names: Collection[str] = (),
+    kinds: Callable[[], Collection[str]] = tuple,
+    known: Callable[[str], bool] | None = None,
+) -> Reading:
+    """Take a question apart.
+
+    Args:
+        text: the question.
+        mentions: pieces of it that name topic entities; those with a position are masked.
+        names: names of topic entities that do not stand in the text as they are; words resembling theirs
+            are masked.
+        kinds: returns what the mentions are called by their types (`region`); asked only where one may stand before its
+            mention (`the region of Western Asia`), and then masked with it, since it leads nowhere else.
+        known: tells whether the graph has a relation that a word is for; a relative (`grandmother`) for whom it has
+            none is read as one of a relative (`mother of a parent`). None leaves words as they are.
+    """
+    spans = list(WORD.finditer(text))
+    words = tuple(span.group().casefold() for span in spans)
+    masked = [
+        any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0) for span in spans
+    ]
+    words = _does(words)
+    spans = spans[: len(words)]
+    masked = masked[: len(words)]
+    if known is not None:
+        words, masked = _relatives(words, masked, known)
+    parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
+    for position, word in enumerate(words):
+        if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
+            masked[position] |= word in parts or (
+                len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
+            )
+    tags = _tags(words, masked)
+    for position in _own_kind(words, tags, kinds):
+        masked[position], tags[position] = True, "mention"
+    tied = _clauses(words, tags)
+    asks, focus = _focus(words, masked, tags)
+    sharing = [position for position in range(len(words)) if not masked[position] and _shares(words, position)]
+    empty = {at for at in range(len(words) - 1) if _says_nothing(words, at, masked)}
+    content = [
+        position
+        for position, word in enumerate(words)
+        if not masked[position]
+        and word not in FUNCTION_WORDS | QUESTION_WORDS
+        and position not in sharing
+        and position not in empty
+    ]
+    focus = [position for position in focus if position not in empty]
+    asked = _asked_nouns(words, tags, focus)
+    body = [position for position in content if position not in focus]
+    asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
+    shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
+    links = tied.links + (not asks and bool(focus))  # «is X's child a boy or a girl» asks for something of the child's
+    together = (shares and not asked_of) or any(word == CO and not masked[at] for at, word in enumerate(words[:-1]))
+    return Reading(
+        words=words,
+        masked=tuple(masked),
+        asks=asks,
+        focus=tuple(focus),
+        orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
+        phrase=_phrases(words, masked, content),
+        shares=shares,
+        links=max(2, links) if together and len(mentions) < 2 else links,
+        possible_links=_possible_links(tags, asks, focus),
+        ties=tied.ties,
+        asked=asked,
+        passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
+        headed=() if focus else _headed(tags),
+        sort=None if focus else _sort(words, tags),
+        empty=tuple(sorted(empty)),
+    )
+
+
+def _relatives(
+    words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
+) -> tuple[tuple[str, ...], list[bool]]:
+    """Read relatives that the graph has no relation for as relatives of relatives that it has one for.
+
+    Before `of` the nearer one comes last (`the mother of the parent of X`), so does it before a name or `did` (`which
+    grandchildren did X have`); after `'s` it comes first (`X's parent's mother`).
+    """
+    words, masked = _in_law(*_siblings(words, masked), known)
+    read: list[tuple[str, bool]] = []
+    for place, (word, hidden) in enumerate(zip(words, masked, strict=True)):
+        parts = [] if hidden else _parts(_relative(word), known)
+        if len(parts) < 2:
+            read.append((word, hidden))
+            continue
+        while read and read[-1] == ("great", False) and _relative(word).startswith("grand"):
+            read.pop()
+            parts = [*parts, parts[-1]]
+        named = masked[place + 1 : place + 2] == [True]
+        tie = "of" if named or words[place + 1 : place + 2] in (("of",), *((each,) for each in _DOING)) else "s"
+        if place and masked[place - 1]:  # X grandmother
+            read.append(("s", False))
+        for part in parts if tie == "of" else reversed(parts):
+            read += [(part, False), (tie, False)]
+        if not named:
+            read.pop()
+    return tuple(word for word, _ in read), [hidden for _, hidden in read]
+
+
+def _in_law(
+    words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
+) -> tuple[tuple[str, ...], list[bool]]:
+    """Read `mother in law` as one word, where the graph has a relation for spouses and none for it."""
+    read = list(zip(words, masked, strict=True))
+    for place in reversed(range(1, len(read) - 1)):
+        law = read[place : place + 2]
+        if law not in _IN_LAW or not known("spouse") or known("law"):
+            continue
+        relative = f"{_relative(read[place - 1][0])}-in-law"
+        if relative in _KIN:
+            pair = place > 2 and read[place - 2][0] in _CONJUNCTIONS  # sons- and daughters-in-law
+            read[place - 3 if pair else place - 1 : place + 2] = [(relative, False)]
+        elif law[-1][0] == "laws":
+            read[place : place + 2] = [("parent-in-law", False)]
+    return tuple(word for word, _ in read), [hidden for _, hidden in read]
+
+
+def _siblings(words: tuple[str, ...], masked: list[bool]) -> tuple[tuple[str, ...], list[bool]]:
+    """Read `brothers and sisters` as one word."""
+    for place in range(len(words) - 2):
+        pair = {singular(words[place]), singular(words[place + 2])}
+        if pair == {"brother", "sister"} and words[place + 1] in _CONJUNCTIONS:
+            rest = slice(place + 3, None)
+            return (*words[:place], "siblings", *words[rest]), [*masked[: place + 1], *masked[rest]]
+    return words, masked
+
+
+def has_unknown_relative(reading: Reading, known: Callable[[str], bool]) -> bool:
+    """Tell whether a question speaks of a relative whom no relation of the graph is for; see `read_question`."""
+    spoken = {_relative(word) for word in reading.unmasked}
+    return any(word in _KIN and not known(word) for word in spoken)
+
+
+def _relative(word: str) -> str:
+    """Return a word for a relative as the words for relatives of relatives are written: `grandkids`, `grandchild`."""
+    word = singular(word)
+    for start, others in _SHORT.items():
+        if word.startswith(start) and word[len(start) :] in others:
+            return start + others[word[len(start) :]]
+    return word
+
+
+def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
+    """Return the relatives, each of the next, that a relative is: itself, where the graph has a relation for it."""
+    if word not in _KIN or known(word):
+        return [word]
+    parts = [part for relative in _KIN[word].split() for part in _parts(relative, known)]
+    return parts if all(map(known, parts)) else [word]
+
+
+def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Collection[str]]) -> list[int]:
+    """Find the words that only say what a mention is: `the UN region` of Western Asia, `the city` of Paris.
+
+    An article before them and none of the words that ask (`what is the region of …`) tell them from what is asked for.
+    """
+    found: list[int] = []
+    for place in range(2, len(words) - 1):
+        last = place - 1
+        if tags[place] != "of" or tags[place + 1] != "mention" or tags[last] != "noun":
+            continue
+        first = last
+        while first > 0 and tags[first - 1] == "noun":
+            first -= 1
+        said = first > 1 and tags[first - 1] == "the" and tags[first - 2] not in ("asks", "being", "who", "other")
+        if said and singular(words[last]) in kinds():
+            found += range(first, last + 1)
+    return found
+
+
+def _shares(words: Sequence[str], position: int) -> bool:
+    """Tell whether a word speaks of what two things have in common, as `same`, and `other` in `which other films`."""
+    word = words[position]
+    if word in SHARING and _BORDERS.intersection(words[position + 1 : position + 4]):
+        return False
+    if word == "also" and words[max(0, position - 1)] == "see":  # the relation of that name
+        return False
+    return word in SHARING or (word in ("other", "others") and position > 0 and words[position - 1] in QUESTION_WORDS)
+
+
+def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
+    """Tell whether a word before `of` adds nothing to what follows: `the name of the currency`, `which type of music`.
+
+    Only in `what type of film is Alien` it asks for the type: where a name follows the verb.
+    """
+    if words[position + 1] != "of" or masked[position]:
+        return False
+    if words[position] in _EMPTY:
+        return True
+    verbs = [place for place in range(position + 2, len(words)) if words[place] in _BEING and not masked[place]]
+    after = verbs[0] + 1 if verbs else len(words)
+    after += words[after : after + 1] == ("the",)
+    return words[position] in _SORTS and not any(masked[after : after + 1])
+
+
+def _does(words: Sequence[str]) -> tuple[str, ...]:
+    """Name what `what does X do (for a living)` asks for."""
+    asked = list(words)
+    until = len(asked)
+    if asked[-3:] == ["for", "a", "living"] or asked[-2:] == ["for", "work"]:
+        until = len(asked) - (3 if asked[-1] == "living" else 2)
+    does = until and asked[until - 1] == "do" and "what" in asked[: until - 1]
+    return (*asked[: until - 1], "profession") if does else tuple(asked)
+
+
+def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) -> tuple[str, list[int]]:
+    """Find the question word and the noun phrase after it, which ends before a verb: `employees skilled in …`."""
+    told_of = {"whose", "who", "whom"}  # name the disease whose symptom
+    if words[:1] and words[0] in REQUESTS:
+        told_of.add("which")
+    asking = [
+        start
+        for start, word in enumerate(words)
+        if word in QUESTION_WORDS
+        and not masked[start]
+        and not (word in told_of and tags[start] in ("whose", "who") and tags[start - 1 : start] == ["noun"])
+    ]
+    asking = asking or [start for start, word in enumerate(words) if word in REQUESTS and not masked[start]]
+    if not asking:
+        return "", _choice(words, tags)
+    start = asking[0]
+    word = words[start]
+    position = start + 1
+    position += word in REQUESTS and words[position : position + 1] in (("me",), ("us",))
+    while position < len(words) and words[position] in AUXILIARIES and not masked[position]:
+        position += 1
+    if words[start + 1 : start + 2] == ("of",) and words[position - 1] == "of":  # which of our customers
+        position += position < len(words) and words[position] in _DETERMINERS
+    copula = position > start + 1 and words[start + 1] not in ("do", "does", "did")
+    does = word == "what" and position > start + 1 and not copula  # «what did the composer of X win»
+    if does or word in ("when", "where", "why") or (word in ("who", "whom") and not copula):
+        return word, []
+    if position + 1 < len(words) and words[position] in _SORTS and _says_nothing(words, position, masked):
+        position += 2
+    focus: list[int] = []
+    at_once = (start + 1,) if word in ("what", "who") else ()  # «what treats X»
+    while (
+        position < len(words)
+        and len(focus) < _FOCUS_WORDS
+        and not masked[position]
+        and words[position] not in FUNCTION_WORDS
+        and words[position] not in QUESTION_WORDS
+        and not (
+            (focus or position in at_once)
+            and tags[position] == "verb"
+            and (tags[position + 1 : position + 2] != ["noun"] or _between_plurals(words, position))
+        )
+    ):
+        if not _shares(words, position):
+            focus.append(position)
+        position += 1
+    return word, focus
+
+
+def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) -> tuple[int, ...]:
+    """Return the nouns that name the kind of answer: the focus, and those of which it is a sort (`type of *film*`)."""
+    after = focus[-1] + 1 if focus else 0
+    if not focus or words[after - 1] not in _SORTS | _WIDE or tags[after : after + 1] != ["of"]:
+        return tuple(focus)
+    return (*focus, *takewhile(lambda place: tags[place] == "noun", range(after + 1, len(tags))))
+
+
+def _headed(tags: Sequence[str]) -> tuple[int, ...]:
+    """Return the nouns of the first noun phrase, which end it; none where a verb comes before it."""
+    phrases = _noun_phrases(tags)
+    first, last = next(iter(phrases), (0, 0))
+    owned = tags[last : last + 1] == ["own"] and tags[0] in ("asks", "who") and tags[1:2] == ["being"]
+    if set(tags[:first]) - _LEADING - ({"who", "being"} if owned else set()):
+        return ()
+    if owned:  # what is X's newest product
+        chain = takewhile(lambda pair: tags[pair[0][1] : pair[1][0]] == ["own"], pairwise(phrases))
+        first, last = next(reversed([pair[1] for pair in chain]), (first, last))
+    if tags[last - 1 : last + 2] == ["mention", "verb", "noun"]:  # X certified suppliers
+        return tuple(takewhile(lambda place: tags[place] == "noun", range(last + 1, len(tags))))
+    nouns = takewhile(lambda place: tags[place] == "noun", range(last - 1, first - 1, -1))
+    return tuple(reversed(list(nouns)))
+
+
+def _sort(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return where the name of what is asked for begins: several of it, since one may be named for itself."""
+    first, last = next(iter(_noun_phrases(tags)), (0, 0))
+    leading = tags[2:first] if tags[:2] in (["who", "being"], ["asks", "being"]) else tags[:first]  # who are the
+    if set(leading) - _LEADING or "noun" in tags[first:last] or tags[last : last + 1] == ["own"]:
+        return None
+    return first if last and words[last - 1] != singular(words[last - 1]) else None
+
+
+def _choice(words: Sequence[str], tags: Sequence[str]) -> list[int]:
+    """Find the kinds between which a question leaves the choice: `is X's child a boy or a girl`."""
+    if len(words) < 6 or tags[0] != "being" or words[-3:-1] not in (("or", "a"), ("or", "an")):
+        return []
+    places = [len(words) - 4, len(words) - 1]
+    article = words[len(words) - 5] in ("a", "an")
+    return places if article and all(tags[place] == "noun" for place in places) else []
+
+
+def _orders(body: Sequence[int], topic: Sequence[int], count: int) -> tuple[tuple[int, ...], ...]:
+    first = topic[0] if topic else count
+    left = [position for position in reversed(body) if position < first]
+    right = [position for position in body if position >= first]
+
+    def distance(position: int) -> float:
+        nearest = min((abs(position - other) for other in topic), default=count - position)
+        return nearest - 0.1 * (position > first)  # of two equally near words, the one after the topic first
+
+    orders = [tuple(sorted(body, key=distance)), tuple(left + right), tuple(right + left)]
+    return tuple(dict.fromkeys(orders))
+
+
+def _phrases(words: Sequence[str], masked: Sequence[bool], content: Sequence[int]) -> tuple[int, ...]:
+    phrases = [0] * len(words)
+    number, previous = 0, None
+    for position in content:
+        between = range(previous + 1, position) if previous is not None else None
+        if between is None or any(masked[other] or words[other] not in QUESTION_WORDS for other in between):
+            number += 1
+        phrases[position] = number
+        previous = position
+    return tuple(phrases)
+
+
+def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
+    """Tie the noun phrases of a question together: its words, and what each is."""
+    empty = _EMPTY | _PARTS
+    phrases = _noun_phrases(tags)
+    if not phrases:
+        return _Clauses(0, (FREE,) * len(words))
+    topics = [place for place, tag in enumerate(tags) if tag == "mention"]
+    ties = [FREE] * len(words)
+    links = 0
+    for (first, last), (start, end) in zip(phrases, [*phrases[1:], (len(words), len(words))], strict=True):
+        between = range(last, start)
+        said = [tags[place] for place in between]
+        noun = tags[last - 1] == "noun"
+        outward = _nearer_left(topics, last, start)
+        if start < len(words) and _tied(words, tags, last, start, noun, empty):
+            links += 1
+        roles = [(first, last, not outward)] if "of" in said and noun and words[last - 1] not in empty else []
+        roles += [(start, end, outward)] if "own" in said else []
+        roles += [(first, last, outward)] if tags[first - 1 : first] == ["whose"] else []
+        for begin, until, way in roles:
+            for place in range(begin, until):
+                ties[place] = Tie("noun", way) if tags[place] == "noun" else FREE
+        for place in between:
+            if tags[place] == "verb":
+                tie = _verb(words, tags, place, outward)
+                done_to = tie.use == "active" and tags[first - 1 : first] == ["being"] and words[place][-3:] != "ing"
+                ties[place] = Tie("active", False) if done_to else tie  # how often is X cited
+    for place in range(phrases[0][0]):  # who reports to X
+        if tags[place] == "verb":
+            ties[place] = _verb(words, tags, place, False)
+    return _Clauses(links + _asked(words, tags, phrases), tuple(ties))
+
+
+def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether the question's own verb ties what is asked for to a phrase: `who wrote`, `when was … born`.
+
+    Words that ask may follow: `the films of X were made by whom`, `given the ship that X built, what does it carry`.
+    """
+    if tags[0] not in ("who", "asks") and tags[:2] != ["to", "asks"]:
+        return _asked_last(words, tags, phrases)
+    head = tags[: phrases[0][0]]
+    if "verb" in head:
+        return True
+    if "verb" not in tags[phrases[-1][1] :]:
+        return False
+    if "doing" in head:
+        return True
+    second = tags[phrases[0][1] : phrases[1][0]] if len(phrases) > 1 else []
+    relative = tags.index("who", 1) if "who" in tags[1:] else 0
+    if relative:  # where was the artist that won X born
+        return "being" in head and tags[relative:].count("verb") > 1
+    return "being" in head or "being" in second or words[0] in _ADVERBIAL
+
+
+def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
+    """Count what may be a link, and may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
+    joined = (["mention", "noun"], ["mention", "verb", "noun"])
+    count = tags.count("whose")
+    count += sum(tags[place : place + len(form)] == form for form in joined for place in range(len(tags)))
+    if focus and asks in ("what", "which", "who"):
+        count += tags[focus[-1] + 1 : focus[-1] + 2] == ["being"]
+    return count + (asks in _ADVERBIAL and "doing" in tags and tags[-1] == "noun" and "verb" not in tags)
+
+
+def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
+    """Tell whether what is asked for stands behind what it is tied to, and not tied yet.
+
+    `The films of X were made by whom`, `given the ship that X built, what does it carry`, `name the port it sails to`.
+    """
+    asking = next((place for place, word in enumerate(words) if tags[place] == "asks" and word != "that"), len(tags))
+    before = max((end for _, end in phrases if end <= asking), default=0)
+    said = [place for place in range(before, asking) if tags[place] in ("verb", "to")]
+    behind = any(start > asking for start, _ in phrases)
+    if said and behind and tags[before - 1] != "mention":  # a tie between two phrases
+        return False
+    they = [place for place, tag in enumerate(tags) if tag == "they" and words[place] in _THIRD]
+    if they:
+        after = [tag for tag in tags[they[-1] + 1 :] if tag != "doing"]
+        return after[:1] == ["verb"] and not any(start > they[-1] for start, _ in phrases)
+    if "doing" in tags[asking:] and "verb" in tags[phrases[-1][1] :]:
+        return True
+    if asking == len(tags) or not _VERBAL.isdisjoint(tags[asking:]) or (words[asking] == "which" and not behind):
+        return False
+    return any(words[place] not in _NAMING for place in said)
+
+
+def _verb(words: Sequence[str], tags: Sequence[str], place: int, outward: bool) -> Tie:
+    """Tell how a verb is used, by the word after it."""
+    after = words[place + 1] if tags[place + 1 : place + 2] == ["to"] else ""
+    return Tie("passive" if after == "by" else "oblique" if after else "active", outward)
+
+
+def _nearer_left(topics: Sequence[int], last: int, start: int) -> bool:
+    """Tell whether the mention that is nearest to a tie stands before it; so where there is none after it."""
+    left = [last - topic for topic in topics if topic < last]
+    right = [topic - start for topic in topics if topic >= start]
+    return not right or (bool(left) and min(left) < min(right))
+
+
+def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun: bool, empty: frozenset[str]) -> bool:
+    """Tell whether what stands between two phrases ties them."""
+    said = tags[last:start]
+    if "and" in said or not said:
+        return False
+    if said[:2] == ["who", "being"] and set(said[2:]) <= {"the"} and noun:  # things that are parts of X
+        return False
+    if "own" in said:
+        return tags[start] == "noun"
+    if not noun or ("of" in said and (words[last - 1] in empty or _compound(words, tags, last, start))):
+        return False
+    if "for" in words[last:start] and said == ["to"] and tags[start] == "mention":  # the script for X is X's own
+        return False
+    if words[last] == "to" and "from" in words[max(0, last - _FOCUS_WORDS) : last]:  # from source to end
+        return False
+    return any(tag in ("of", "to", "verb", "who", "having", "doing") for tag in said)
+
+
+def _compound(words: Sequence[str], tags: Sequence[str], last: int, start: int) -> bool:
+    """Tell whether two nouns make one: `place of birth`, where the second stands without an article."""
+    return words[last - 1] in _WIDE and start == last + 1 and tags[start] == "noun" and not words[start].endswith("s")
+
+
+def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
+    """Name what each word is."""
+    tags: list[str] = []
+    doing = False
+    for place, word in enumerate(words):
+        before = tags[-1] if tags else ""
+        if masked[place]:
+            tag = "mention"
+        elif word == "of":
+            tag = "of"
+        elif word == "s" and before in ("mention", "noun"):
+            tag = "own"
+        elif word in _PREPOSITIONS:
+            tag = "to"
+        elif word in _PRONOUNS and ((doing and before == "doing") or (before == "who" and len(tags) > 1)):
+            tag = "they"
+        elif word in _ADVERBS:
+            tag = "other"
+        elif word in _CONJUNCTIONS:
+            tag = "and"
+        elif word in _ONE and before == "the" and words[place - 1] == "the":  # the one with X
+            tag = "noun"
+        elif word in _DETERMINERS and not (word in ("this", "these", "those") and place == 0):
+            tag = "the"
+        elif word in _BEING:
+            tag = "being"
+        elif word in _HAVING:
+            tag = "having"
+        elif word in _DOING or (word in _MODAL and _may(words, masked, place)):
+            tag, doing = "doing", True
+        elif word in _RELATIVE and (before in ("noun", "mention") or (word in _PERSON and not tags)):
+            tag = "who"
+        elif word == "whose":
+            tag = "whose"
+        elif word in QUESTION_WORDS or word in _RELATIVE:
+            tag = "asks"
+        elif word in FUNCTION_WORDS or (word in REQUESTS and not any(each == "noun" for each in tags)):
+            tag = "other"
+        elif _acts(words, masked, tags, place) or _is_verb(word, tags, doing, words[place + 1 : place + 2]):
+            tag, doing = "verb", False
+        else:
+            tag = "noun"
+        tags.append(tag)
+    verbs = (_joining_verb(words, tags), _only_verb(words, tags), _helped_verb(words, tags), _second_verb(words, tags))
+    for verb in verbs:
+        if verb is not None:
+            tags[verb] = "verb"
+    return tags
+
+
+def _acts(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str], place: int) -> bool:
+    """Tell whether what follows `may` is a verb (`what may treat X`), and not who may do it (`what may people eat`)."""
+    if tags[-1:] != ["doing"] or words[place - 1] not in _MODAL:
+        return False
+    return "noun" in tags or place + 1 == len(words) or masked[place + 1] or words[place + 1] in FUNCTION_WORDS
+
+
+def _may(words: Sequence[str], masked: Sequence[bool], place: int) -> bool:
+    """Tell whether a word that may be a name or a month has a verb after it, or a name that does something."""
+    before, after = words[max(0, place - 1)], words[place + 1 : place + 2]
+    return place > 0 and before not in _PREPOSITIONS and bool(after) and (masked[place + 1] or after[0].isalpha())
+
+
+def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of the verb of a question that seems to have none: `which rivers flow through X`.
+
+    It is the last word of what is asked for, before a preposition or a name, and does not end as the noun before it:
+    `the rivers flow`, `the river flows`. Without a noun it ends in s: `what treats X`.
+    """
+    asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
+    clause = next((place for place in range(asking, len(tags)) if tags[place] == "who"), len(tags))
+    if not _VERBAL.isdisjoint(tags[:clause]) or words[asking : asking + 1] not in _NAMES_KIND:
+        return None
+    first = asking + 1 + (words[asking + 1 : asking + 2] in (("many",), ("much",)))
+    last = next((place for place in range(first, len(tags)) if tags[place] != "noun"), len(tags)) - 1
+    if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
+        return None
+    rest = tags[last + 1 : clause]
+    if "mention" in tags[last + 1 :] and rest[: (*rest, "mention").index("mention")].count("noun") > _NEXT:
+        return None
+    third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
+    if first == last:
+        acts = third or (words[last].endswith("ed") and words[last] not in _NAMING)
+        return last if acts and words[asking] in ("what", "who") and not of_noun else None
+    nouns = [word.endswith("s") for word in words[first:last]]
+    several = nouns[-1] and not third and (words[asking] != "what" or not of_noun)
+    return last if several or (third and not any(nouns) and not of_noun) else None
+
+
+def _joining_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of a verb between what is asked for and another noun: `which products contain parts of X`."""
+    asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
+    if words[asking : asking + 1] not in _NAMES_KIND:
+        return None
+    for place in range(asking + 2, len(tags) - 1):
+        if set(tags[place - 1 : place + 2]) == {"noun"} and _between_plurals(words, place):
+            return place
+    return None
+
+
+def _between_plurals(words: Sequence[str], place: int) -> bool:
+    """Tell whether a word that is no plural stands between two: `products contain parts`, not `sports team members`."""
+    before, word, after = (*words[max(0, place - 1) : place + 2], "", "")[:3]
+    several = before.endswith("s") and not before.endswith("ss") and before not in _COMPOUNDING
+    return several and after.endswith("s") and not word.endswith("s")
+
+
+def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of the verb after one that only says more of its noun: `papers published there cite X`."""
+    if "asks" not in tags or not {"being", "doing", "having", "who"}.isdisjoint(tags) or tags.count("verb") != 1:
+        return None
+    verb = tags.index("verb")
+    after = [place for place in range(verb + 1, len(tags)) if tags[place] in ("noun", "mention")]
+    if not after or tags[verb - 1] != "noun" or not words[verb - 1].endswith("s") or not _inflected(words[verb]):
+        return None
+    nouns = list(takewhile(lambda place: tags[place] == "noun", after))
+    place = next((each for each in nouns if tags[each - 1] == "mention" or each == verb + 1), None)
+    names = place is not None and tags[place + 1 : place + 2] in (["mention"], ["the"], ["to"], ["noun"])
+    return place if names and not words[place or 0].endswith("s") else None
+
+
+def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
+    """Return the place of a verb that `did` helps, where only its place at the end tells: `when did X's son die`."""
+    helps = [place for place, tag in enumerate(tags) if tag == "doing"]
+    helping = helps[0] if len(helps) == 1 else -1
+    last = len(tags) - 1
+    while last > 0 and tags[last] in ("to", "other"):
+        last -= 1
+    if (
+        helping < 0
+        or last <= helping + 1
+        or tags[last - 1] not in ("noun", "mention")
+        or tags[last] != "noun"
+        or words[last].endswith("s")
+    ):
+        return None
+    found = any(tags[place] == "verb" and not _inflected(words[place]) for place in range(helping, last))
+    return None if found else last
+
+
+def _inflected(word: str) -> bool:
+    return word.endswith(("ing", "ed")) or word in _PARTICIPLES
+
+
+def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
+    """Tell whether a word before an article is the verb of a question that has none: `countries use the euro`."""
+    return after in (("the",), ("a",), ("an",)) and "asks" in tags and not {"verb", "being", "doing"}.intersection(tags)
+
+
+def _is_verb(word: str, tags: Sequence[str], doing: bool, after: Sequence[str] = ()) -> bool:
+    """Tell whether a word that says something is a verb, by what stands around it and by its ending."""
+    before = tags[-1] if tags else ""
+    ending = _inflected(word)
+    if before == "mention":
+        subject = next((tag for tag in reversed(tags) if tag != "mention"), "")
+        return doing or ending or subject == "who" or _governs(after, tags)
+    if before == "they":
+        return True
+    if before == "noun":
+        return ending or _governs(after, tags)
+    if before == "being":
+        return ending and (not word.endswith("ing") or tags[-2:-1] == ["who"])
+    if before == "who":
+        return ending or len(tags) == 1 or "noun" in tags
+    return before in ("and", "having") and ending
+
+
+def _noun_phrases(tags: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where each run of nouns and mentions begins and ends."""
+    found: list[tuple[int, int]] = []
+    for place, tag in enumerate(tags):
+        if tag in ("noun", "mention"):
+            if found and found[-1][1] == place:
+                found[-1] = (found[-1][0], place + 1)
+            else:
+                found.append((place, place + 1))
+    return found

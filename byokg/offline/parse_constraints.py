@@ -1,0 +1,554 @@
+"""Reading what a question asks beyond a path: a count, the most of something, a time, a comparison, a difference.
+
+`read` takes these out of a question's words, so that what is left is the question of a path (`which countries border
+Austria`), and says what is to be done with the nodes that it leads to. What a mention covers is never read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+
+from byokg.offline.constraints import Demand, Edge, Next, Order, Threshold, TimeTest
+from byokg.offline.lexicon import (
+    HIDDEN,
+    adjectives,
+    comparative,
+    dated_by,
+    greatest,
+    idea,
+    measured_by,
+    measured_by_verb,
+    patterns,
+    superlative,
+)
+from byokg.offline.parse import Reading, read_question
+from byokg.offline.relation_words import FORBIDDING
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
+from byokg.text.values import read_literal
+from byokg.types import Mention
+
+_YEAR = re.compile(r"[12]\d{3},?")
+_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
+
+_TRIGGERS = re.compile(
+    r"\d{4}|^\W*(?:is|are|was|were|do|does|did|has|have|had)\b|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
+    r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
+    r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
+    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't)\b|n't",
+    re.IGNORECASE,
+)
+"""What a question has that asks for more than a path: a quick look that spares most questions the rest."""
+
+_QUOTES = str.maketrans(dict.fromkeys('"“”«»„', " "))
+"""Marks around names, which say nothing."""
+
+_BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the\s+)?(?:year\s+)?$", re.IGNORECASE)
+"""Words after which a date bounds a time, and is no topic, though a node may have its name."""
+
+_MOST_YEARS = 200
+"""Number below which something is so many years old; others are years."""
+
+_LONGEST = 1000
+"""Characters of a question; a longer text is read as one of a path, since patterns take time with its square."""
+
+
+def read(text: str, mentions: Sequence[Mention]) -> Demand:
+    """Read what a question asks beyond a path.
+
+    Args:
+        text: the question.
+        mentions: what in it names something; those without a place in the text are left out of account.
+
+    Returns:
+        What it asks; nothing beyond a path of a text of more than a thousand characters.
+    """
+    if len(text) > _LONGEST or _TRIGGERS.search(text) is None:
+        return Demand(text)
+    return _read(text, tuple(mentions))
+
+
+@lru_cache(1 << 8)
+def _read(text: str, mentions: tuple[Mention, ...]) -> Demand:
+    return _Reader(text, mentions).demand()
+
+
+class _Reader:
+    """A question while it is read: `_left` has spaces in place of what was read, and marks in place of mentions."""
+
+    def __init__(self, text: str, mentions: Sequence[Mention]) -> None:
+        self._text = text
+        self._mentions = mentions
+        hidden = list((text.lower() if len(text.lower()) == len(text) else text).translate(_QUOTES))
+        for mention in mentions:
+            if mention.start >= 0 and not (_iso(mention.text) and _BOUND.search(text[: mention.start])):
+                hidden[mention.start : mention.end] = HIDDEN * (mention.end - mention.start)
+        self._whole = self._left = "".join(hidden)
+        self._kept = list(text)
+
+    def demand(self) -> Demand:
+        """Read one thing after the other: what is read first is not read again."""
+        pairs = self._pair()
+        following = self._next()
+        thresholds = (*self._thresholds(), *self._than())
+        order = self._having(bool(pairs)) or self._order()
+        whens = () if following else self._when()
+        times = (*whens, *self._times())
+        count, counted = self._count()
+        if order is None and pairs:
+            order = self._compared()
+        if order is None and following is None:
+            order = self._by_time()
+        without, lacking = self._difference()
+        union = pairs if pairs and self._says_or and (order is None or order.words) else ()
+        if order is not None and pairs and not order.words:
+            order = replace(order, words="compared")
+        return Demand(
+            "".join(self._kept),
+            count,
+            counted,
+            order,
+            times,
+            thresholds,
+            following,
+            without,
+            lacking,
+            union,
+            self._verifies(),
+            self._asks(),
+        )
+
+    # What is taken out
+
+    def _take(self, start: int, end: int, instead: str = "") -> None:
+        """Take out what was read; mentions stay. `instead` stands at its start."""
+        for at in range(start, end):
+            if self._whole[at] != HIDDEN:
+                self._kept[at] = " "
+        if instead and end - start >= len(instead):
+            self._kept[start : start + len(instead)] = instead
+        self._left = (
+            self._left[:start]
+            + "".join(mark if mark == HIDDEN else " " for mark in self._left[start:end])
+            + self._left[end:]
+        )
+
+    def _mention_at(self, start: int, end: int) -> int | None:
+        """Return the last mention that lies within a stretch."""
+        within = [
+            number
+            for number, one in enumerate(self._mentions)
+            if one.start >= 0 and start <= one.start and one.end <= end
+        ]
+        return within[-1] if within else None
+
+    def _word_before(self, start: int) -> str:
+        """Return the word that says something right before a place; mentions are passed over."""
+        words = WORD.findall(self._left[:start].replace(HIDDEN, " "))
+        telling = [word for word in words[-6:] if word not in FUNCTION_WORDS and word not in QUESTION_WORDS]
+        return telling[-1] if telling else ""
+
+    # One thing after the other
+
+    _says_or = False
+
+    def _until_other(self, start: int, last: int) -> int:
+        """Return where the words about a mention end: at the clause's end, or before another mention."""
+        return min([last, *(one.start for one in self._mentions if start <= one.start)])
+
+    def _pair(self) -> tuple[int, ...]:
+        """Read «A or B» and «A and B»."""
+        for pattern, says_or in ((patterns().either, True), (patterns().pair, False)):
+            found = pattern.search(self._left)
+            if found is not None:
+                one = self._mention_at(found.start("a"), found.end("a"))
+                other = self._mention_at(found.start("b"), found.end("b"))
+                if one is not None and other is not None:
+                    self._says_or = says_or
+                    return (one, other)
+        return ()
+
+    def _next(self) -> Next | None:
+        """Read who comes next to a mention."""
+        for pattern, step in patterns().year:
+            found = pattern.search(self._left)
+            if found is not None and any(mention.start >= 0 for mention in self._mentions):
+                starts = sorted((one.start, n) for n, one in enumerate(self._mentions) if one.start >= 0)
+                order = [n for start, n in starts if start >= found.end() - 1]
+                order += [n for start, n in starts if start < found.end() - 1]
+                self._take(*found.span())
+                return Next(tuple(order), 1 if step > 0 else -1, 1, found.group())
+        same = patterns().same.search(self._left)
+        shared = patterns().shared.search(self._left)
+        placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
+        if placed and (same or (shared and len(placed) < 3)):
+            found = same or shared
+            assert found is not None
+            if same:
+                self._take(*same.span())
+            return Next((placed[-1] if same else placed[0],), 0, None, found.group())
+        for pattern, step in patterns().next:
+            found = pattern.search(self._left)
+            if found is not None:
+                mention = self._mention_at(*found.span())
+                if mention is not None:
+                    self._take(*found.span())
+                    return Next((mention,), 1 if step > 0 else -1, None, found.group())
+        return None
+
+    def _thresholds(self) -> tuple[Threshold, ...]:
+        """Read numbers that something has to be above or below."""
+        found = []
+        order = idea("order")
+        for match in patterns().threshold.finditer(self._left):
+            number = _number(match["number"])
+            adjective = comparative(match["word"]) if match["word"] else None
+            unit = (match["unit"] or "").lower()
+            dated = not unit or unit in FUNCTION_WORDS or unit in QUESTION_WORDS
+            if number is None or (match["word"] and adjective is None) or (dated and _YEAR.fullmatch(match["number"])):
+                continue
+            before = self._word_before(match.start())
+            nouns: tuple[str, ...] = tuple(order["units"].get(" ".join(unit.split()), ()))
+            end = match.end()
+            if unit and not nouns and (unit in FUNCTION_WORDS or unit in QUESTION_WORDS):
+                end, unit = match.start("unit"), ""
+            if not nouns and unit:
+                nouns = (unit,)
+            if adjective is not None and not nouns:
+                nouns = adjective.nouns
+            if adjective is not None and nouns and set(nouns) & set(adjective.nouns):
+                nouns = tuple(noun for noun in nouns if noun in adjective.nouns)
+            if not nouns:
+                nouns = (before,) if before else ()
+            more = bool(match["more"]) or (adjective is not None and not adjective.less)
+            if adjective is not None and adjective.dates and number < _MOST_YEARS:  # older than 30
+                nouns, more = ("age",), adjective.less
+            said = self._left[match.start() : end]
+            start = self._measured_from(match.start(), nouns)
+            found.append(Threshold(nouns, more, number, words=said.strip()))
+            self._take(start, end)
+        return tuple(found)
+
+    def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
+        """Return where the words that only lead up to a number begin: «with a population of», «have an area of»."""
+        before = re.search(
+            r"(?:\b(?:with|have|has|having|that\s+have|are\s+home\s+to|is\s+home\s+to|cover|covers|that\s+are|that\s+is|which\s+are|of)\s+)?"
+            r"(?:(?:an?|the|its|their|whose)\s+)?(?:(?:"
+            + "|".join(map(re.escape, nouns or ("§",)))
+            + r")\s+)?(?:of\s+|is\s+|are\s+)?$",
+            self._left[:start],
+        )
+        return start if before is None else before.start()
+
+    def _than(self) -> tuple[Threshold, ...]:
+        """Read «larger than Austria»."""
+        match = patterns().than.search(self._left)
+        if match is None:
+            return ()
+        adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
+        mention = self._mention_at(match.start("named"), match.end("named"))
+        if adjective is None or mention is None:
+            return ()
+        self._take(match.start(), match.start("named"))
+        return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
+
+    def _order(self) -> Order | None:
+        """Read the most or the least of something."""
+        made = patterns()
+        match = made.any_other.search(self._left)
+        if match is not None:
+            adjective = comparative(match["word"] or "")
+            if match["noun"] or adjective is not None:
+                nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
+                most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
+                self._take(*match.span())
+                return Order(
+                    nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
+                )
+        match = made.verb_most.search(self._left)
+        if match is not None:
+            self._take(*match.span())
+            return Order(measured_by_verb(match["verb"]), match["most"] is not None, words=match.group())
+        match = made.done_most.search(self._left)
+        if match is not None:
+            self._take(*match.span())
+            return Order((match["verb"],), match["most"] is not None, words=match.group(), counted=True)
+        match = made.most.search(self._left)
+        if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
+            adjective = adjectives().get(match["noun"])
+            nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
+            most = bool(match["most"]) != (adjective is not None and adjective.less)
+            dates = adjective is not None and adjective.dates
+            self._take(*match.span())
+            nouns = self._by(nouns)
+            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
+        for match in made.superlative.finditer(self._left):
+            adjective = superlative(match["word"].lower())
+            if adjective is None:
+                continue
+            end = match.end("word")
+            noun = match["noun"] or ""
+            measured = tuple(idea("order")["units"].get(noun, ())) or ((noun,) if noun in _measures() else ())
+            nouns = (*adjective.nouns, noun) if noun else adjective.nouns
+            if match["of"]:  # the highest-priced
+                nouns, end = (match["of"], *nouns), match.end()
+            if measured:  # the largest population
+                nouns, end = measured, match.end()
+            self._take(match.start(), end)
+            nouns = self._by(nouns)
+            return Order(nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word"))
+        return None
+
+    def _having(self, compared: bool) -> Order | None:
+        """Read «has the latest start date»: what is compared, in words of the graph; one may do where two are named."""
+        match = patterns().having.search(self._left)
+        most = None if match is None else greatest(match["word"])
+        words = [] if match is None else match["phrase"].split()
+        words = words[2:] if words[:2] in (["number", "of"], ["amount", "of"]) else words
+        dates = words in (["year"], ["date"])
+        if match is None or most is None or len(words) < 2 - (compared or dates):
+            return None
+        self._take(*match.span())
+        told = (word for word in words if word not in FUNCTION_WORDS)
+        nouns = tuple(dict.fromkeys((" ".join(words), *told)))
+        return Order(nouns, most, dates=dates, words="" if compared else match["word"])
+
+    def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
+        """Read «by area», which says what is compared."""
+        for match in patterns().by.finditer(self._left):
+            noun = " ".join(match["noun"].split())
+            if noun in _measures() or " " in noun:
+                self._take(*match.span())
+                return (noun,)
+        return nouns
+
+    def _by_time(self) -> Order | None:
+        """Read first and last."""
+        match = patterns().first.search(self._left)
+        if match is None:
+            return None
+        made, after = patterns(), self._left[match.end() :]
+        event = made.event_before.search(self._left[: match.start()]) or made.event_after.search(after)
+        self._take(*match.span())
+        nouns = dated_by(event["event"]) if event is not None else ()
+        birth = re.match(r"\s*(?:year\s+of\s+birth|date\s+of\s+birth|birth)", after)
+        if birth is not None:
+            nouns = dated_by("born")
+            self._take(match.end(), match.end() + birth.end())
+        if nouns == dated_by("born"):
+            born = re.search(r"\b(?:was|were|is|to\s+be)?\s*born\b", self._left)
+            if born is not None:
+                self._take(*born.span())
+        begins = match["first"] is not None or patterns().begins.search(self._whole) is not None
+        edge: Edge = "begin" if begins else "end"
+        return Order(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
+
+    def _compared(self) -> Order | None:
+        """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
+        verb = patterns().verb_more.search(self._left)
+        if verb is not None:
+            self._take(*verb.span())
+            return Order(measured_by_verb(verb["verb"]), verb["more"] is not None)
+        for match in patterns().comparative.finditer(self._left):
+            if match["unit"]:
+                self._take(*match.span())
+                return Order(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
+            adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
+            if adjective is not None:
+                noun = re.match(r"\s+(?P<noun>[a-z]+)", self._left[match.end() :])
+                if noun is not None and noun["noun"] in _measures():  # the larger population
+                    self._take(match.start(), match.end() + noun.end())
+                    return Order((noun["noun"],), not adjective.less)
+                self._take(*match.span())
+                return Order(
+                    adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
+                )
+        several = patterns().several.search(self._left)
+        if several is not None:
+            self._take(*several.span("amount"))
+            return Order((several["noun"],), several["amount"] == "more", counted=True)
+        sooner = patterns().sooner.search(self._left)
+        if sooner is not None:
+            self._take(*sooner.span())
+            nouns = dated_by(sooner["event"]) if sooner["event"] else ()
+            return Order(nouns, sooner["way"] == "later", 1, dates=True)
+        return None
+
+    def _when(self) -> tuple[TimeTest, ...]:
+        """Read «when A won», where something else is asked for."""
+        if sum(mention.start >= 0 for mention in self._mentions) < 2:
+            return ()
+        for match in patterns().when.finditer(self._left):
+            mention = self._mention_at(match.start("named"), match.end("named"))
+            if mention is None or (match.start() == 0 and not re.search(r"[,;]", self._left[match.end() :])):
+                continue
+            rest = match["rest"]
+            near = next((word for word in WORD.findall(rest) if word not in FUNCTION_WORDS and HIDDEN not in word), "")
+            self._take(match.start(), match.end())
+            return (TimeTest(None, None, near=near, mention=mention, words=match.group().replace(HIDDEN, "")),)
+        return ()
+
+    def _times(self) -> tuple[TimeTest, ...]:
+        """Read dates, and what they bound."""
+        found: list[TimeTest] = []
+        made = patterns()
+        for pattern in (made.between, made.years):
+            for match in pattern.finditer(self._left):
+                found.append(self._test(match, _iso(match["a"]), _iso(match["b"])))
+        for match in made.before.finditer(self._left):
+            if match["until"] or match["before"]:
+                found.append(self._test(match, None, _iso(match["a"]), strict=bool(match["before"])))
+        for match in made.after.finditer(self._left):
+            if match["since"] or match["after"]:
+                found.append(self._test(match, _iso(match["a"]), None, strict=bool(match["after"])))
+        for match in made.at.finditer(self._left):
+            date = _iso(match["a"])
+            decade = match["a"].endswith("s")
+            found.append(self._test(match, date, f"{int(date) + 9}" if decade and date else date))
+        return tuple(found)
+
+    def _test(self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False) -> TimeTest:
+        edge: Edge = "any"
+        made = patterns()
+        if made.begins.search(self._whole):
+            edge = "begin"
+        elif made.ends.search(self._whole):
+            edge = "end"
+        near = self._word_before(match.start())
+        if near == "born":
+            edge = "any"
+            born = re.search(r"\b(?:was\s+|were\s+)?born\s*$", self._left[: match.start()])
+            if born is not None:
+                self._take(*born.span())
+        having = patterns().of_date.search(self._left[: match.start()])
+        self._take(match.start() if having is None else having.start(), match.end())
+        return TimeTest(first, last, edge, near, strict, words=" ".join(match.group().split()))
+
+    def _count(self) -> tuple[str, str]:
+        """Read how a number of things is asked for."""
+        match = patterns().count.search(self._left)
+        if match is None:
+            return self._counted()
+        words = WORD.findall(self._left[match.end() :])
+        counted = next((word for word in words if word not in FUNCTION_WORDS), "")
+        units = idea("order")["units"]
+        counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
+        self._take(match.start(), match.end(), "which")
+        return " ".join(match.group().split()), counted
+
+    def _counted(self) -> tuple[str, str]:
+        """Read «order count of A»."""
+        match = patterns().counted.search(self._left)
+        if match is None:
+            return "", ""
+        self._take(match.start("count"), match.end("count"))
+        return " ".join(match.group().split()), match["noun"]
+
+    def _verifies(self) -> bool:
+        """Read «is A … B»."""
+        placed = sum(mention.start >= 0 for mention in self._mentions)
+        return placed == 2 and patterns().verifying.match(self._whole) is not None
+
+    def _asks(self) -> Edge | None:
+        """Read «when did A win B»."""
+        asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or patterns().year_asked.search(self._whole)
+        if asked is None or len(self._mentions) < 2:
+            return None
+        first = asked.group().split()[0]
+        begins = first == "since" or patterns().begins.search(self._whole) is not None
+        ends = first == "until" or patterns().ends.search(self._whole[asked.end() :]) is not None
+        return "end" if ends else "begin" if begins else "any"
+
+    def _difference(self) -> tuple[tuple[int, ...], str]:
+        """Read what is taken away: mentions, or things that the answers have none of."""
+        made = patterns()
+        clauses = [(clause.start(), clause.end()) for clause in re.finditer(r"[^,;?]+", self._left)]
+        taken: list[int] = []
+        for pattern in (made.without, made.negation):
+            for match in pattern.finditer(self._left):
+                if _FORBIDDING.search(self._left[: match.start()]):  # what must not be is nothing to take away
+                    continue
+                first, last = next(((a, b) for a, b in clauses if a <= match.start() < b), (0, len(self._left)))
+                after = [n for n, one in enumerate(self._mentions) if match.end() <= one.start and one.end <= last]
+                before = [n for n, one in enumerate(self._mentions) if first <= one.start and one.end <= match.start()]
+                before = before if pattern is made.negation else []
+                mention = after[0] if after else before[-1] if before else None
+                if mention is not None and mention not in taken:
+                    taken.append(mention)
+                    own = self._mentions[mention]
+                    if pattern is made.without:
+                        self._take(*match.span())
+                    if own.start >= match.end():  # what is said of it is not said of what is asked for
+                        self._take(match.start(), own.end)
+                        self._take(own.end, self._until_other(own.end, last))
+                    else:
+                        self._take(own.start, last)
+        lacking = ""
+        thing = made.no.search(self._left) or made.not_done.search(self._left)
+        if thing is not None and not taken:
+            match = thing
+            words = [word for word in match["thing"].split() if word not in FUNCTION_WORDS and word != "single"]
+            if words:
+                lacking = " ".join(words)
+                rest = re.match(
+                    r"\s*(?:on\s+land|by\s+land|with\s+any\s+others?(?:\s+[a-z]+)?|any\s+others?(?:\s+[a-z]+)?|another(?:\s+[a-z]+)?|at\s+all|of\s+(?:its|their)\s+own|\s+)*",
+                    self._left[match.end() :],
+                )
+                end = match.end() + (rest.end() if rest else 0)
+                self._take(match.start(), end)
+        return tuple(taken), lacking
+
+
+_FORBIDDING = re.compile(rf"\b(?:{'|'.join(sorted(FORBIDDING))})\s*$", re.IGNORECASE)
+
+
+@cache
+def _measures() -> frozenset[str]:
+    """Return all nouns that name a measure."""
+    order = idea("order")
+    named = {noun for group in order["adjective"] for noun in group["nouns"]}
+    return frozenset(named | {noun for nouns in order["units"].values() for noun in nouns} | {"surface"})
+
+
+def _place(ordinal: str | None) -> int:
+    return 1 if not ordinal else int(idea("order")["ordinals"][ordinal.lower()])
+
+
+def _iso(text: str) -> str | None:
+    """Return a date as ISO 8601, as precise as it was said."""
+    plain = " ".join(text.split()).removesuffix("s") if re.fullmatch(r"\d{4}s", text) else " ".join(text.split())
+    read = read_literal(plain)
+    return None if read is None else str(read.value)
+
+
+def _number(text: str) -> float | None:
+    """Return a number in digits, times a thousand, a million or more."""
+    match = re.fullmatch(r"([\d,.]*\d)[,.]?\s*([a-z]+)?", text.strip(), re.IGNORECASE)
+    if match is None:
+        return None
+    read = read_literal(match[1])
+    if read is None or isinstance(read.value, str):
+        return None
+    return float(read.value) * _SCALES.get((match[2] or "").lower(), 1.0)
+
+
+def asking_when(text: str) -> str:
+    """Return a question for a year or a date as one that begins with «when»; any other as it is.
+
+    Where dates are the values of properties, the word `year` tells none of them from the others.
+    """
+
+    def instead(found: re.Match[str]) -> str:
+        first = found.group().split()[0].lower()
+        said = "when end" if first == "until" else "when start" if first == "since" else "when"
+        return said.ljust(len(found.group()))
+
+    return patterns().year_asked.sub(instead, text, count=1)
+
+
+def path_reading(text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None) -> Reading:
+    """Read what is left of a question as one of a path; `known` is as for `read_question`."""
+    missing = [mention.text for mention in mentions if mention.start < 0]
+    return read_question(asking_when(read(text, mentions).rest), mentions, missing, known=known)

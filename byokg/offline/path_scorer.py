@@ -1,0 +1,512 @@
+"""Scoring metapaths against a question: which words explain which hop.
+
+A hop is explained by the words of one stretch of the question, and stretches follow each other from the topic entity
+outwards, as in «who directed the films *written by* X»: the words next to X belong to the first hop. All ways to cut
+the question into one stretch a hop are tried. Two edges joined by a nameless (mediator) node make one hop, and a hop
+straight back over the relation just walked («films that *share directors* with X») may go unexplained.
+
+This replaces the KG-Linker's language model where there is none; no paper is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, fields
+from decimal import Decimal
+from functools import lru_cache
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.paths import Growth
+from byokg.index.embedders import Embedder, exact, unit_rows
+from byokg.offline.answer_type import Kind
+from byokg.offline.parse import Reading
+from byokg.offline.schema_linking import Steps
+
+if TYPE_CHECKING:
+    from byokg.offline.path_ranker import PathRanker
+
+Float = npt.NDArray[np.float32]
+Int64 = npt.NDArray[np.int64]
+
+MAX_HOPS = 3
+"""Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
+
+_MAX_WORDS = 12
+
+_DATES = frozenset({"year", "years", "date", "dates"})
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each feature of a metapath counts; `scripts/fit_path_scorer.py` says what they were fitted on."""
+
+    coverage: float = 9.7
+    """Share of the question's content words that some hop explains."""
+    explained: float = 18.0
+    """How much that is: the importance of these words."""
+    likeness: float = 25.5
+    """Cosine of the question with the text of all relations."""
+    asked: float = 70.9
+    """Cosine of who, when or where with the names at the end."""
+    focus: float = 40.8
+    """Cosine of the noun asked for with the names at the end."""
+    kind: float = 5.4
+    """How well the last hop leads to what the noun asked for names."""
+    weakest: float = 21.0
+    """How well the least explained of several hops is explained."""
+    unexplained: float = -4.6
+    """Hops that no word explains; one that a word explains by half counts half."""
+    hop: float = -11.2
+    """Hops."""
+    third: float = 12.7
+    """A third hop."""
+    missing: float = -19.4
+    """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
+    beyond: float = -12.0
+    """Hops more than these links, and than words that may be links."""
+    choice: float = -14.6
+    """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, and three."""
+    guess: float = -12.2
+    """The same, of each hop as far as it is not explained."""
+    back: float = -2.6
+    """Hops straight back."""
+    shared: float = 85.8
+    """A hop straight back, as far as it is explained, where the question speaks of what two things have in common."""
+    to_and_fro: float = -36.7
+    """More than one hop straight back."""
+    joined: float = 66.9
+    """Two metapaths from different mentions that end in the same nodes."""
+
+
+UNIT = 8.0
+"""Scores, divided by this, are natural logarithms: how much likelier one metapath is than another."""
+
+PLACE = MappingProxyType({field.name: place for place, field in enumerate(fields(Weights))})
+"""Where each feature stands."""
+
+
+@dataclass(frozen=True)
+class AlignmentSettings:
+    """How stretches of the question are matched with hops."""
+
+    inherit: float = 0.8
+    """Share of its neighbour's explanation that a hop straight back may take over."""
+    reorder: float = 0.05
+    """Cost of reading the question in another order than by distance from the topic entity."""
+    against: float = 0.5
+    """What an explanation is worth by a word that points the other way (`boss` for «reports to», towards the boss)."""
+    unmeant: float = 25.0
+    """What a path loses for each step that says the opposite of another relation (`contraindicated in`) unasked."""
+    expected: float = 0.5
+    """Explanation expected of every content word, when coverage is turned into a share."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What P metapaths have to say for themselves."""
+
+    features: Float
+    """(P, F) in the order of `Weights`; the first is not yet divided by what could be explained at best."""
+    best: Float
+    """(N,) the best explanation of each content word by any of the metapaths."""
+    metapaths: Int64
+    """(P, L) their steps; of those that join two, the first's."""
+    covered: Float
+    """(P, N) how well each content word is explained by any of its hops."""
+    text: npt.NDArray[np.float64]
+    """(P, D) sum of the vectors of its relations."""
+    weakest: Float
+    """(P,) how well the least explained hop is explained."""
+    others: Int64 | None = None
+    """(P, L') steps of the second of two that are joined."""
+
+    def taken(self, rows: Int64) -> Aligned:
+        """Return some of the metapaths."""
+        return Aligned(
+            self.features[rows],
+            self.best,
+            self.metapaths[rows],
+            self.covered[rows],
+            self.text[rows],
+            self.weakest[rows],
+            None if self.others is None else self.others[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Hops:
+    """P metapaths cut into hops."""
+
+    steps: list[tuple[int, ...]]
+    """The steps of each of the C hops that occur."""
+    groups: list[tuple[Int64, Int64]]
+    """Metapaths of equally many hops, G of H: their positions, (G,) ascending, and their hops, (G, H) in [0, C)."""
+
+
+class PathScorer:
+    """Scores metapaths of one graph against questions; safe to share between threads.
+
+    Args:
+        steps: what the steps of the graph mean.
+        embedder: gives the vectors of questions.
+        weights: how much each feature counts.
+        settings: how words are matched with hops.
+        importance: how much a word tells, about 1 on average.
+        ranker: trained on questions, if there is one; it has the last word on which metapath is best, and none on
+            which ones are looked at.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        embedder: Embedder,
+        weights: Weights | None = None,
+        settings: AlignmentSettings | None = None,
+        importance: Callable[[str], float] = lambda word: 1.0,
+        ranker: PathRanker | None = None,
+    ) -> None:
+        self.steps = steps
+        self.ranker = ranker
+        self.importance = importance
+        self.weights = weights or Weights()
+        self.columns = astuple(self.weights)
+        self.settings = settings or AlignmentSettings()
+        self._embedder = embedder
+
+    def question(self, reading: Reading) -> QuestionScorer:
+        """Prepare to score metapaths against one question."""
+        return QuestionScorer(self, reading, exact(self._embedder.encode([" ".join(reading.unmasked)])[0]))
+
+    def hops(self, metapaths: Int64, steps: Steps | None = None) -> Hops:
+        """Cut metapaths into hops: steps joined by a nameless node make one hop; `steps` may know more of them."""
+        nameless = (steps or self.steps).nameless
+        if not (nameless[metapaths[:, :-1]] > 0.5).any():
+            used, columns = np.unique(metapaths, return_inverse=True)
+            return Hops(
+                [(step,) for step in used.tolist()], [(np.arange(len(metapaths)), columns.reshape(metapaths.shape))]
+            )
+        cut = []
+        for row in metapaths.tolist():
+            hops: list[tuple[int, ...]] = [(row[0],)]
+            for before, step in pairwise(row):
+                if nameless[before] > 0.5:
+                    hops[-1] += (step,)
+                else:
+                    hops.append((step,))
+            cut.append(hops)
+        column = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in cut for unit in path))}
+        groups = []
+        for number in sorted({len(path) for path in cut}):
+            rows = [row for row, path in enumerate(cut) if len(path) == number]
+            groups.append((np.array(rows), np.array([[column[unit] for unit in cut[row]] for row in rows])))
+        return Hops(list(column), groups)
+
+
+class QuestionScorer:
+    """Scores metapaths against one question."""
+
+    def __init__(self, scorer: PathScorer, reading: Reading, vector: npt.NDArray[np.float64]) -> None:
+        self._scorer = scorer
+        self._vector = vector
+        self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
+        self._reading = reading
+        self._shares, self._links = reading.shares, reading.links
+        self._most_hops = reading.most_hops
+        self._orders = [order[:_MAX_WORDS] for order in reading.orders]
+        self._phrase = reading.phrase
+        self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
+        self._row = {position: row for row, position in enumerate(self._content)}
+        words = reading.words
+        self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
+        self._focus_rows = [self._row[position] for position in reading.focus]
+        self._know(scorer.steps.latest())
+
+    def meet(self, growth: Growth) -> None:
+        """Learn what lies at the ends of metapaths before they are scored, where steps are learnt by need."""
+        if self._steps.by_need:
+            known = self._steps.met(growth)
+            if known is not self._steps:
+                self._know(known)
+
+    def _know(self, steps: Steps) -> None:
+        """Compare the question's words with the steps."""
+        self._steps = steps
+        reading, words = self._reading, self._reading.words
+        self._relation = self._rows([steps.relation(words[position]) for position in self._content])
+        self._kind = self._rows([steps.kind(words[position]) for position in self._content])
+        # After «who is» may come a noun (`who is the director`) or a verb (`who was born`), which no end is a kind of.
+        named = [steps.relation, steps.reach] if reading.asks in ("who", "whom") else [steps.reach]
+        self._reach = self._rows(
+            [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
+        )
+        for rows, places in ((self._relation, self._content), (self._reach, reading.focus)):
+            for row, position in zip(rows, places, strict=True):
+                row[steps.against(words[position], reading.ties[position])] *= self._scorer.settings.against
+        self._unsaid = steps.unsaid(reading.unmasked)
+        focus = [words[position] for position in reading.focus]
+        dates = bool(_DATES.intersection(focus))
+        if len(self._reach) and dates:
+            self._reach = np.maximum(self._reach, steps.years)
+        none = np.zeros(steps.count, np.float32)
+        self._asked = (
+            steps.kinship("who" if reading.asks == "whom" else reading.asks)
+            if reading.asks in ("who", "whom", "when", "where")
+            else none
+        )
+        if reading.asks == "when":
+            self._asked = np.maximum(self._asked, steps.years)
+        self._asked_noun = np.max([steps.kinship(word) for word in focus], axis=0) if focus else none
+        if dates:
+            self._asked_noun = np.maximum(self._asked_noun, steps.years)
+
+    def _rows(self, rows: list[Float]) -> Float:
+        return np.stack(rows) if rows else np.empty((0, self._steps.count), np.float32)
+
+    def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead mostly to nodes without a name, which are no answers: (P,)."""
+        told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
+        return told
+
+    def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
+        """Tell which steps lead to nodes of a kind: (S,)."""
+        return self._steps.typed(kind)
+
+    def align(self, metapaths: Int64, choices: Float | None = None) -> Aligned:
+        """Compute the features of P metapaths of equal length.
+
+        Args:
+            metapaths: (P, L) steps.
+            choices: (P, L) logarithm of the number of ways to go on, or to stop, of which each is one; 0 when left out.
+        """
+        scorer = self._scorer
+        count = len(metapaths)
+        choices = np.zeros(metapaths.shape, np.float32) if choices is None else choices
+        cut = scorer.hops(metapaths, self._steps)
+        size = np.array([len(unit) for unit in cut.steps])
+        begins = size.cumsum() - size
+        walked = np.array([step for unit in cut.steps for step in unit])
+        relation = np.maximum.reduceat(self._relation[:, walked], begins, axis=1)
+        kind = np.maximum.reduceat(self._kind[:, walked], begins, axis=1)
+        either = np.maximum(relation, kind)
+        reach = self._reach[:, walked[begins + size - 1]]
+        alone = np.where(size == 1, walked[begins], -2)  # nothing goes straight back over several steps
+        whole = either.copy()
+        whole[self._focus_rows] = np.maximum(whole[self._focus_rows], reach)
+        hops, ending = np.zeros((2, count), np.int64)
+        explained, weakest, unexplained, guess, back, shared = np.zeros((6, count), np.float32)
+        covered = np.zeros((count, len(self._content)), np.float32)
+        for rows, numbers in cut.groups:
+            number = numbers.shape[1]
+            hops[rows], ending[rows] = number, numbers[:, -1]
+            returns = alone[numbers[:, :-1]] ^ alone[numbers[:, 1:]] == 1
+            explained[rows], supports, own = self._best_cut(relation, kind, reach, numbers, returns)
+            weakest[rows] = supports.min(axis=1)
+            unexplained[rows] = number - supports.sum(axis=1)
+            borders = np.concatenate((np.zeros((len(rows), 1), np.int64), size[numbers].cumsum(axis=1)), axis=1)
+            sums = np.concatenate((np.zeros((len(rows), 1), np.float32), choices[rows].cumsum(axis=1)), axis=1)
+            costs = np.diff(np.take_along_axis(sums, borders, axis=1), axis=1)
+            guess[rows] = ((1 - supports) * costs).sum(axis=1)
+            back[rows] = returns.sum(axis=1)
+            if number > 1 and self._shares:
+                shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
+            for hop in range(number):
+                covered[rows] = np.maximum(covered[rows], whole[:, numbers[:, hop]].T)
+        text = self._steps.text_vectors[metapaths >> 1].sum(axis=1)
+        last = metapaths[:, -1]
+        features = {
+            "coverage": explained,
+            "explained": explained,
+            "likeness": exact(unit_rows(text)) @ self._vector,
+            "asked": self._asked[last],
+            "focus": self._asked_noun[last],
+            "kind": reach.max(axis=0, initial=0.0)[ending],
+            "weakest": weakest * (hops > 1),
+            "unexplained": unexplained,
+            "hop": hops,
+            "third": hops > 2,
+            "missing": np.maximum(0, self._links - hops),
+            "beyond": np.maximum(0, hops - self._most_hops),
+            "choice": choices.sum(axis=1),
+            "guess": guess,
+            "back": back,
+            "shared": shared,
+            "to_and_fro": back > 1,
+            "joined": np.zeros(count),
+        }
+        columns_in_order = [features[field.name] for field in fields(Weights)]
+        side_by_side: Float = np.stack(columns_in_order, axis=1).astype(np.float32)
+        return Aligned(side_by_side, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
+
+    def join(self, one: Aligned, other: Aligned, pairs: Int64) -> Aligned:
+        """Compute the features of J pairs of metapaths from two topics that end in the same nodes.
+
+        The two explain the union of the words that each explains; choices are made for both.
+
+        Args:
+            one: metapaths from one topic, and
+            other: from the other.
+            pairs: (J, 2) places in `one` and in `other`.
+        """
+        own, others = one.features[pairs[:, 0]], other.features[pairs[:, 1]]
+        covered = np.maximum(one.covered[pairs[:, 0]], other.covered[pairs[:, 1]])
+        text = one.text[pairs[:, 0]] + other.text[pairs[:, 1]]
+        joined = own + others
+        for name in ("asked", "focus", "kind", "third", "shared", "to_and_fro", "beyond"):
+            joined[:, PLACE[name]] = np.maximum(own[:, PLACE[name]], others[:, PLACE[name]])
+        explained = np.minimum(joined[:, PLACE["explained"]], (covered * self._importance).sum(axis=1))
+        joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained
+        joined[:, PLACE["missing"]] = np.maximum(0, self._links - joined[:, PLACE["hop"]])
+        joined[:, PLACE["weakest"]] = np.minimum(one.weakest[pairs[:, 0]], other.weakest[pairs[:, 1]])
+        joined[:, PLACE["likeness"]] = exact(unit_rows(text)) @ self._vector
+        joined[:, PLACE["joined"]] = 1
+        best = np.maximum(one.best, other.best)
+        weakest = joined[:, PLACE["weakest"]]
+        first, second = one.metapaths[pairs[:, 0]], other.metapaths[pairs[:, 1]]
+        return Aligned(joined, best, first, covered, text, weakest, second)
+
+    def features(self, aligned: Sequence[Aligned]) -> Float:
+        """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
+        rows = np.concatenate([part.features for part in aligned])
+        rows[:, 0] /= self._whole(np.max([part.best for part in aligned], axis=0))
+        return rows
+
+    def scores(self, aligned: Sequence[Aligned]) -> list[Float]:
+        """Score metapaths so that they can be compared with each other: one (P,) array for each `Aligned`."""
+        ranker = self._scorer.ranker
+        if ranker is None or self._learnt is None:
+            return self.promise(aligned)
+        features = self.features(aligned).astype(np.float64)
+        fits = ranker.fits(self._learnt, [part.metapaths for part in aligned], self._steps)
+        at = 0
+        for part in aligned:  # of two that are joined, the mean
+            if part.others is not None:
+                rows = slice(at, at + len(part.features))
+                fits[rows] = (fits[rows] + ranker.fits(self._learnt, [part.others], self._steps)) / 2
+            at += len(part.features)
+        scores = fits + ranker.weigh(features) - self._unmeant(aligned)
+        return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
+
+    def promise(self, aligned: Sequence[Aligned]) -> list[Float]:
+        """Score metapaths without what was learnt, which knows whole paths only: for deciding which to lengthen."""
+        features = self.features(aligned).astype(np.float64)
+        # One feature after another, and not `@`: in this order on every CPU.
+        scores = np.zeros(len(features))
+        for column, weight in enumerate(self._scorer.columns):
+            scores += weight * features[:, column]
+        scores -= self._unmeant(aligned)
+        return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
+
+    def _unmeant(self, aligned: Sequence[Aligned]) -> npt.NDArray[np.float64]:
+        """Return what metapaths lose for steps that say the opposite of what is said: (P,) for all together."""
+        steps = [(part.metapaths, part.others) for part in aligned]
+        lost = [sum(self._unsaid[some].sum(axis=1) for some in pair if some is not None) for pair in steps]
+        return self._scorer.settings.unmeant * np.concatenate(lost).astype(np.float64)
+
+    def _whole(self, best: Float) -> float:
+        """Return the explanation that makes a coverage of 1, given the best there is for each content word."""
+        return max(0.3, float((self._importance * np.maximum(best, self._scorer.settings.expected)).sum()))
+
+    def _best_cut(
+        self, relation: Float, kind: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
+    ) -> tuple[Float, Float, Float]:
+        """Find, for each metapath of H hops, the cut that explains most.
+
+        Returns:
+            (P,) explained words, (P, H) how well each hop is explained, and (P, H) how well by its own words.
+
+        Args:
+            relation: (N, C) how much each content word resembles the relation of each hop that occurs, and
+            kind: (N, C) what it leads to.
+            reach: (F, C) how well it leads to what each focus word names.
+            units: (P, H) columns of `relation`, `kind` and `reach`.
+            returns: (P, H - 1) whether a hop goes straight back over the one before.
+        """
+        count, hops = units.shape
+        focus_best = reach.max(axis=0, initial=0.0)[units[:, -1]]
+        focus_sum = (self._importance[self._focus_rows, None] * reach).sum(axis=0)[units[:, -1]]
+        whole = self._whole(np.maximum(relation, kind).max(axis=1, initial=0.0))
+        best_value = np.full(count, -np.inf)
+        best_explained = np.zeros(count, np.float32)
+        best_supports, best_own = np.zeros((count, hops), np.float32), np.zeros((count, hops), np.float32)
+        everything = np.arange(count)
+        for number, order in enumerate(self._orders):
+            peak, total = self._stretches(relation, kind, order)
+            cuts = _cuts(len(order), hops)
+            supports = [peak[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)]
+            explained = sum(total[cuts[:, hop], cuts[:, hop + 1]][:, units[:, hop]] for hop in range(hops)) + focus_sum
+            supports[-1] = np.maximum(supports[-1], focus_best)
+            own = list(supports)
+            self._inherit(supports, returns)
+            value = sum(supports) / hops + explained / whole - self._scorer.settings.reorder * (number > 0)
+            cut = value.argmax(axis=0)
+            top = value[cut, everything]
+            better = top > best_value
+            best_value = np.where(better, top, best_value)
+            best_explained = np.where(better, explained[cut, everything], best_explained)
+            for kept, found in ((best_supports, supports), (best_own, own)):
+                now = np.stack([support[cut, everything] for support in found], axis=1)
+                kept[better] = now[better]
+        return best_explained, best_supports, best_own
+
+    def _inherit(self, supports: list[Float], returns: npt.NDArray[np.bool_]) -> None:
+        """Let a hop straight back and the one before share their explanation, at a discount."""
+        share = self._scorer.settings.inherit
+        for hop in range(1, len(supports)):
+            before, after = supports[hop - 1], supports[hop]
+            supports[hop - 1] = np.where(returns[:, hop - 1], np.maximum(before, share * after), before)
+            supports[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
+
+    def _stretches(self, relation: Float, kind: Float, order: Sequence[int]) -> tuple[Float, Float]:
+        """For every stretch of an order of n words, say how well each hop explains it.
+
+        Returns:
+            (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two
+            phrases in there add up to: a hop is named once and what it leads to is named once, so it explains one
+            phrase for each, not every mention.
+        """
+        count, columns = len(order), relation.shape[1]
+        peak = np.zeros((count + 1, count + 1, columns), np.float32)
+        total = np.zeros((count + 1, count + 1, columns), np.float32)
+        rows = [self._row[position] for position in order]
+        phrases = [self._phrase[position] for position in order]
+        support = np.maximum(relation[rows], kind[rows])
+        credits = np.stack((relation[rows], kind[rows], support)) * self._importance[rows, None]
+        for first in range(count):
+            named: list[Float] = []  # for each phrase so far (3, C): as relation, as kind, as either
+            for last in range(first, count):
+                peak[first, last + 1] = np.maximum(peak[first, last], support[last])
+                if last > first and phrases[last] == phrases[last - 1]:
+                    named[-1] = named[-1] + credits[:, last]
+                else:
+                    named.append(credits[:, last])
+                best = named[-1][2]
+                for earlier in named[:-1]:
+                    best = np.maximum(best, np.maximum(earlier[0] + named[-1][1], earlier[1] + named[-1][0]))
+                total[first, last + 1] = np.maximum(total[first, last], best)
+        return peak, total
+
+
+@lru_cache(1 << 16)
+def _log10(number: int) -> float:
+    # In decimal arithmetic, since libraries and CPUs differ in the last bit of a logarithm.
+    return float(Decimal(number).log10())
+
+
+def logarithms(counts: Int64) -> Float:
+    """Return the decimal logarithms of whole numbers above 0."""
+    return np.array([_log10(count) for count in counts.tolist()], np.float32)
+
+
+@lru_cache(1 << 10)
+def _cuts(words: int, hops: int) -> Int64:
+    """Return every way to cut `words` words into `hops` stretches: (K, hops + 1) ascending borders, 0 first."""
+    grids = np.meshgrid(*[np.arange(words + 1)] * (hops - 1), indexing="ij")
+    inner = np.stack([grid.ravel() for grid in grids], axis=1) if hops > 1 else np.empty((1, 0), np.int64)
+    inner = inner[(np.diff(inner, axis=1) >= 0).all(axis=1)]
+    ends = np.zeros((len(inner), 1), np.int64)
+    return np.concatenate((ends, inner, ends + words), axis=1)

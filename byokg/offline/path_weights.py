@@ -1,0 +1,111 @@
+"""Weights of the path scorer in folders: those that ship with the package, and those that `byokg fit` writes.
+
+A folder holds `weights.json`, where it was fitted to a graph how sure answers are `confidence.json`
+(`pipeline.confidence`), and what a trained ranker consists of where there is one (`path_ranker`). Features are
+cosines, and those of another embedder lie elsewhere: weights belong to the embedder that they were fitted with. The
+defaults of `path_scorer.Weights` are those of the shipped static embedder; those of others lie in `data/weights`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from pathlib import Path
+
+from byokg.errors import ConfigError
+from byokg.files import write_json
+from byokg.index.embedders import Embedder, folder_name
+from byokg.offline.path_scorer import Weights
+
+SHIPPED = Path(__file__).resolve().parent.parent / "data" / "weights"
+"""A folder for each embedder, under its name."""
+
+STATIC = "static-128-int8-65d26be1dd0e"
+"""The embedder that ships with the package."""
+
+SCHEMA = 1
+FILE = "weights.json"
+RANKER_FILE = "ranker.json"
+CONFIDENCE_FILE = "confidence.json"
+
+_NAMES = tuple(field.name for field in fields(Weights))
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class FittedWeights:
+    """What a folder of weights holds."""
+
+    weights: Weights
+    ranker: Path | None
+    """The folder itself, where it holds a ranker of paths, too."""
+    confidence: Path | None
+    """The file that says how sure answers are, where it holds one."""
+
+
+def save_weights(folder: Path, weights: Weights, embedder: str, record: Mapping[str, object]) -> None:
+    """Write weights into a folder that exists; `record` says what they were fitted on, and how good they are."""
+    write_json(folder / FILE, {"schema": SCHEMA, "embedder": embedder, **record, "weights": asdict(weights)})
+
+
+def read_weights(folder: str | Path, embedder: str) -> FittedWeights:
+    """Read what `byokg fit` wrote.
+
+    Args:
+        folder: the folder, or its `weights.json`.
+        embedder: name of the embedder that they are to be used with.
+
+    Raises:
+        ConfigError: there are no weights, or they belong to another embedder or to other features.
+    """
+    folder = Path(folder).expanduser()
+    folder = folder.parent if folder.name == FILE else folder
+    fit = "fit them anew with: byokg fit dataset=… --out DIR"
+    try:
+        held = json.loads((folder / FILE).read_text("utf-8"))
+        schema, fitted_with = held["schema"], held["embedder"]
+        values = {str(name): float(value) for name, value in held["weights"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"no weights can be read in {str(folder)!r} ({error}); {fit}") from error
+    if fitted_with != embedder:
+        raise ConfigError(
+            f"the weights in {str(folder)!r} were fitted with the embedder {fitted_with!r}, and this run has "
+            f"{embedder!r}; choose that embedding, or {fit}"
+        )
+    if schema != SCHEMA or set(values) != set(_NAMES):
+        other = ", ".join(sorted(set(values) ^ set(_NAMES))) or "none"
+        raise ConfigError(
+            f"the weights in {str(folder)!r} are of another version of byokg (schema {schema}, and {SCHEMA} here; "
+            f"features that only one has: {other}); {fit}"
+        )
+    ranker, confidence = (folder / name for name in (RANKER_FILE, CONFIDENCE_FILE))
+    return FittedWeights(
+        Weights(**values), folder if ranker.is_file() else None, confidence if confidence.is_file() else None
+    )
+
+
+def weights_for(embedder: Embedder) -> Weights:
+    """Return the weights that ship with the package for an embedder.
+
+    Those of the shipped static embedder stand for the ones of an embedder that has none; the log says so, once.
+    """
+    return _shipped(embedder.name)
+
+
+@lru_cache(64)
+def _shipped(name: str) -> Weights:
+    if name == STATIC:
+        return Weights()
+    folder = SHIPPED / folder_name(name)
+    if (folder / FILE).is_file():
+        return read_weights(folder, name).weights
+    _log.warning(
+        "no weights were fitted with the embedder %r: relation paths are scored with those of %r; fit some with "
+        "byokg fit dataset=… embedding=… --out DIR, and use them with pipeline.weights=DIR",
+        name,
+        STATIC,
+    )
+    return Weights()

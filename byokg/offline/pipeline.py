@@ -1,0 +1,202 @@
+"""The pipeline that needs no language model, no server and no download."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import CacheUnusable
+from byokg.files import user_cache
+from byokg.graph.property_view import PropertyView, viewed
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import GraphStore, NamedStore
+from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
+from byokg.index.embedding_cache import CachedEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import OfflineLinker
+from byokg.linking.relation_matcher import RelationMatcher
+from byokg.offline.aggregation import OperatorLinker, OperatorRetriever
+from byokg.offline.answer_type import Kinds
+from byokg.offline.calibration import UNIT, Confidence
+from byokg.offline.execute import Operators
+from byokg.offline.literal_answers import AskedValues
+from byokg.offline.mentions import MentionSpotter, SpottingSettings
+from byokg.offline.path_scorer import MAX_HOPS, PathScorer
+from byokg.offline.path_scorer import UNIT as SCORED
+from byokg.offline.path_weights import read_weights, weights_for
+from byokg.offline.property_linking import Measures
+from byokg.offline.rerank import Preference
+from byokg.offline.schema_linking import Steps
+from byokg.offline.temporal_neighbors import Sequences
+from byokg.pipelines.context import ContextWriter
+from byokg.pipelines.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
+from byokg.prompts import PromptLibrary
+from byokg.retrieval.path import PathRetriever
+from byokg.types import EntityId
+
+RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
+
+_LEARNT = 1.0
+"""What a learnt ranker's scores make a difference in: they are logarithms of odds."""
+
+
+def offline_pipeline(
+    store: GraphStore,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    max_hops: int = MAX_HOPS,
+    beam: int = 32,
+    sample: int = 256,
+    top_k: int = 10,
+    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    by_need: bool | None = None,
+    abstain: float = 0.0,
+    weights: str | Path | None = None,
+) -> Loop:
+    """Put the offline parts together for one graph.
+
+    Args:
+        store: the graph; a sample of one in files is read at once, a server is asked about what a question needs.
+        embedder: compares words; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        max_hops, beam, sample, top_k: see `OfflineLinker`.
+        retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
+        by_need: learn what relations lead to from what each question walks over, and not from a sample of all of
+            them, which takes long on a server and answers better, also with values of properties. None does so on
+            servers.
+        abstain: nothing is answered where the first answer is less likely to be right than this, in [0, 1].
+        weights: folder that `byokg fit` wrote: weights of paths, how sure answers are, and perhaps a ranker; None takes
+            what ships for the embedder.
+
+    Raises:
+        ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
+            needs a language model.
+    """
+    embedder = embedder or _shipped()
+    entities = entities or EntityLinker(store)
+    by_need = isinstance(store, NamedStore) if by_need is None else by_need
+    graph, store = store, store if by_need else viewed(store)
+    spotter, scorer = reading_parts(store, embedder, entities, weights, by_need)
+    measures = Measures(embedder)
+    asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
+    kinds = Kinds(graph, by_need, measures.likeness)
+    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked, kinds)
+    parts = Parts(
+        store=store,
+        embedder=embedder,
+        entities=entities,
+        prompts=PromptLibrary(),
+        context=ContextWriter(store),
+        schema=SchemaRenderer(store.schema, embedder),
+        relations=RelationMatcher(store.relations, embedder),
+    )
+    stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
+    odds = SCORED if scorer.ranker is None else _LEARNT
+    answerer = ExtractiveAnswerer(store, kinds, preference=Preference(graph, scorer, embedder, odds))
+
+    def reach(noun: str) -> npt.NDArray[np.float32]:
+        return scorer.steps.latest().reach(noun)
+
+    operations, sequences = Operators(graph, measures, reach), Sequences(graph, measures)
+    operators = OperatorRetriever(graph, operations, sequences, answerer.choices, kinds, steps=scorer.steps)
+    unit = UNIT if scorer.ranker is None else _LEARNT
+    sure = None if weights is None else read_weights(weights, embedder.name).confidence
+    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, answerer.ranked, unit, sure)
+    stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
+    return Loop(entities, stages, answerer, judge, abstain)
+
+
+@cache
+def _shipped() -> StaticEmbedder:
+    """Return the embedder that ships with the package, loaded once for all pipelines of a process."""
+    return StaticEmbedder()
+
+
+def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
+    """Return what finds mentions in the offline pipeline, by itself."""
+    return reading_parts(store, embedder, entities)[0]
+
+
+def reading_parts(
+    store: GraphStore,
+    embedder: Embedder,
+    entities: EntityLinker,
+    weights: str | Path | None = None,
+    by_need: bool | None = None,
+) -> tuple[MentionSpotter, PathScorer]:
+    """Return what finds mentions in a question, and what scores relation paths against it.
+
+    Raises:
+        ConfigError: the weights cannot be read, or belong to another embedder.
+    """
+    by_need = isinstance(store, NamedStore) if by_need is None else by_need
+    fitted = None if weights is None else read_weights(weights, embedder.name)
+    counted = weights_for(embedder) if fitted is None else fitted.weights
+    static = _shipped()
+    if fitted is not None and fitted.ranker is not None:
+        _all_numbered(store)  # it was trained on steps by their numbers
+    steps = _steps(store, embedder, by_need)
+    importance = lru_cache(1 << 14)(static.importance)
+
+    def explained(word: str) -> float:
+        _all_numbered(store)
+        return float(steps.latest().relation(word).max(initial=0.0))
+
+    spotter = MentionSpotter(
+        entities,
+        importance,
+        explained=lru_cache(1 << 14)(explained),
+        # Rare and misspelt words fall into pieces.
+        familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
+    )
+    learnt = None
+    if fitted is not None and fitted.ranker is not None:
+        from byokg.offline.path_ranker import PathRanker
+
+        learnt = PathRanker.load(fitted.ranker, store, steps, embedder)
+    return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
+
+
+def _steps(store: GraphStore, embedder: Embedder, by_need: bool) -> Steps:
+    """Return the steps of a graph; what a transformer embeds of it is kept in the user's cache, as exact as it is."""
+    if by_need or not isinstance(embedder, SentenceTransformerEmbedder):
+        return Steps(store, embedder, by_need=by_need)
+    kept = CachedEmbedder(embedder, user_cache() / "embeddings", "float32")
+    try:
+        return Steps(store, embedder, names=kept)
+    except CacheUnusable:
+        return Steps(store, embedder)
+    finally:
+        kept.close()
+
+
+def _all_numbered(store: GraphStore) -> None:
+    """Have a server list its relations, of which it gives numbers to those that it meets."""
+    len(store.relations)
+
+
+_GENEROUS = SpottingSettings(another=0.15, most=6)
+"""What a schema shows too much of costs little; what it does not show is not found."""
+
+
+def entity_spotter(
+    store: GraphStore, embedder: Embedder, entities: EntityLinker
+) -> Callable[[str], tuple[EntityId, ...]]:
+    """Return what finds the entities that a question may mean; it samples the graph when it is first called."""
+
+    @lru_cache(1)
+    def spotter() -> MentionSpotter:
+        made = mention_spotter(store, embedder, entities)
+        made.settings = _GENEROUS
+        return made
+
+    def spotted(question: str) -> tuple[EntityId, ...]:
+        linked = entities.link_all(spotter().spot(question), question)
+        return tuple(dict.fromkeys(one.id for candidates in linked for one in candidates))
+
+    return lru_cache(1 << 6)(spotted)

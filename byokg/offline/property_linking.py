@@ -1,0 +1,171 @@
+"""Which property of some nodes a question compares: by its name, among those of numbers and dates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.store import ALL_VALUES, Direction, GraphStore
+from byokg.index.embedders import Embedder, exact
+from byokg.text.dates import read_date
+from byokg.text.labels import LABEL_PARTS, split_label
+from byokg.text.names import related, split_words
+from byokg.types import EntityId, Node, Value
+
+_ALIKE = 0.4
+"""Cosine from which a word means a property."""
+
+_STEM = 0.9
+"""Worth of a word that shares a stem with a property's name; an equal one has 1."""
+
+_KNOWN = 0.5
+"""Share of nodes that must have a property before they are compared by it, unless a question calls it by its name."""
+
+_SAID = 0.95
+"""Likeness from which that is so."""
+
+_VALUES = 3
+"""Values of one relation that a node has at most, where edges lead to values."""
+
+_AGE = frozenset(("age", "aged", "ages"))
+
+_LATER = 0.02
+"""What each further word for a measure is worth less than the one before it."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A property, and its value for each node that has it."""
+
+    name: str
+    values: Mapping[EntityId, float]
+    shown: Mapping[EntityId, Value]
+    likeness: float
+    dates: bool = False
+
+    @property
+    def age(self) -> bool:
+        """Return whether it says how old something is, so that the oldest has the most of it, and not the earliest."""
+        return not self.dates and not _AGE.isdisjoint(split_words(split_label(self.name)))
+
+
+class Measures:
+    """Finds properties by what a question calls them.
+
+    Args:
+        embedder: compares words.
+    """
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self.likeness = lru_cache(1 << 14)(self._likeness)
+        """Return how much a word means what a property's name says, in [-1, 1]."""
+        self._vector = lru_cache(1 << 12)(self._encoded)
+
+    def find(self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2) -> Measured | None:
+        """Return the property that the nouns mean best; None where none of the nodes' is like them.
+
+        Args:
+            nodes: what is compared.
+            nouns: words for the measure, the best first.
+            dates: take a date where no name is like the nouns, if there is just one.
+            least: how many of the nodes, where they are as many, must have it.
+        """
+        columns: dict[str, dict[EntityId, Value]] = {}
+        for node in nodes:
+            for key, value in node.properties.items():
+                if not key.endswith(ALL_VALUES):
+                    columns.setdefault(key, {})[node.id] = value
+        best: Measured | None = None
+        timed: list[Measured] = []
+        for key, shown in columns.items():
+            if len(shown) < min(least, len(nodes)):
+                continue
+            values = {id: number for id, value in shown.items() if (number := measure(value)) is not None}
+            if len(values) < len(shown) or not values:
+                continue
+            is_date = all(looks_dated(value) for value in shown.values())
+            likeness = max(
+                (self.likeness(noun, key) - _LATER * place for place, noun in enumerate(nouns)), default=-1.0
+            )
+            if likeness < _SAID and len(shown) < _KNOWN * len(nodes):
+                continue
+            found = Measured(key, values, shown, likeness, is_date)
+            if is_date:
+                timed.append(found)
+            if likeness >= _ALIKE and (best is None or likeness > best.likeness):
+                best = found
+        if best is None and dates and len(timed) == 1:
+            return timed[0]
+        return best
+
+    def _likeness(self, noun: str, name: str) -> float:
+        words = split_words(split_label(name.rpartition(":")[2].replace("_", " ")))
+        if noun in words:
+            return 1.0
+        stem = _STEM if any(related(noun, word) for word in words if len(word) > 3) else -1.0
+        vector = self._vector(noun)
+        return max(
+            stem, *(float(self._vector(text) @ vector) for text in (" ".join(words), *words) if len(text) > 2), -1.0
+        )
+
+    def _encoded(self, text: str) -> npt.NDArray[np.float64]:
+        return exact(self._embedder.encode([text])[0])
+
+
+def described(store: GraphStore, nodes: Sequence[EntityId], least: int = 2) -> list[Node]:
+    """Return nodes with the numbers and dates that edges lead to among their properties.
+
+    Where values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` says what a property would.
+
+    Args:
+        store: the graph.
+        nodes: ids of nodes.
+        least: how many of the nodes, where they are as many, must have such edges of a relation.
+    """
+    found = store.nodes(nodes)
+    numbers = np.asarray(store.numbers(nodes), np.int64)
+    counts = store.relation_counts(numbers)
+    out = ~counts.inverse & (counts.count <= _VALUES)
+    having = np.bincount(counts.relation[out], minlength=len(store.relations))
+    relations = np.flatnonzero(having >= max(1, min(least, len(nodes))))
+    if not len(relations):
+        return found
+    batch = store.edges(numbers, Direction.OUT, relations)
+    ends, place = np.unique(batch.other, return_inverse=True)
+    names = [node.name for node in store.nodes(store.ids(ends))]
+    told: list[dict[str, Value]] = [dict(node.properties) for node in found]
+    for origin, relation, end in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
+        if measure(names[end]) is not None:
+            told[origin].setdefault(LABEL_PARTS.split(store.relations[relation])[-1], names[end])
+    return [replace(node, properties=properties) for node, properties in zip(found, told, strict=True)]
+
+
+def measure(value: Value) -> float | None:
+    """Return a number for a value that can be compared: numbers as they are, dates as years with a fraction."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(value)
+    except ValueError:
+        pass
+    date = read_date(value)
+    if date is None or date.start is None:
+        return None
+    year, month, day = date.start
+    return year + (month - 1) / 12 + (day - 1) / 372
+
+
+def looks_dated(value: Value) -> bool:
+    """Tell whether a value may be a date: ISO 8601 text, or a whole number that could be a year."""
+    if isinstance(value, bool | float):
+        return False
+    if isinstance(value, int):
+        return 1000 <= value <= 2100
+    return ("-" in value[1:] and read_date(value) is not None) or (value.isdigit() and 1000 <= int(value) <= 2100)

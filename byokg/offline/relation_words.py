@@ -1,0 +1,213 @@
+"""The words of relations: those of a label, what it says of what it leads from and to, and which name the same kind."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from byokg.text.names import FUNCTION_WORDS, singular
+
+if TYPE_CHECKING:
+    from byokg.graph.store import GraphStore
+
+_NOT_ACTING = frozenset(
+    "order number member chapter center centre river water letter paper chapter offer color".split()
+)
+"""Words that only end like those for people who do something."""
+
+
+def acting(word: str) -> bool:
+    """Tell whether a word names the one who acts: `manager`, `author`."""
+    return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
+
+
+def doing(words: Sequence[str]) -> str:
+    """Return the verb that the words of a relation begin with, for what its heads do; empty where there is none.
+
+    >>> doing("plays in club".split()), doing("is aged".split()), doing("played by".split())
+    ('play', '', '')
+    """
+    first = words[0]
+    return singular(first) if len(first) > _SHORTEST and first.endswith("s") and words[-1] != "by" else ""
+
+
+def done_by(noun: str) -> frozenset[str]:
+    """Return the verbs, one of them a word at most, for what a noun names the doer of: `players` play.
+
+    >>> sorted(done_by("players")), sorted(done_by("runner")), done_by("city")
+    (['play', 'playe'], ['run', 'runn', 'runne'], frozenset())
+    """
+    noun = singular(noun)
+    if not acting(noun) or not noun.endswith(("er", "or")):
+        return frozenset()
+    stem = noun[:-2]
+    return frozenset({stem, noun[:-1], *([stem[:-1]] if stem[-1] == stem[-2] else ())})
+
+
+_SHORTEST = 3
+"""Letters of a verb with its ending that is too short to be told from others: `has`."""
+
+NEGATING = ("contra", "non", "un")
+"""What turns a word into its opposite, where it begins with it."""
+
+NEGATIONS = frozenset("not never no without cannot nor neither".split())
+"""Words that say that something is not so."""
+
+FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
+"""Words that say with a `not` that something must not be."""
+
+_SAME_BEGINNING = 5
+"""Letters in which a word begins as the one that it turns into its opposite: `indication`, `contraindicated`."""
+
+
+def forbids(words: Sequence[str]) -> bool:
+    """Tell whether a question asks for what must not be: `should not take X`, `can't be combined with X`."""
+    pairs = pairwise(words)
+    return "cannot" in words or any(one in FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
+
+
+def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
+    """Return the relations that say the opposite of others, the word of theirs that does, and those others.
+
+    >>> opposites([["indication"], ["contraindicated"], ["universities"], ["sites"], ["not", "recommended"]])
+    {1: ('contraindicated', frozenset({0})), 4: ('not', frozenset())}
+    """
+    beginning: dict[str, set[int]] = defaultdict(set)
+    for number, label in enumerate(labels):
+        for word in label:
+            beginning[word[:_SAME_BEGINNING]].add(number)
+    found = dict[int, tuple[str, frozenset[int]]]()
+    for number, label in enumerate(labels):
+        for word in label:
+            rests = (word.removeprefix(start) for start in NEGATING if word.startswith(start))
+            plain = [rest[:_SAME_BEGINNING] for rest in rests if len(rest) > _SHORTEST]
+            others = frozenset().union(*(beginning.get(rest, ()) for rest in plain)) - {number}
+            if others or word in NEGATIONS:
+                found[number] = word, others
+    return found
+
+
+_TYING = frozenset("of for to in on at with from by".split())
+
+
+def names_head(words: Sequence[str]) -> bool:
+    """Tell whether the words of a relation name the one it leads from: `capital of`, `is a vector for`.
+
+    >>> [names_head(label.split()) for label in ("part of", "is a vector for", "belongs to the family of", "lives in")]
+    [True, True, False, False]
+    """
+    if words[:1] in (["is"], ["are"]) and words[1:2] in (["a"], ["an"], ["the"]):
+        return words[-1] in _TYING
+    verb = len(words) > 2 and words[0].endswith("s") and words[1] in _TYING
+    return words[-1] == "of" and not verb
+
+
+def content_words(words: Sequence[str]) -> list[str]:
+    """Return the words that say something; all, where none does."""
+    return [word for word in words if word not in FUNCTION_WORDS] or list(words)
+
+
+def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
+    """Return the verb that each relation begins with, for what its heads do: `plays_in_club`; empty where none does.
+
+    Where several begin with one verb, it says nothing of heads that are mostly called otherwise by what leads to them:
+    with `plays_in_club` and `plays_in_league` only those are players that no `…_club` leads to.
+
+    Args:
+        store: the graph.
+        labels: the words of each relation's namespace, and its own.
+    """
+    verbs = [doing(own) for _, own in labels]
+    often = Counter(filter(None, verbs))
+    among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
+    if not among:
+        return verbs
+    batch, otherwise = store.sample_edges(_HEADS), set[int]()
+    calls = np.array([_calls(own) for _, own in labels], np.bool_)
+    doers: dict[str, list[int]] = defaultdict(list)
+    for number, (_, own) in enumerate(labels):
+        for verb in done_by(own[-1]):
+            doers[verb].append(number)
+    bounds = np.searchsorted(batch.relation, [(number, number + 1) for number in among])  # edges come by relation
+    for number, (first, last) in zip(among, bounds.tolist(), strict=True):
+        naming = calls.copy()
+        naming[doers[verbs[number]]] = False
+        heads = np.unique(batch.head[first:last]).astype(np.int64)
+        counts = store.relation_counts(heads)
+        called = np.unique(counts.origin[counts.inverse & naming[counts.relation]])
+        if 2 * len(called) >= len(heads):
+            otherwise.add(number)
+    told = {verbs[number] for number in among if number not in otherwise}
+    return ["" if number in otherwise and verb in told else verb for number, verb in enumerate(verbs)]
+
+
+def _calls(own: Sequence[str]) -> bool:
+    """Tell whether the words of a relation say what its tail is called: `club`, `plays in club`, not `captained by`."""
+    return not names_head(own) and own[-1] not in FUNCTION_WORDS and not own[-1].endswith("ed") and not doing(own[-1:])
+
+
+_HEADS = 48
+"""Heads of each relation of which it is looked at what leads to them."""
+
+_SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
+
+_DOUBLING = re.compile(r"[^aeiou]*[aeiou][bdgmnprt]|(?:ad|com|per|sub)mit|enrol")
+"""Verbs whose last letter is doubled: those of one short syllable, and some that are stressed on the last."""
+
+
+@dataclass(frozen=True)
+class Kin:
+    """The words that name the same kind of relation as a word does, in the singular."""
+
+    alike: frozenset[str] = frozenset()
+    """Those that name the same end, or the relation itself, and"""
+    opposite: frozenset[str] = frozenset()
+    """those that name the other end: `parent` of `child`."""
+
+
+UNRELATED = Kin()
+
+
+@cache
+def synonyms() -> Mapping[str, Kin]:
+    """Return for everyday words the others that name the same kind of relation or thing; they ship with the package."""
+    alike: dict[str, set[str]] = defaultdict(set)
+    opposite: dict[str, set[str]] = defaultdict(set)
+    for line in _SYNONYMS.read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        sides = [set(map(singular, _written(side.split()))) for side in line.split("|")]
+        for side, other in zip(sides, reversed(sides), strict=True):
+            for word in side:
+                if len(sides) == 1:
+                    alike[word] |= side
+                else:
+                    opposite[word] |= other
+    return {word: Kin(frozenset(alike[word]), frozenset(opposite[word])) for word in {*alike, *opposite}}
+
+
+def _written(words: Sequence[str]) -> list[str]:
+    return [form for word in words for form in (verb_forms(word[:-1]) if word[-1] == "~" else [word])]
+
+
+def verb_forms(verb: str) -> list[str]:
+    """Return the regular forms of an English verb.
+
+    >>> verb_forms("supply"), verb_forms("commit")
+    (['supply', 'supplies', 'supplied', 'supplying'], ['commit', 'commits', 'committed', 'committing'])
+    """
+    if verb.endswith("e"):
+        return [verb, f"{verb}s", f"{verb}d", f"{verb[:-1]}ing"]
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return [verb, f"{verb[:-1]}ies", f"{verb[:-1]}ied", f"{verb}ing"]
+    stem = verb + verb[-1] if _DOUBLING.fullmatch(verb) else verb
+    third = f"{verb}es" if verb.endswith(("s", "x", "ch", "sh")) else f"{verb}s"
+    return [verb, third, f"{stem}ed", f"{stem}ing"]

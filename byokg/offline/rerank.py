@@ -1,0 +1,332 @@
+"""Which of several answers to give first, where several paths fit a question about as well.
+
+Four things decide, none of which a path alone can tell: what else nameless nodes on the way say (an office holder's
+nameless node leads to the office and the years, too), how many of the paths that fit end at the same node, whether a
+path only goes on from where a shorter one has the answer, and which name is nearest to what the question says. Paths
+that say the same by inverse relations make one answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.graph.inverses import inverse_relations
+from byokg.graph.property_view import is_value
+from byokg.graph.store import Direction, GraphStore, capped_edges
+from byokg.index.embedders import Embedder, exact
+from byokg.offline.parse import CO
+from byokg.offline.parse_constraints import path_reading
+from byokg.offline.path_scorer import UNIT, PathScorer
+from byokg.offline.temporal import period
+from byokg.offline.walks import walk_table
+from byokg.text.dates import Period, read_periods
+from byokg.text.labels import split_label
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, related, split_words
+from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
+
+Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+"""A score, the nodes that would be the answers, and the evidence they stand in."""
+
+Int64 = npt.NDArray[np.int64]
+
+_COMPARED = 10
+"""Choices that are compared, the best ones."""
+_MARGIN = 3.0
+"""Natural logarithms of odds below the best choice, from which one has no say."""
+_SHARPNESS = 0.75
+"""Natural logarithms of odds that make one: paths that lead to the same say much the same of the question."""
+_SAID = 1.25
+"""Natural logarithms of odds that a word of average importance adds, which a nameless node on the way leads to."""
+_DETOUR = 1.5
+"""Natural logarithms of odds by which a path may seem better than its own beginning, and still be a detour."""
+_SILENT = 0.1
+"""Words of average importance that the rest of a detour explains at most, beyond what its beginning does."""
+_ASKED = 0.1
+"""What the end of a detour may be nearer to who, when or where than where its beginning leads, as a cosine."""
+_HEARD = 1000
+"""Ends of a choice that are counted."""
+_NAMED = 30
+"""Ends whose names are compared with the question."""
+_NEAREST = 0.05
+"""Worth of a name that says the same as the question against a choice as good as the best."""
+_MOST_NODES = 2000
+"""Nameless nodes of a path that are looked at; of more nothing is read."""
+_MOST_TOLD = 100
+"""Edges of each relation of such a node that are looked at."""
+
+
+class Preference:
+    """Orders what may be the answer; safe to share between threads.
+
+    Where nodes have types, these decide, and choices stay as they are, but for detours. Weights were found on dev
+    questions of WebQSP, CWQ, atlas, MetaQA and PathQuestion.
+
+    Args:
+        store: the graph.
+        scorer: knows which steps lead to nameless nodes, and how much a word tells.
+        embedder: compares names with what the question says.
+        unit: path scores that are a natural logarithm of odds.
+    """
+
+    def __init__(self, store: GraphStore, scorer: PathScorer, embedder: Embedder, unit: float = UNIT) -> None:
+        self._store = store
+        self._scorer = scorer
+        self._embedder = embedder
+        self._unit = unit
+        self._behind = not scorer.steps.by_need and bool((scorer.steps.nameless > 0.5).any())
+        self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
+
+    def ordered(self, context: Context, choices: Sequence[Choice]) -> list[Choice]:
+        """Return choices with the one to be answered first, its nodes in the order to be answered.
+
+        Args:
+            context: what was found for the question.
+            choices: what may be the answer, best first.
+        """
+        if not choices or any(map(is_value, choices[0][1])):
+            return list(choices)
+        if type := self._type(choices[0]):
+            return self._shortened(context, choices, type)
+        words = self._words(context)
+        first = choices[0]
+        rest = [choice for choice in choices[1:] if choice[0] <= first[0]]
+        compared = self._told(context, words, [first, *rest[: _COMPARED - 1]])
+        votes = self._votes(compared)
+        order = sorted(range(len(compared)), key=lambda at: -max((votes[end] for end in compared[at][1]), default=0.0))
+        taken = {choice[2] for choice in compared}
+        further = [choice for choice in choices if choice[2] not in taken]
+        ranked = self._shortened(context, [*(compared[at] for at in order), *further])
+        score, ends, citations = self._completed(context, ranked[: len(compared)])
+        return [(score, self._sorted(ends, votes, words), citations), *ranked[1:]]
+
+    def _type(self, choice: Choice) -> str:
+        """Return the type of a choice's first node: where there is one, it says better what kind of answer is meant."""
+        return next((node.type for node in self._store.nodes(choice[1][:1])), "")
+
+    def _words(self, context: Context) -> list[str]:
+        """Return what the question says beyond what it names."""
+        first = context.rounds[0]
+        named = {word for mention in first.artifacts.mentions for word in split_words(mention.text)}
+        named |= {word for one in first.linked.entities for word in split_words(one.name)}
+        left_out = named | FUNCTION_WORDS | QUESTION_WORDS
+        return [
+            word
+            for word in dict.fromkeys(split_words(context.question))
+            if word not in left_out and len(word) > 1 and not word.isdigit()
+        ]
+
+    # Where a path only goes on from the answer
+
+    def _shortened(self, context: Context, choices: Sequence[Choice], type: str = "") -> list[Choice]:
+        """Put the beginning of the first choice's path before it, where the rest of the path is a detour.
+
+        That is so where the rest explains nothing of the question that the beginning does not (`place of death`, and
+        who else died there), is no nearer to who, when or where, and no link of the question needs it.
+
+        Args:
+            context: what was found for the question.
+            choices: what may be the answer, best first.
+            type: that of the first answer, which the one before it must have, too.
+        """
+        paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
+        own = paths.get(choices[0][2][0])
+        if own is None or len(choices[0][2]) > 1:
+            return list(choices)
+        shorter: list[tuple[int, int, PathEvidence]] = []
+        for place, (_, ends, citations) in enumerate(choices[1:], 1):
+            path = paths.get(citations[0])
+            if (
+                path is not None
+                and len(citations) == 1
+                and path.source == own.source
+                and path.relations == own.relations[: len(path.relations)]
+                and own.score - path.score < _DETOUR * self._unit
+                and not (type and self._type(choices[place]) != type)
+                and not any(map(is_value, ends))
+            ):
+                shorter.append((len(path.relations), place, path))
+        for _, place, path in sorted(shorter, key=lambda each: -each[0]):
+            if self._detour(context, own, path, type):
+                return [choices[place], *choices[:place], *choices[place + 1 :]]
+        return list(choices)
+
+    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, type: str) -> bool:
+        """Tell whether what a path adds to its beginning answers nothing of the question but the type of both."""
+        reading = path_reading(context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named)
+        of = self._scorer.steps.latest()
+        all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
+        if len(all_steps) < len(whole.relations):
+            return False
+        back = all_steps[-1] ^ all_steps[-2] == 1
+        if of.hops(first_steps) < reading.links or (back and (reading.shares or CO in reading.words)):
+            return False
+        gained, same = 0.0, split_words(split_label(type))[-1:]
+        for place in reading.telling:
+            word = reading.words[place]
+            if place in reading.focus and any(related(word, each) for each in same):
+                continue
+            relation, kind = of.relation(word), of.kind(word)
+            reach = of.reach(word) if place in reading.focus else np.zeros_like(kind)
+            named = float(relation[first_steps].max())
+            meant = max(named, float(kind[first_steps].max()), float(reach[first_steps[-1]]))
+            # Its further relations tell what a node is, too (a city by its `mayor`), and may be what is asked for.
+            more = max(float(relation[all_steps].max()) - named, float(kind[all_steps].max()) - meant)
+            gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
+        if reading.asks in ("who", "whom", "when", "where"):
+            kin = of.kinship("who" if reading.asks == "whom" else reading.asks)
+            if kin[all_steps[-1]] - kin[first_steps[-1]] >= _ASKED:
+                return False
+        return gained <= _SILENT
+
+    # What the same fact, told the other way round, adds
+
+    def _completed(self, context: Context, compared: Sequence[Choice]) -> Choice:
+        """Return the first choice with the ends of those whose paths say the same by inverse relations.
+
+        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has.
+        Which relations do is not known on a server.
+        """
+        if self._scorer.steps.by_need:
+            return compared[0]
+        paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
+        score, ends, citations = compared[0]
+        own = paths.get(citations[0])
+        if len(citations) > 1 or own is None:
+            return compared[0]
+        meant = own.source, self._meaning(own.relations)
+        for _, further, cited in compared[1:]:
+            path = paths.get(cited[0])
+            if len(cited) > 1 or path is None or (path.source, self._meaning(path.relations)) != meant:
+                continue
+            if not set(further) <= set(ends) and not any(map(is_value, further)):
+                ends, citations = tuple(dict.fromkeys((*ends, *further))), (*citations, *cited)
+        return score, ends, citations
+
+    def _meaning(self, relations: Metapath) -> tuple[tuple[str, bool], ...]:
+        """Return one name for all metapaths that say the same: for each step a label, and whether it is turned."""
+        meant = []
+        for step in relations:
+            label, turned = step.removeprefix(INVERSE), step.startswith(INVERSE)
+            twins = inverse_relations(self._store).get(label, ())
+            meant.append(min([(label, turned), *((twin, not turned) for twin in twins)]))
+        return tuple(meant)
+
+    # How many say the same
+
+    def _votes(self, compared: Sequence[Choice]) -> dict[EntityId, float]:
+        """Count for each node the choices that hold it, each by how likely it is against the best."""
+        best = max(choice[0] for choice in compared)
+        votes: dict[EntityId, float] = defaultdict(float)
+        for score, ends, _ in compared:
+            below = (best - score) / self._unit
+            if below <= _MARGIN:
+                for end in ends[:_HEARD]:
+                    votes[end] += math.exp(-below / _SHARPNESS)
+        return defaultdict(float, {end: round(count, 6) for end, count in votes.items()})
+
+    def _sorted(
+        self, ends: tuple[EntityId, ...], votes: dict[EntityId, float], words: Sequence[str]
+    ) -> tuple[EntityId, ...]:
+        """Order nodes by their votes; of about as many, that with the nearest name first."""
+        near: dict[EntityId, float] = {}
+        order = sorted(ends, key=lambda end: -votes[end])
+        if len(ends) > 1 and words:
+            nodes = self._store.nodes(order[:_NAMED])
+            near = dict(zip((node.id for node in nodes), self._nearness(nodes, words), strict=True))
+        return tuple(sorted(order, key=lambda end: -(votes[end] + _NEAREST * near.get(end, 0.0))))
+
+    def _nearness(self, nodes: Sequence[Node], words: Sequence[str]) -> list[float]:
+        if not nodes:
+            return []
+        said = np.stack([self._vector(word) for word in words])
+        cosines = exact(self._embedder.encode([node.name for node in nodes])) @ said.T
+        best: list[float] = cosines.max(axis=1).tolist()
+        return best
+
+    # What nameless nodes on the way say
+
+    def _told(self, context: Context, words: Sequence[str], choices: Sequence[Choice]) -> list[Choice]:
+        """Raise the choices in which a nameless node on the way leads to what the question says, and narrow them to it.
+
+        None on a server, where that would be requests for each path.
+        """
+        if not self._behind:
+            return list(choices)
+        by_id = {item.id: item for item in context.evidence}
+        times = read_periods(context.question)
+        said = [(word, self._scorer.importance(word)) for word in words]
+        made = []
+        for choice in choices:
+            path = by_id.get(choice[2][0]) if len(choice[2]) == 1 else None
+            made.append(self._narrowed(choice, path, said, times) if isinstance(path, PathEvidence) else choice)
+        return made
+
+    def _narrowed(
+        self, choice: Choice, path: PathEvidence, said: Sequence[tuple[str, float]], times: Sequence[Period]
+    ) -> Choice:
+        number = self._scorer.steps.number
+        passed = [
+            place
+            for place, label in enumerate(path.relations[:-1], 1)
+            if (relation := number.get(label.removeprefix(INVERSE))) is not None
+            and self._scorer.steps.nameless[2 * relation + label.startswith(INVERSE)] > 0.5
+        ]
+        table = walk_table(self._store, path.source, path.relations) if passed else None
+        if table is None:
+            return choice
+        worth = np.zeros(len(table))
+        for place in passed:
+            nodes, at = np.unique(table.nodes[:, place], return_inverse=True)
+            if len(nodes) <= _MOST_NODES:
+                own = {*table.nodes[:, place - 1].tolist(), *table.nodes[:, place + 1].tolist()}
+                worth += self._worth(nodes, own, said, times)[at]
+        best = float(worth.max(initial=0.0))
+        if best <= 0:
+            return choice
+        kept = frozenset(self._store.ids(np.unique(table.nodes[worth == best, -1])))
+        ends = tuple(end for end in choice[1] if end in kept)
+        return (choice[0] + _SAID * self._unit * best, ends, choice[2]) if ends else choice
+
+    def _worth(
+        self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
+    ) -> npt.NDArray[np.float64]:
+        """Say how much of the question the other neighbours of nameless nodes say: (N,), a word by its importance."""
+        batch = capped_edges(self._store, nodes, Direction.BOTH, most=_MOST_TOLD)
+        other = batch.other.astype(np.int64)
+        distinct, place = np.unique(other, return_inverse=True)
+        names = [node.name for node in self._store.nodes(self._store.ids(distinct))]
+        worths = np.array(
+            [
+                0.0 if number in own or is_identifier(name) else _share(split_words(name), said)
+                for number, name in zip(distinct.tolist(), names, strict=True)
+            ]
+        )
+        worth = np.zeros(len(nodes))
+        np.maximum.at(worth, batch.origin, worths[place])
+        if not times:
+            return worth
+        dates: dict[int, dict[str, str]] = defaultdict(dict)
+        for node, relation, at in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
+            dates[node][self._store.relations[relation].rpartition(".")[2]] = names[at]
+        for node, properties in dates.items():
+            held = period(properties)
+            worth[node] += held is not None and any(_overlap(held, time) for time in times)
+        return worth
+
+
+def _share(name: Sequence[str], said: Sequence[tuple[str, float]]) -> float:
+    """Return how much of what is said stands in a name, by importance."""
+    return round(sum(worth for word, worth in said if word in name), 6)
+
+
+def _overlap(one: Period, other: Period) -> bool:
+    """Tell whether two periods have a day in common."""
+    early = one.last is None or other.start is None or other.start <= one.last
+    late = other.last is None or one.start is None or one.start <= other.last
+    return early and late

@@ -1,0 +1,574 @@
+"""Pipelines that ask a language model: the KG-Linker, retrieval and an answer with citations; and the baselines.
+
+`LlmAnswerer` is the last step of the loop; `Direct` asks without a graph; `DirectQuery` has a query written once
+entities are linked, and joins its rows to what the model answers by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from byokg.errors import ConfigError
+from byokg.graph.schema_text import Nearness, SchemaRenderer
+from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahead
+from byokg.index.embedders import Embedder, StaticEmbedder
+from byokg.linking.demonstrations import Solved, SolvedQuestions
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
+from byokg.linking.relation_matcher import RelationMatcher
+from byokg.llm.layouts import reply_schema
+from byokg.llm.messages import prompt_messages
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
+from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.offline.pipeline import entity_spotter
+from byokg.pipelines.context import ContextText, ContextWriter, Grounds
+from byokg.pipelines.loop import KGLinker, Loop, Parts, RetrieverMaker, Stage
+from byokg.prompts import PromptLibrary
+from byokg.retrieval.agentic import AgenticRetriever
+from byokg.retrieval.bfsql import BfsqlRetriever
+from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.text import TextRetriever
+from byokg.retrieval.verbalize import feedback_text
+from byokg.text.names import normalize_name
+from byokg.types import (
+    Answer,
+    AnswerItem,
+    Cell,
+    Context,
+    EntityId,
+    Evidence,
+    Feedback,
+    GraphQuery,
+    Language,
+    Linked,
+    NodeCell,
+    PathCell,
+    Question,
+    Request,
+    RowsEvidence,
+)
+
+ANSWER_STAGE = "answer"
+
+
+class LlmAnswerer:
+    """Asks a language model to answer from the evidence, and checks what it cites.
+
+    An answer is supported where a line that it cites holds its name or value (`Grounds`); citing a line means the items
+    in it. Where none does, other lines that were shown may hold it: it is found, and these are its citations. Else it
+    is unsupported. What was cited wrongly is kept apart (`AnswerItem.miscited`).
+
+    Args:
+        model: who is asked.
+        store: gives the names of nodes.
+        context: writes the evidence for the prompt.
+        prompts: the prompts; None takes those that ship with the package.
+        unite_drafts: put the draft answers of the first round, which know nothing of the graph, beside the answers:
+            the first answer, then the first draft, then the others.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `unite_drafts` after "Datasets & Metrics" (H@2).
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: GraphStore,
+        context: ContextWriter,
+        prompts: PromptLibrary | None = None,
+        unite_drafts: bool = False,
+    ) -> None:
+        self._model = model
+        self._store = store
+        self._context = context
+        self._prompt = (prompts or PromptLibrary())["answer"]
+        self._unite_drafts = unite_drafts
+
+    def answer(self, question: Question, context: Context) -> list[AnswerItem]:
+        """Return the model's answers in its order. Raises `LlmError`."""
+        written = self._context.write(context)
+        facts = written.text + _last_query(context)
+        messages = prompt_messages(self._prompt.fill(graph_context=facts, question=question.text))
+        schema = reply_schema(["answers"])
+        reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
+        answers: Sequence[WrittenAnswer] = read_answers(reply.text)
+        if self._unite_drafts and context.rounds:
+            answers = _united(answers, context.rounds[0].artifacts.draft_answers)
+        return checked_answers(self._store, context, answers, written)
+
+
+_LONGEST_QUERY = 600
+"""Characters of a query that returned nothing, and of what is said about it."""
+
+
+def _last_query(context: Context) -> str:
+    """Say what became of the last round's query where it gave no rows, which are evidence else."""
+    last = context.rounds[-1].evidence if context.rounds else ()
+    if any(isinstance(item, RowsEvidence) for item in last):
+        return ""
+    told = [feedback_text(item) for item in last if isinstance(item, Feedback) and item.retriever == QUERY]
+    return f"\n\nThe last query gave nothing: {told[-1][:_LONGEST_QUERY]}" if told else ""
+
+
+def checked_answers(
+    store: GraphStore, context: Context, answers: Sequence[WrittenAnswer], written: ContextText
+) -> list[AnswerItem]:
+    """Tie answers, best first, to nodes and to the evidence that was shown; see `LlmAnswerer`.
+
+    Args:
+        store: gives the names of nodes.
+        context: all that was gathered.
+        answers: as the model wrote them.
+        written: what the model saw of the context.
+    """
+    shown = {id for items in written.items.values() for id in items}
+    grounds = Grounds(store, [item for item in context.evidence if item.id in shown])
+    return [_checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(answers)]
+
+
+def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[WrittenAnswer]:
+    """Put drafts beside answers, the first of each first; of one name the answer stays, for its citations."""
+    cited = {normalize_name(answer.name): answer for answer in reversed(answers)}
+    added = [WrittenAnswer(draft) for draft in drafts]
+    united: dict[str, WrittenAnswer] = {}
+    for one in (*answers[:1], *added[:1], *answers[1:], *added[1:]):
+        name = normalize_name(one.name)
+        united.setdefault(name, cited.get(name, one))
+    return list(united.values())
+
+
+_REMARK = re.compile(r"\s+\([^()]*\)$")
+
+
+def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
+    """Tie an answer to a node and to the evidence that holds it, that which the model cited if any of it does.
+
+    A remark behind a name (`Paris (the capital)`) is taken off where the evidence holds the name without it alone.
+    """
+    name, held = answer.name, grounds.of(answer.name)
+    if not held and (bare := _REMARK.sub("", name)) != name and (without := grounds.of(bare)):
+        name, held = bare, without
+    meant = {line: written.items.get(line, (line,)) for line in answer.citations}
+    miscited = tuple(line for line, items in meant.items() if not any(id in held for id in items))
+    right = dict.fromkeys(id for items in meant.values() for id in items if id in held)
+    citations = tuple(right) or tuple(held)
+    node = next((held[id] for id in (*citations, *held) if held[id] is not None), None)  # rows hold names alone
+    return AnswerItem(name, node, score, citations, len(meant), miscited)
+
+
+DIRECT_STAGE = "direct"
+
+
+class Direct:
+    """Asks a language model, and nothing else; its answers rest on no evidence.
+
+    Args:
+        model: who is asked.
+        thinking: let the model think step by step first.
+        prompts: the prompts; None takes those that ship with the package.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Baselines": Vanilla LLM, and with `thinking` CoT.
+    """
+
+    def __init__(self, model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> None:
+        self._model = model
+        self._prompt = (prompts or PromptLibrary())["direct_cot" if thinking else "direct"]
+        self._schema = reply_schema(["reason", "answers"] if thinking else ["answers"], cited=False)
+
+    def run(self, question: Question) -> Answer:
+        """Answer one question. Raises `LlmError`."""
+        began = time.perf_counter()
+        messages = prompt_messages(self._prompt.fill(question=question.text))
+        reply = self._model.reply(messages, stage=DIRECT_STAGE, question_id=question.id, schema=self._schema)
+        answers = read_answers(reply.text)
+        items = tuple(AnswerItem(one.name, None, 1 / (1 + at)) for at, one in enumerate(answers))
+        return Answer(question.id, items, (), {"answer": time.perf_counter() - began})
+
+    def ask(self, text: str) -> Answer:
+        """Answer a question given as text."""
+        return self.run(Question(id="ask", text=text))
+
+
+QUERY_STAGE = "query_generation"
+
+Answers = Literal["united", "rows"]
+"""`united`: what the model answers without a graph, then what the rows hold; `rows`: what it answers from the rows."""
+
+
+class DirectQuery:
+    """Asks a language model for entities, then for a query that starts from those linked, and runs it.
+
+    Args:
+        store: the graph; gives the names of nodes.
+        linker: writes the entities that a question mentions.
+        entities: ties them to nodes.
+        writer: writes the query.
+        retriever: runs it, and corrects it where its settings say so.
+        direct: answers without a graph.
+        answerer: answers from the rows.
+        answers: how answers are made, see `Answers`.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Competing Methods": LLM + graph-query; `rows` is what it does for MedQA.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        linker: LlmLinker,
+        entities: EntityLinker,
+        writer: QueryWriter,
+        retriever: QueryRetriever,
+        direct: Direct,
+        answerer: LlmAnswerer,
+        answers: Answers = "united",
+    ) -> None:
+        if answers not in ("united", "rows"):
+            raise ConfigError(f"answers={answers} is not known; use united or rows")
+        self._store = store
+        self._linker = linker
+        self._entities = entities
+        self._writer = writer
+        self._retriever = retriever
+        self._direct = direct
+        self._answerer = answerer
+        self._answers = answers
+
+    def run(self, question: Question) -> Answer:
+        """Answer one question.
+
+        Raises:
+            LlmError: a language model gave no usable reply.
+            GraphError: the graph cannot be read, or does not hold an entity that came with the question.
+        """
+        seconds: dict[str, float] = defaultdict(float)
+        began = time.perf_counter()
+        artifacts = self._linker.propose(question, Context())
+        linked = self._entities.link(artifacts, question.text)
+        artifacts = replace(artifacts, queries=self._writer.write(question, linked))
+        seconds["link"] = time.perf_counter() - began
+        began = time.perf_counter()
+        request = Request(question, artifacts, linked, Context(question=question.text))
+        found = self._retriever.retrieve(request)
+        context = request.context.add(artifacts, linked, [found], request.steps)
+        seconds["retrieve"] = time.perf_counter() - began
+        began = time.perf_counter()
+        if self._answers == "rows":
+            items: Sequence[AnswerItem] = self._answerer.answer(question, context)
+        else:
+            items = unite(self._direct.run(question).items, context.evidence, Grounds(self._store, context.evidence))
+        seconds["answer"] = time.perf_counter() - began
+        return Answer(question.id, tuple(items), context.rounds, dict(seconds))
+
+    def ask(self, text: str) -> Answer:
+        """Answer a question given as text."""
+        return self.run(Question(id="ask", text=text))
+
+
+class QueryWriter:
+    """Asks a language model for a query over a graph whose schema and linked entities it sees.
+
+    Args:
+        model: who is asked.
+        store: the graph; gives the types of nodes.
+        language: of the query.
+        schema: renders the part of the schema that matters for a question.
+        prompts: the prompts; None takes those that ship with the package.
+        schema_tokens: budget of the schema in the prompt.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        store: GraphStore,
+        language: Language,
+        schema: SchemaRenderer,
+        prompts: PromptLibrary | None = None,
+        schema_tokens: int = 2000,
+    ) -> None:
+        self._model = model
+        self._store = store
+        self._language = language
+        self._schema = schema
+        self._prompt = (prompts or PromptLibrary())[f"{language}_generation"]
+        self._schema_tokens = schema_tokens
+
+    def write(self, question: Question, linked: Linked) -> tuple[GraphQuery, ...]:
+        """Return the query that was written, if one was. Raises `LlmError`."""
+        filled = self._prompt.fill(
+            schema=self._schema.render(question.text, self._schema_tokens, [one.id for one in linked.entities]).text,
+            entities=self._described(linked),
+            question=question.text,
+        )
+        tag = TAGS[self._language]
+        reply = self._model.reply(
+            prompt_messages(filled), stage=QUERY_STAGE, question_id=question.id, schema=reply_schema([tag])
+        )
+        text = read_query(reply.text, tag)
+        return (GraphQuery(self._language, text),) if text else ()
+
+    def _described(self, linked: Linked) -> str:
+        """Write linked entities and values, one a line, as a query can name them."""
+        from byokg.graph.rdf.terms import node_iri
+
+        lines = []
+        for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
+            kind = f", type {node.type}" if node.type else ""
+            id = f"<{node_iri(node.id)}>" if self._language == "sparql" else _quoted(node.id)
+            lines.append(f"name {_quoted(node.name)}{kind}, id {id}")
+        lines += [f"{one.kind} {one.value}" for one in linked.literals]
+        return "\n".join(dict.fromkeys(lines)) or "(none was found)"
+
+
+def _quoted(text: str) -> str:
+    """Write a text as JSON does, which both query languages read as they read their own strings."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: Grounds) -> list[AnswerItem]:
+    """Return what a model answered by itself, then what rows hold beyond that, each citing the rows that hold it.
+
+    Args:
+        direct: the model's answers, best first.
+        evidence: numbered items, rows among them.
+        grounds: finds the items that hold an answer.
+    """
+    rows = [row for item in evidence if isinstance(item, RowsEvidence) for row in item.rows]
+    found: dict[str, tuple[str, EntityId | None]] = {}
+    for one in (*((answer.name, answer.id) for answer in direct), *(said for row in rows for said in _named(row))):
+        found.setdefault(normalize_name(one[0]), one)
+    united = []
+    for place, (name, id) in enumerate(found.values()):
+        held = grounds.of(name)
+        node = id if id is not None else next((held[item] for item in held if held[item] is not None), None)
+        united.append(AnswerItem(name, node, 1 / (1 + place), tuple(held)))
+    return united
+
+
+def _named(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
+    """Yield what a cell says that may be an answer: nodes by name, values as text, and so for all that it holds."""
+    if isinstance(cell, NodeCell):
+        yield cell.name, cell.id
+    elif isinstance(cell, bool):
+        yield str(cell).lower(), None
+    elif isinstance(cell, str | int | float):
+        if text := str(cell).strip():
+            yield text, None
+    elif isinstance(cell, PathCell):
+        for node in cell.nodes:
+            yield from _named(node)
+    elif isinstance(cell, Mapping):
+        for value in cell.values():
+            yield from _named(value)
+    elif isinstance(cell, Sequence):
+        for value in cell:
+            yield from _named(value)
+
+
+def direct_query_pipeline(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    answers: Answers = "united",
+    repairs: int = 0,
+    timeout_s: float = 10.0,
+    max_rows: int = 200,
+    schema_tokens: int = 2000,
+    context_tokens: int = 6000,
+    prompts: PromptLibrary | None = None,
+) -> DirectQuery:
+    """Put the parts together for one graph and one language model.
+
+    Args:
+        store: the graph; has to run queries.
+        model: who writes entities, query and answers.
+        embedder: compares relations with questions; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        answers: `united` adds what the rows hold to what the model answers without a graph; `rows` has it answer from
+            the rows.
+        repairs, timeout_s, max_rows: see `QueryRetriever`.
+        schema_tokens: budget of the schema in a prompt.
+        context_tokens: budget of the rows in a prompt.
+        prompts: what is asked; None takes the prompts that ship with the package.
+
+    Raises:
+        ConfigError: the store runs no queries, or a setting is out of range.
+    """
+    prompts = prompts or PromptLibrary()
+    embedder = embedder or StaticEmbedder()
+    entities = entities or EntityLinker(store)
+    context = ContextWriter(store, context_tokens, embedder=embedder)
+    schema = SchemaRenderer(schema_ahead(store), embedder, notes=partial(query_notes, store), near=Nearness(store))
+    retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
+    return DirectQuery(
+        store,
+        LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
+        entities,
+        QueryWriter(model, store, retriever.languages[0], schema, prompts, schema_tokens),
+        retriever,
+        Direct(model, prompts=prompts),
+        LlmAnswerer(model, store, context, prompts),
+        answers,
+    )
+
+
+QUERY = "query"
+
+RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType(
+    {
+        "path": PathRetriever,
+        QUERY: QueryRetriever,
+        "agentic": AgenticRetriever,
+        "text": TextRetriever,
+        "bfsql": BfsqlRetriever,
+    }
+)
+"""Those of `pipeline=byokg`, with their default settings."""
+
+
+def byokg_pipeline(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    rounds: int = 2,
+    cypher_rounds: int = 0,
+    tasks: Sequence[Task] = TASKS,
+    schema_tokens: int = 2000,
+    context_tokens: int = 6000,
+    tokens: str = ESTIMATE,
+    unite_drafts: bool = False,
+    prompts: PromptLibrary | None = None,
+    path_language: PathLanguage = "metapaths",
+    until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
+    examples: str | Path | Sequence[Solved] | None = None,
+    examples_shown: int = 3,
+) -> Loop:
+    """Put the parts together for one graph and one language model.
+
+    Args:
+        store: the graph; its schema is read at once.
+        model: who writes the artifacts and the answer.
+        embedder: compares relations with questions and with what the model wrote; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        retrievers: by name, what makes each; None switches one off. They are given what they take by name (`Parts`).
+            The one named `query` is left out where the graph runs no queries.
+        rounds: iterations at most (T_R).
+        cypher_rounds: rounds before these in which the model writes nothing but a query, and is told what became of the
+            one before, until one returns rows.
+        tasks: what the KG-Linker is asked to write; nothing at all asks nobody, and only entities that come with the
+            question are linked. A query is asked for in each language that the graph speaks.
+        schema_tokens: budget of the schema in a prompt.
+        context_tokens: budget of the evidence in a prompt.
+        tokens: how they are counted, see `token_counter`.
+        unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
+            Hit@2 counts. Needs the task `answers`, which `cypher_rounds` then ask for as well.
+        prompts: what is asked; None takes the prompts that ship with the package.
+        path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
+            (`paths`, see docs/path-queries.md).
+        until: when rounds end early: where nothing new is proposed, or already where no entity is new, as in the paper.
+        examples: solved questions, or a file of them (`linking/solved.py`): the KG-Linker sees the most similar.
+        examples_shown: how many of them at most.
+
+    Raises:
+        ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `unite_drafts` after "Datasets & Metrics".
+    """
+    embedder = embedder or StaticEmbedder()
+    count = token_counter(tokens, model.chat_model)
+    prompts = prompts or PromptLibrary()
+    parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
+    languages = tuple(engine.language for engine in query_engines(store))
+    solved = solved_text(examples, store, embedder, examples_shown)
+    spotted = entity_spotter(store, embedder, parts.entities)
+
+    def linker(asked: Sequence[Task]) -> KGLinker:
+        if not asked:
+            return GivenEntities()
+        return LlmLinker(
+            model,
+            parts.schema,
+            parts.context,
+            asked,
+            languages,
+            parts.prompts,
+            schema_tokens,
+            path_language,
+            parts.relations,
+            solved,
+            spotted,
+        )
+
+    if unite_drafts and "answers" not in tasks:
+        raise ConfigError(
+            "unite_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
+            f"{','.join([*tasks, 'answers'])}"
+        )
+    made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds, until)]
+    alone = not made and retrievers.get(QUERY) is not None
+    if not languages and (cypher_rounds or alone):
+        raise ConfigError(
+            f"this pipeline asks for queries, and {store.name} runs none; choose graph=arcadedb (openCypher) or "
+            "graph=oxigraph (SPARQL)"
+        )
+    if cypher_rounds:
+        if QUERY not in made:
+            raise ConfigError(f"cypher_rounds={cypher_rounds} needs the retriever 'query', which is off; use 0")
+        first: Sequence[Task] = ["query", "answers"] if unite_drafts else ["query"]
+        stages.insert(0, Stage(linker(first), (made[QUERY],), cypher_rounds, until="rows"))
+    answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
+    return Loop(parts.entities, stages, answerer)
+
+
+def shared_parts(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder,
+    entities: EntityLinker,
+    prompts: PromptLibrary,
+    count: Callable[[str], int],
+    context_tokens: int,
+) -> Parts:
+    """Make what the retrievers of a pipeline with a language model share."""
+    return Parts(
+        store=store,
+        embedder=embedder,
+        entities=entities,
+        prompts=prompts,
+        context=ContextWriter(store, context_tokens, count_tokens=count, embedder=embedder),
+        schema=SchemaRenderer(schema_ahead(store), embedder, count, partial(query_notes, store), Nearness(store)),
+        relations=RelationMatcher(store.relations, embedder),
+        count_tokens=count,
+        model=model,
+    )
+
+
+def solved_text(
+    examples: str | Path | Sequence[Solved] | None, store: GraphStore, embedder: Embedder, shown: int
+) -> Callable[[str], str]:
+    """Return what writes the solved questions that are similar to a question; where there are none, nothing."""
+    return (lambda question: "") if examples is None else SolvedQuestions(examples, store, embedder, shown).text
+
+
+def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:
+    """Put together what answers without a graph.
+
+    Args:
+        model: who is asked.
+        thinking: let the model think step by step first.
+        prompts: what is asked; None takes the prompts that ship with the package.
+    """
+    return Direct(model, thinking, prompts)

@@ -1,0 +1,489 @@
+"""What was gathered, as text for a prompt: lines that can be cited, within a budget of tokens.
+
+Also which evidence holds an answer: what makes an answer grounded, and a citation right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import zip_longest
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.errors import at_least
+from byokg.graph.inverses import inverse_relations
+from byokg.graph.property_view import is_value
+from byokg.graph.store import GraphStore
+from byokg.index.embedders import Embedder, exact
+from byokg.pipelines.evidence_lines import Line, fold_lines
+from byokg.retrieval.verbalize import clean, feedback_text, names_of
+from byokg.text.names import estimate_tokens, is_identifier, normalize_name
+from byokg.text.values import read_literal
+from byokg.types import (
+    Cell,
+    Context,
+    EdgeCell,
+    EntityId,
+    Evidence,
+    Feedback,
+    NodeCell,
+    NodeEvidence,
+    Path,
+    PathCell,
+    PathEvidence,
+    Properties,
+    RowsEvidence,
+    TripleEvidence,
+)
+
+NOTHING = "(nothing was found)"
+
+PROBLEMS = "Problems in the last round:"
+
+LINKED = "Entities linked so far: "
+
+_FEEDBACK_SHARE = 0.25
+"""Part of the budget that the problems of the last round may take, and the linked entities."""
+
+_LINKED_SHOWN = 20
+"""Linked entities named with their types at most."""
+
+_TOKENS_PER_ITEM = 4
+"""About what the shortest item takes; so many more items than that have room are not even looked at."""
+
+_MISSES = 20
+"""Lines in a row without room, after which the text is taken to be full."""
+
+_MOST_ENDS = 300
+"""Ends of a path that are looked at: no list that is longer has room."""
+
+_HUB = 100
+"""Edges of one relation and direction from which on a node joins what has nothing else in common."""
+
+_LINKED, _MET, _WITHIN = 0.3, 0.1, 0.3
+"""What a line gains that is about a linked entity, or one that stands further up; how much less than the best one it
+may have to do with the question. Found with all recorded replies of `benchmarks/prompts.py`."""
+
+_LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
+"""How a line begins. No name begins so in a line of its own: names keep no line ends."""
+
+_END = re.compile(r"\n\n|\n</")
+"""What comes behind the last line."""
+
+
+@dataclass(frozen=True)
+class ContextText:
+    """What is shown of a context."""
+
+    text: str
+    tokens: int
+    """As counted by the function that was given; never more than the budget."""
+    shown: tuple[str, ...]
+    """Ids of the lines, in the order of the text."""
+    left_out: int
+    """Evidence items that stand in no line, for want of room."""
+    items: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the id of a line, the evidence items that it stands for: what citing it means."""
+    problems: tuple[str, ...] = ()
+    """Ids of the feedback shown."""
+
+
+def shown_lines(prompt: str) -> tuple[str, ...]:
+    """Return the ids of the lines of a context in a prompt, each once."""
+    return tuple(dict.fromkeys(_LINE.findall(prompt)))
+
+
+def shown_text(prompt: str) -> str:
+    """Return the lines of a context in a prompt, with the rows of its tables, as one text; empty where it has none."""
+    lines = list(_LINE.finditer(prompt))
+    if not lines:
+        return ""
+    end = _END.search(prompt, lines[-1].start())
+    return prompt[lines[0].start() : end.start() if end else len(prompt)]
+
+
+def line_text(prompt: str, id: str) -> str:
+    """Return one line of a context in a prompt, with its rows if it is a table; empty where there is none."""
+    text = shown_text(prompt)
+    starts = {line[1]: line.start() for line in _LINE.finditer(text)}
+    if id not in starts:
+        return ""
+    return text[starts[id] : min((start for start in starts.values() if start > starts[id]), default=len(text))]
+
+
+class ContextWriter:
+    """Writes the evidence of all rounds, and what went wrong in the last one.
+
+    Each line begins with a number (`[e3]`; from 1, without gaps) and says its facts once, whoever found them and how
+    often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then what paths
+    that were asked for lead to, then the rest by how much it has to do with the question: how near its relation is to
+    it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do
+    with it is left out; so are walks that nobody asked for through a node by a relation that joins it with many others
+    (`→ gender → Male ← gender ←`).
+
+    A line without room is tried with fewer of its entries, then left out.
+
+    Args:
+        store: gives the names of nodes, and how many edges a node has.
+        budget_tokens: what the text may take. The work is bounded by it as well: of evidence beyond what could have
+            room nothing is read, so a hub costs no more than its part of the text.
+        shown: entries written out of a line that nobody asked for; the others are counted.
+        count_tokens: tokens of a text, by the tokenizer of the model that will read it (`llm/token_count.py`).
+        embedder: compares relations with the question; None keeps the order in which evidence came, and all of it.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Iterative Process".
+    Differs: the paper's context has no budget; one hub would fill any prompt.
+    """
+
+    def __init__(
+        self,
+        store: GraphStore,
+        budget_tokens: int = 6000,
+        shown: int = 10,
+        count_tokens: Callable[[str], int] = estimate_tokens,
+        embedder: Embedder | None = None,
+    ) -> None:
+        at_least(1, "shows nothing", budget_tokens=budget_tokens, shown=shown)
+        self._store = store
+        self._budget_tokens = budget_tokens
+        self._shown = shown
+        self._count = count_tokens
+        self._embedder = embedder
+        self._meaning = lru_cache(1 << 14)(self._encoded)
+
+    def __call__(self, context: Context) -> str:
+        """Return the text for the next round: the evidence, and the problems of the last round after it."""
+        return self.write_for_round(context).text
+
+    def write(self, context: Context) -> ContextText:
+        """Write the evidence that fits."""
+        return self._written(context, (), "")
+
+    def write_for_round(self, context: Context) -> ContextText:
+        """Write what fits of the evidence, of the last round's problems, and which entities were linked.
+
+        Problems get a quarter of the budget, and so do the entities, which are named where the graph knows their types.
+        """
+        problems: list[str] = []
+        lines = [PROBLEMS]
+        last = context.rounds[-1].evidence if context.rounds else ()
+        said: set[str] = set()
+        for item in last:
+            if isinstance(item, Feedback) and (line := f"- {feedback_text(item)}") not in said:
+                said.add(line)
+                if self._count("\n".join(["\n", *lines, line])) <= self._budget_tokens * _FEEDBACK_SHARE:
+                    lines.append(line)
+                    problems.append(item.id)
+        parts = [self._linked(context), "\n".join(lines) if problems else ""]
+        return self._written(context, tuple(problems), "".join(f"\n\n{part}" for part in parts if part))
+
+    def _linked(self, context: Context) -> str:
+        """Name the linked entities with their types; empty where the graph knows none of these."""
+        ids = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
+        nodes = self._store.nodes([id for id in ids if not is_value(id)][:_LINKED_SHOWN])
+        named = [node for node in nodes if not is_identifier(node.name)]
+        if not any(node.type for node in named):
+            return ""
+        text = LINKED + " | ".join(clean(node.name) + (f" ({clean(node.type)})" if node.type else "") for node in named)
+        return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
+
+    @cached_property
+    def _turned(self) -> Mapping[str, frozenset[str]]:
+        return inverse_relations(self._store)
+
+    def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
+        ranked, beyond = self._ranked(context)
+        asked = {item.id for item in ranked if _asked(item)}
+        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked, beyond)
+        kept = self._fitting(self._ordered(lines, ranked, asked, context), self._budget_tokens - self._count(told))
+        text = self._text(kept, told)
+        # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
+        while kept and self._count(text) > self._budget_tokens:
+            kept.pop()
+            text = self._text(kept, told)
+        if self._count(text) > self._budget_tokens:
+            text = ""
+        shown = {id for line, _ in kept for id in line.items}
+        return ContextText(
+            text,
+            self._count(text),
+            tuple(f"e{number}" for number in range(1, len(kept) + 1)),
+            len(beyond) + len({item.id for item in ranked} - shown),
+            {f"e{number}": line.items for number, (line, _) in enumerate(kept, start=1)},
+            problems,
+        )
+
+    # Which evidence
+
+    def _ranked(self, context: Context) -> tuple[list[Evidence], list[Evidence]]:
+        """Return the evidence that may have room, most important first, and the rest.
+
+        What was asked for comes first, of the newest round before that of older ones; then retrievers and rounds take
+        turns, so that none crowds out the others; edges that only show how a subgraph hangs together come last.
+        """
+        asked: dict[int, list[Evidence]] = defaultdict(list)
+        batches: dict[tuple[int, str], list[Evidence]] = defaultdict(list)
+        stubs: list[Evidence] = []
+        walks = [item for item in context.evidence if isinstance(item, PathEvidence) and not item.asked]
+        hubs = self._through_hubs(walks)
+        for item in context.evidence:
+            if isinstance(item, Feedback) or item.id in hubs:
+                continue
+            if isinstance(item, RowsEvidence) or (isinstance(item, PathEvidence) and item.asked):
+                asked[2 * item.round + isinstance(item, RowsEvidence)].append(item)
+            elif isinstance(item, TripleEvidence) and item.stub:
+                stubs.append(item)
+            else:
+                batches[-item.round, item.retriever].append(item)
+        first = [item for key in sorted(asked, key=_rows_first) for item in asked[key]]
+        newest_first = [batches[key] for key in sorted(batches, key=lambda key: key[0])]
+        turns = [each for turn in zip_longest(*newest_first) for each in turn if each is not None]
+        ranked = [*first, *turns, *stubs]
+        room = max(self._budget_tokens // _TOKENS_PER_ITEM, 1)
+        return ranked[:room], [*ranked[room:], *(item for item in walks if item.id in hubs)]
+
+    def _through_hubs(self, items: Sequence[PathEvidence]) -> set[str]:
+        """Return the items whose walks all go through a node by a relation that joins it with many others."""
+        passed = {node for item in items for path in item.paths for node in path.nodes[1:-1]}
+        if not passed:
+            return set()
+        nodes = sorted(passed)
+        counts = self._store.relation_counts(self._store.numbers(nodes))
+        labels = self._store.relations
+        edges = {
+            (nodes[origin], labels[relation], inverse): count
+            for origin, relation, inverse, count in zip(
+                counts.origin.tolist(),
+                counts.relation.tolist(),
+                counts.inverse.tolist(),
+                counts.count.tolist(),
+                strict=True,
+            )
+            if count > _HUB
+        }
+
+        def through(path: Path) -> bool:
+            steps = list(zip(path.triples, path.inverse, path.nodes[1:], strict=True))
+            into = ((node, triple.relation, not inverse) for triple, inverse, node in steps[:-1])
+            out = ((path.nodes[at], triple.relation, inverse) for at, (triple, inverse, _) in enumerate(steps) if at)
+            return any(each in edges for each in (*into, *out))
+
+        return {item.id for item in items if item.paths and all(map(through, item.paths))}
+
+    # Which lines
+
+    def _ordered(
+        self, lines: Sequence[Line], ranked: Sequence[Evidence], asked_for: Set[str], context: Context
+    ) -> list[tuple[Line, int]]:
+        """Return the lines that matter, most important first, and how many of their entries to show."""
+        by_id = {item.id: item for item in ranked}
+        edges = {item.id for item in ranked if isinstance(item, TripleEvidence)}
+        asked = [line for line in lines if not asked_for.isdisjoint(line.items)]
+        known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
+        met = {one.id for earlier in context.rounds for one in earlier.linked.drafts}
+        met |= {node for line in asked for node in line.nodes}
+        met |= {cell.id for line in asked if line.rows for id in line.items for cell in _node_cells(by_id[id])}
+        rest = [line for line in lines if asked_for.isdisjoint(line.items)]
+        walked = [line for line in rest if not edges.isdisjoint(line.items)]
+        reached = known | met
+        while touched := [line for line in walked if not reached.isdisjoint(line.nodes)]:
+            walked = [line for line in walked if reached.isdisjoint(line.nodes)]
+            reached.update(*(line.nodes for line in touched))
+        met = reached - known
+        scores = self._scores(rest, known, met, context.question)
+        order = sorted(range(len(rest)), key=lambda at: -scores[at])
+        least = max(scores, default=0.0) - _WITHIN
+        kept = [(rest[at], self._shown) for at in order if scores[at] >= least]
+        return [*((line, len(line.entries)) for line in asked), *kept]
+
+    def _scores(self, lines: Sequence[Line], known: set[EntityId], met: set[EntityId], question: str) -> list[float]:
+        """Return how much each line has to do with the question."""
+        if self._embedder is None or not question.strip() or not lines:
+            return [0.0] * len(lines)
+        asked = exact(self._embedder.encode([question])[0])
+        meant = (np.stack([self._meaning(line.said) for line in lines]) @ asked).tolist()
+        scores = []
+        for line, likeness in zip(lines, meant, strict=True):
+            about, above = not known.isdisjoint(line.nodes), not met.isdisjoint(line.nodes)
+            near = _LINKED if about else _MET if above else -_MET if known else _MET
+            scores.append(near + likeness if line.said else near)
+        return scores
+
+    def _encoded(self, words: str) -> npt.NDArray[np.float64]:
+        assert self._embedder is not None
+        return exact(self._embedder.encode([words])[0])
+
+    def _fitting(self, lines: Sequence[tuple[Line, int]], room: int) -> list[tuple[Line, str]]:
+        """Return the lines that have room, with their numbers."""
+        kept: list[tuple[Line, str]] = []
+        misses = 0
+        for line, shown in lines:
+            for text in self._shorter_and_shorter(line, shown):
+                numbered = f"[e{len(kept) + 1}] {text}"
+                tokens = self._count(f"{numbered}\n")
+                if tokens <= room:
+                    kept.append((line, numbered))
+                    room -= tokens
+                    misses = 0
+                    break
+            else:
+                misses += 1
+                if misses == _MISSES:
+                    break
+        return kept
+
+    @staticmethod
+    def _shorter_and_shorter(line: Line, shown: int) -> Iterator[str]:
+        """Yield a line with so many of its entries, then with half of them, down to one."""
+        shown = min(shown, len(line.entries))
+        while True:
+            yield line.text(shown)
+            shown //= 2
+            if not shown:
+                return
+
+    @staticmethod
+    def _text(kept: Sequence[tuple[Line, str]], told: str) -> str:
+        return ("\n".join(text for _, text in kept) or NOTHING) + told
+
+
+def _rows_first(key: int) -> tuple[bool, int]:
+    """Sort rows before paths, and newer rounds before older ones."""
+    return (key % 2 == 0, -key)
+
+
+def _asked(item: Evidence) -> bool:
+    return isinstance(item, RowsEvidence | NodeEvidence) or (isinstance(item, PathEvidence) and item.asked)
+
+
+def _node_cells(item: Evidence) -> Iterator[NodeCell]:
+    for row in item.rows if isinstance(item, RowsEvidence) else ():
+        yield from (cell for cell in row if isinstance(cell, NodeCell))
+
+
+_ENDS_FIRST = 100
+"""Ends of a metapath that are looked at before all of them are: answers are mostly among those that were shown."""
+
+_LONGEST_VALUE = 40
+"""Characters of the longest text that is read as a date or a number."""
+
+_Said = tuple[str | None, EntityId | None]
+"""A text, the node it names, or both; a node without its text is called by its name in the store."""
+
+
+class Grounds:
+    """Finds the evidence that holds an answer, by name or by value.
+
+    A node holds its name; properties of nodes and edges and the cells of a query's rows hold their values. Names are
+    compared folded (`normalize_name`), dates and numbers by what they mean: `12 May 1990` is held by `1990-05-12`, and
+    so is `1990`, but not the other way round.
+
+    Args:
+        store: gives the names of nodes.
+        evidence: numbered items, those that the answers may rest on.
+    """
+
+    def __init__(self, store: GraphStore, evidence: Sequence[Evidence]) -> None:
+        self._store = store
+        self._evidence = tuple(evidence)
+        self._holders: dict[str, dict[str, EntityId | None]] = defaultdict(dict)
+        self._read(_ENDS_FIRST)
+        self._complete = not any(
+            isinstance(item, PathEvidence) and len(item.ends) > _ENDS_FIRST for item in self._evidence
+        )
+
+    def of(self, answer: str) -> Mapping[str, EntityId | None]:
+        """Return the ids of the items that hold an answer, in the order of the evidence, and the node it is in each."""
+        held = self._held(answer)
+        if not held and not self._complete:
+            self._read(None)
+            self._complete = True
+            held = self._held(answer)
+        return held
+
+    def _held(self, answer: str) -> Mapping[str, EntityId | None]:
+        for key in _meanings(answer)[:2]:  # the name, and what it means as a value; not what it is more precise than
+            if key in self._holders:
+                return self._holders[key]
+        return {}
+
+    def _read(self, ends: int | None) -> None:
+        """Fill in what holds what, of a metapath for so many of its ends."""
+        said = {item.id: list(_said(item, ends)) for item in self._evidence}
+        nodes = dict.fromkeys(id for each in said.values() for text, id in each if text is None and id is not None)
+        names = {node.id: node.name for node in self._store.nodes(list(nodes))}
+        keys: dict[str, tuple[str, ...]] = {}
+        for item, each in said.items():
+            for text, id in each:
+                name = text if text is not None else names[id] if id is not None else ""
+                if name not in keys:
+                    keys[name] = _meanings(name)
+                for key in keys[name]:
+                    self._holders[key].setdefault(item, id)
+
+
+def _meanings(text: str) -> tuple[str, ...]:
+    """Return what a text is compared by: its folded words, and of a date or number its value, precisest first."""
+    folded = normalize_name(text)
+    if len(text) > _LONGEST_VALUE or not any("0" <= character <= "9" for character in text):
+        return (folded,)
+    read = read_literal(text)
+    if read is None or read.kind in ("id", "decade"):
+        return (folded,)
+    if read.kind == "date":
+        parts = str(read.value).split("-")
+        return (folded, *(f"= {'-'.join(parts[:count])}" for count in range(len(parts), 0, -1)))
+    return folded, f"= {read.value:g}" if isinstance(read.value, float) else f"= {read.value}"
+
+
+def _said(item: Evidence, ends: int | None) -> Iterator[_Said]:
+    """Yield what an item holds: what it is about before what it passes."""
+    if isinstance(item, PathEvidence):
+        yield from ((None, end) for end in item.ends[:ends])
+        for path in item.paths:
+            yield from ((None, node) for node in path.nodes)
+            for triple in path.triples:
+                yield from _values(triple.properties)
+    elif isinstance(item, TripleEvidence):
+        yield None, item.triple.tail
+        yield None, item.triple.head
+        yield from _values(item.triple.properties)
+    elif isinstance(item, NodeEvidence):
+        yield item.node.name, item.node.id
+        yield from _values(item.node.properties)
+    elif isinstance(item, RowsEvidence):
+        for row in item.rows:
+            for cell in row:
+                yield from _of_cell(cell)
+
+
+def _values(properties: Properties) -> Iterator[_Said]:
+    for value in properties.values():
+        yield from _of_cell(value)
+
+
+def _of_cell(cell: Cell) -> Iterator[_Said]:
+    if isinstance(cell, NodeCell):
+        yield cell.name, cell.id
+        yield from _values(cell.properties)
+    elif isinstance(cell, EdgeCell):
+        yield None, cell.head
+        yield None, cell.tail
+        yield from _values(cell.properties)
+    elif isinstance(cell, PathCell):
+        for node in cell.nodes:
+            yield from _of_cell(node)
+        for edge in cell.edges:
+            yield from _of_cell(edge)
+    elif isinstance(cell, bool):
+        yield ("true" if cell else "false"), None
+    elif isinstance(cell, str | int | float):
+        yield str(cell), None
+    elif cell is not None:
+        for value in cell.values() if isinstance(cell, Mapping) else cell:
+            yield from _of_cell(value)

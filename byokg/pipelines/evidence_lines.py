@@ -1,0 +1,399 @@
+"""The lines of a context: evidence taken apart into facts, each of which is written once.
+
+A fact joins two nodes that have names: by an edge, or through nodes without a name (mediators), whose other edges stand
+in brackets behind it. An edge, the same edge the other way round, a relation that means the same backwards, and a
+shortcut `a..b` beside the mediator that it leaves out are one fact. A walk over nodes with names is as many facts as it
+has parts; where only its ends are known, it is a line of its own. Facts that share a node and a relation are one line:
+
+    Darth Vader → portrayed_in_films / actor → James Earl Jones [film: Return of the Jedi] | David Prowse
+    Spain → sports_team_location.teams → … → sports_team.sport → Basketball | Football
+    sports.sports_team.founded: Valencia BC → 1986 | CB Sevilla → 1987 | CB Murcia → 1985
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from byokg.retrieval.verbalize import Hop, clean, folded, more_rows, node_text, note, row_text, rows_head, walk_text
+from byokg.text.labels import normalize_label
+from byokg.text.names import is_identifier
+from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, Triple, TripleEvidence
+
+_TABLE = 3
+"""Facts of one relation, each about other nodes, from which on they are one line."""
+
+_ATTRIBUTES = 6
+"""Other edges of a mediator written behind a fact."""
+
+_HELD = 1 << 13
+"""Names, and steps of walks, of which it is remembered how they are written: each stands in several contexts."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the context: what its entries share, and the entries."""
+
+    items: tuple[str, ...]
+    """Ids of the evidence that it stands for, in the order in which they came."""
+    head: str
+    entries: tuple[str, ...] = ()
+    more: int = 0
+    """Entries beyond those here."""
+    rows: bool = False
+    """Whether each entry is a line of its own."""
+    truncated: bool = False
+    """Whether rows were cut off before they came here."""
+    nodes: frozenset[EntityId] = frozenset()
+    """What it is about, as far as that is known by ids."""
+    said: str = ""
+    """Its relations, as words."""
+
+    def text(self, shown: int) -> str:
+        """Write the line with so many of its entries at most."""
+        entries = self.entries[:shown]
+        more = self.more + len(self.entries) - len(entries)
+        if self.rows:
+            return "\n".join([self.head, *entries, *more_rows(more, self.truncated)])
+        return f"{self.head}{folded(entries, more)}"
+
+
+def node_lines(evidence: Iterable[Evidence]) -> list[Line]:
+    """Return a line for each node with properties, and one for all others of a type; nothing else is news."""
+    said: dict[str, dict[str, None]] = defaultdict(dict)
+    typed: dict[str, dict[str, None]] = defaultdict(dict)
+    items_of: dict[str, dict[str, None]] = defaultdict(dict)
+    for item in evidence:
+        if not isinstance(item, NodeEvidence):
+            continue
+        node = item.node
+        if node.properties:
+            said[node_text(node)][item.id] = None
+        elif node.type and not is_identifier(node.name):
+            typed[clean(node.type)][clean(node.name)] = None
+            items_of[clean(node.type)][item.id] = None
+    lines = [Line(tuple(items), text) for text, items in said.items()]
+    return [*lines, *(Line(tuple(items_of[type_]), f"({type_}) ", tuple(found)) for type_, found in typed.items())]
+
+
+def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> list[Line]:
+    """Return the table of each query that returned something, once each however often it ran."""
+    tables: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
+    first: dict[tuple[str, ...], tuple[RowsEvidence, tuple[str, ...]]] = {}
+    for item in evidence:
+        if isinstance(item, RowsEvidence):
+            written = tuple(dict.fromkeys(row_text(row, names, item.joined) for row in item.rows))
+            key = (rows_head(item), *written)
+            tables[key][item.id] = None
+            first.setdefault(key, (item, written))
+    return [
+        Line(tuple(tables[key]), rows_head(item), written, rows=True, truncated=item.truncated)
+        for key, (item, written) in first.items()
+    ]
+
+
+def fold_lines(
+    evidence: Sequence[Evidence],
+    names: Mapping[EntityId, str],
+    turned: Mapping[str, frozenset[str]],
+    asked: Collection[str] = (),
+    beyond: Iterable[Evidence] = (),
+) -> list[Line]:
+    """Join evidence into lines, in the order in which their first items came.
+
+    Args:
+        evidence: numbered items of any kinds, the most important first; feedback, which is none, is left out.
+        names: a name for each node in it.
+        turned: the relations that mean the same backwards (`graph/inverses.py`).
+        asked: ids of items that were asked for; what they say shares no line with what others say.
+        beyond: items that only count: edges among them that belong to a line are among those it does not show.
+    """
+    facts = _Facts(names, turned, asked)
+    for item in evidence:
+        if isinstance(item, PathEvidence):
+            facts.add_path(item)
+        elif isinstance(item, TripleEvidence):
+            facts.add_edge(item.triple, item.id)
+    for item in beyond:
+        if isinstance(item, TripleEvidence):
+            facts.count(item)
+    place = {item.id: at for at, item in enumerate(evidence)}
+    lines = [*facts.lines(), *node_lines(evidence), *row_lines(evidence, names)]
+    return sorted(lines, key=lambda line: min(place[id] for id in line.items))
+
+
+@dataclass
+class _Fact:
+    """Two nodes with names and the steps between them."""
+
+    source: EntityId
+    steps: tuple[Hop, ...]
+    """Without what they say; more than one where they lead through mediators."""
+    end: EntityId
+    said: str = ""
+    """What the edge says besides, or the mediator's other edges."""
+    items: dict[str, None] = field(default_factory=dict)
+
+    def about_face(self) -> _Fact:
+        """Return the same fact, told from its end."""
+        return _Fact(self.end, _turned(self.steps), self.source, self.said, self.items)
+
+
+@dataclass
+class _Leg:
+    """An edge of a mediator: the node with a name that it leads to, and the step there."""
+
+    node: EntityId
+    hop: Hop
+    items: dict[str, None]
+
+
+class _Facts:
+    """Takes evidence apart into facts."""
+
+    def __init__(
+        self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], asked: Collection[str]
+    ) -> None:
+        self._asked = frozenset(asked)
+        self._names = {node: _written(name) for node, name in names.items()}
+        """How each node is written; None for a mediator."""
+        self._turned = turned
+        self._facts: list[_Fact] = []
+        self._between: dict[tuple[EntityId, EntityId], list[_Fact]] = defaultdict(list)
+        """Facts between two nodes, these in the order of their ids."""
+        self._mediators: dict[EntityId, dict[EntityId, _Leg]] = defaultdict(dict)
+        self._chains: dict[tuple[EntityId, tuple[Hop, ...]], tuple[dict[EntityId, None], dict[str, None]]] = {}
+        """Ends of walks that are not known one by one, and their items."""
+        self._more: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
+        """Ends that were not even looked at."""
+
+    def add_path(self, item: PathEvidence) -> None:
+        """Take a metapath: walk by walk where all are known, and as a whole where they are not."""
+        steps = tuple(Hop.of(step) for step in item.relations)
+        known = {path.end for path in item.paths}
+        ends = [end for end in item.ends if end in self._names]
+        self._more[item.source, steps] = max(self._more[item.source, steps], len(item.ends) - len(ends))
+        mediated = item.paths and all(self._names[node] is None for path in item.paths for node in path.nodes[1:-1])
+        if len(steps) == 1 or mediated or known.issuperset(item.ends):
+            for path in item.paths:
+                self.add_walk(path, item.id)
+            for end in ends:
+                if end not in known:
+                    self._add(_Fact(item.source, steps, end), item.id)
+            return
+        same = (key for key in self._chains if key[0] == item.source and self._all_alike(key[1], steps))
+        reached, items = self._chains.setdefault(next(same, (item.source, steps)), ({}, {}))
+        reached |= dict.fromkeys(end for end in ends if self._names[end] is not None and end != item.source)
+        items[item.id] = None
+
+    def add_edge(self, triple: Triple, item: str) -> None:
+        """Take an edge."""
+        head, tail, said = triple.head, triple.tail, note(triple.properties)
+        if self._names[head] is None or self._names[tail] is None:
+            self._add_legs(triple, said, item)
+        elif head != tail:
+            self._add(_Fact(head, _along(triple.relation), tail, said), item)
+
+    def _add_legs(self, triple: Triple, said: str, item: str) -> None:
+        """Note an edge as one of the mediator that it touches, if it touches one and a node with a name."""
+        for mediator, other, away in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
+            if self._names[mediator] is None and self._names[other] is not None:
+                leg = _Leg(other, Hop(triple.relation, away, said), {})
+                self._mediators[mediator].setdefault(other, leg).items[item] = None
+
+    def add_walk(self, path: Path, item: str) -> None:
+        """Take a walk, part by part between nodes that have names."""
+        steps: list[Hop] = []
+        said: list[str] = []
+        nodes = path.nodes
+        source = nodes[0]
+        for triple, inverse, far in zip(path.triples, path.inverse, nodes[1:], strict=True):
+            text = note(triple.properties)
+            self._add_legs(triple, text, item)
+            steps.append(Hop(triple.relation, inverse))
+            said += [text] if text else []
+            if self._names[far] is None:
+                continue
+            if self._names[source] is not None and len(steps) != 2:  # two steps are a mediator's, told with all of it
+                self._add(_Fact(source, tuple(steps), far, ", ".join(said)), item)
+            source, steps, said = far, [], []
+
+    def count(self, item: TripleEvidence) -> None:
+        """Count an edge that is not written, for the lines that it would belong to."""
+        triple = item.triple
+        along = _along(triple.relation)
+        self._more[triple.head, along] += 1
+        self._more[triple.tail, _turned(along)] += 1
+
+    def lines(self) -> list[Line]:
+        """Return what was put together."""
+        self._tell_mediators()
+        self._drop_shortcuts()
+        lines: list[Line] = []
+        for asked in (True, False):
+            lines += self._folded([fact for fact in self._facts if bool(self._asked & fact.items.keys()) == asked])
+        return [*lines, *self._chain_lines()]
+
+    def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
+        """Yield lines of facts that share a node and the steps from it, or the steps alone."""
+        groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
+        ways = [((fact.source, fact.steps), (fact.end, _turned(fact.steps))) for fact in told]
+        size = Counter(way for both in ways for way in both)
+        for fact, (way, back) in zip(told, ways, strict=True):
+            if size[back] > size[way]:
+                groups[back].append(fact.about_face())
+            else:
+                groups[way].append(fact)
+        tables: dict[tuple[Hop, ...], list[_Fact]] = defaultdict(list)
+        for (_, steps), facts in groups.items():
+            if len(facts) == 1:
+                tables[_forward(steps)].append(facts[0])
+        for (source, steps), facts in groups.items():
+            table = tables.get(_forward(steps), [])
+            if len(facts) > 1 or len(table) < _TABLE:
+                yield self._line(source, steps, facts)
+            elif facts[0] is table[0]:
+                yield self._table(_forward(steps), table)
+
+    def _add(self, fact: _Fact, item: str) -> None:
+        """Take a fact, unless it is known, or says of a node that it is itself."""
+        if fact.source == fact.end or self._names[fact.source] is None or self._names[fact.end] is None:
+            return
+        between = self._between[_pair(fact)]
+        same = self._same(fact, between) if between else None
+        if same is None:
+            self._facts.append(fact)
+            between.append(fact)
+            same = fact
+        elif fact.said and not same.said:
+            same.said = fact.said
+        same.items[item] = None
+
+    def _same(self, fact: _Fact, between: Sequence[_Fact]) -> _Fact | None:
+        """Return the one of the facts between the same nodes that says the same, if there is one."""
+        for other in between:
+            if fact.said and other.said and fact.said != other.said:
+                continue
+            seen = other if other.source == fact.source else other.about_face()
+            if self._all_alike(seen.steps, fact.steps):
+                return other
+        return None
+
+    def _all_alike(self, ones: tuple[Hop, ...], others: tuple[Hop, ...]) -> bool:
+        return ones == others or (len(ones) == len(others) and all(map(self._alike, ones, others)))
+
+    def _alike(self, one: Hop, other: Hop) -> bool:
+        """Tell whether two steps mean the same."""
+        if one.inverse == other.inverse:
+            return one.relation == other.relation
+        return other.relation in self._turned.get(one.relation, ())
+
+    def _tell_mediators(self) -> None:
+        """Make a fact of each mediator: the first two nodes that it joins, and what else it says."""
+        for legs in self._mediators.values():
+            items = dict.fromkeys(id for leg in legs.values() for id in leg.items)
+            if len(legs) < 2:
+                continue
+            # A mediator's first leg is the one a walk came by; dates and numbers say more of a fact than they are one.
+            source, *others = sorted(legs.values(), key=lambda leg: self._plain(leg.node))
+            end, *rest = others
+            said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
+            said += [leg.hop.note for leg in (source, end) if leg.hop.note]
+            into = Hop(source.hop.relation, not source.hop.inverse)
+            fact = _Fact(source.node, (into, Hop(end.hop.relation, end.hop.inverse)), end.node, ", ".join(said))
+            for item in items:
+                self._add(fact, item)
+
+    def _plain(self, node: EntityId) -> bool:
+        """Tell whether a name is a value: a number or a date."""
+        return (self._names[node] or "")[:1].isdigit()
+
+    def _drop_shortcuts(self) -> None:
+        """Fold a shortcut `a..b` into the mediated fact between the same nodes that it stands for."""
+        for facts in self._between.values():
+            mediated = [fact for fact in facts if len(fact.steps) == 2]
+            for fact in [fact for fact in facts if len(fact.steps) == 1 and ".." in fact.steps[0].relation]:
+                parts = fact.steps[0].relation.split("..")
+                like = {*parts, *(other for part in parts for other in self._turned.get(part, ()))}
+                for whole in mediated:
+                    if like & {step.relation for step in whole.steps}:
+                        whole.items |= fact.items
+                        facts.remove(fact)
+                        break
+        kept = {id(fact) for facts in self._between.values() for fact in facts}
+        self._facts = [fact for fact in self._facts if id(fact) in kept]
+
+    def _line(self, source: EntityId, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
+        """Write facts that share a node and the steps from it."""
+        entries = dict.fromkeys(self._entry(fact) for fact in facts)
+        head = walk_text([self._names[source], *[None] * (len(steps) - 1), ""], steps)
+        more = self._more.get((source, steps), 0)
+        return Line(_items(facts), head, tuple(entries), more, nodes=_nodes(facts), said=_words(steps))
+
+    def _table(self, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
+        """Write facts that share their steps alone."""
+        label = " / ".join(f"^{step.relation}" if step.inverse else step.relation for step in steps)
+        entries = dict.fromkeys(
+            f"{self._names[fact.source]} → {self._entry(fact)}"
+            for fact in (fact if fact.steps == steps else fact.about_face() for fact in facts)
+        )
+        return Line(_items(facts), f"{clean(label)}: ", tuple(entries), nodes=_nodes(facts), said=_words(steps))
+
+    def _entry(self, fact: _Fact) -> str:
+        name = self._names[fact.end] or ""
+        return f"{name} [{fact.said}]" if fact.said else name
+
+    def _chain_lines(self) -> Iterator[Line]:
+        for (source, steps), (ends, items) in self._chains.items():
+            if ends and self._names[source] is not None:
+                head = walk_text([self._names[source], *["…"] * (len(steps) - 1), ""], steps)
+                entries = dict.fromkeys(self._names[end] or "" for end in ends)
+                more, nodes = self._more[source, steps], frozenset((source, *ends))
+                yield Line(tuple(items), head, tuple(entries), more, nodes=nodes, said=_words(steps))
+
+
+@lru_cache(_HELD)
+def _written(name: str) -> str | None:
+    """Return how a node of that name is written; None for a mediator."""
+    return None if is_identifier(name) or not name.strip() else clean(name)
+
+
+def _pair(fact: _Fact) -> tuple[EntityId, EntityId]:
+    return (fact.source, fact.end) if fact.source < fact.end else (fact.end, fact.source)
+
+
+@lru_cache(_HELD)
+def _along(relation: str) -> tuple[Hop, ...]:
+    """Return the one step along an edge."""
+    return (Hop(relation),)
+
+
+@lru_cache(_HELD)
+def _turned(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    """Return the steps of the same walk from its end."""
+    return tuple(Hop(step.relation, not step.inverse) for step in reversed(steps))
+
+
+@lru_cache(_HELD)
+def _forward(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
+    """Return steps as a table tells them: from head to tail where that is possible."""
+    return min(steps, _turned(steps), key=lambda each: [(step.inverse, step.relation) for step in each])
+
+
+def _items(facts: Iterable[_Fact]) -> tuple[str, ...]:
+    return tuple(sorted({id for fact in facts for id in fact.items}, key=lambda id: int(id.removeprefix("e") or 0)))
+
+
+def _nodes(facts: Iterable[_Fact]) -> frozenset[EntityId]:
+    return frozenset(node for fact in facts for node in (fact.source, fact.end))
+
+
+@lru_cache(_HELD)
+def _words(steps: tuple[Hop, ...]) -> str:
+    return " ".join(dict.fromkeys(word for step in steps for word in normalize_label(step.relation).split()))
+
+
+def _last(relation: str) -> str:
+    return clean(relation.rpartition(".")[2])

@@ -1,0 +1,308 @@
+"""GraphRAFT: link, order the queries that can be run, run the likeliest, and reason over what they found.
+
+`graphraft_offline_pipeline` asks nobody: queries are ordered by what their relations mean. `graphraft_pipeline` has a
+language model name the entities and answer from the subgraph; any `CandidateRanker` orders the queries, and none of
+them lets a model write one, so every query that is run is one that the graph can run.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal, get_args
+
+from byokg.errors import ConfigError, at_least
+from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.store import GraphStore, schema_ahead
+from byokg.index.embedders import Embedder, StaticEmbedder
+from byokg.index.rerankers import Reranker
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import GivenEntities, LlmLinker
+from byokg.llm.decoding import GuidedRanker, NumberRanker
+from byokg.llm.messages import prompt_messages
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import read_answers
+from byokg.offline.mentions import MentionSpotter
+from byokg.offline.pipeline import reading_parts
+from byokg.pipelines.context import ContextWriter
+from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
+from byokg.prompts import PromptLibrary
+from byokg.retrieval.candidates import (
+    CandidateRanker,
+    MeaningRanker,
+    Shortlist,
+    Templates,
+    meaning_ranker,
+)
+from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, described, found_nodes
+from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
+from byokg.types import AnswerItem, Artifacts, Context, Mention, Question, RowsEvidence
+
+Ranking = Literal["numbers", "guided", "meaning"]
+
+ENTITY_STAGE = "entities"
+ANSWER_STAGE = "subgraph"
+
+Mentions = Literal["spotted", "question"]
+
+Taken = Literal["first", "all"]
+"""Which results are answers: those of the likeliest query that found something, or all, likeliest first."""
+
+
+class SpottedEntities:
+    """Proposes the entities that came with the question, or else the mentions found in it; asks nobody.
+
+    Args:
+        spotter: finds mentions; None takes the whole question for one, to be linked with the nodes nearest to it.
+    """
+
+    def __init__(self, spotter: MentionSpotter | None) -> None:
+        self._spotter = spotter
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return mentions."""
+        if question.topic_ids:
+            return GivenEntities().propose(question, context)
+        if self._spotter is None:
+            return Artifacts(mentions=(Mention(question.text, 0, len(question.text)),))
+        return Artifacts(mentions=tuple(self._spotter.spot(question.text)))
+
+
+class NamedEntities:
+    """Has a language model name the entities in a question, shown examples: nothing else, and no schema.
+
+    Args:
+        model: who is asked.
+        prompt: `entities_prime` or `entities_mag`, or a prompt of your own in `prompts`.
+        prompts: the prompts; None takes those that ship with the package.
+
+    Source: GraphRAFT (arXiv:2504.05478), "Few-shot prompt for entity resolution".
+    """
+
+    def __init__(self, model: LanguageModel, prompt: str, prompts: PromptLibrary | None = None) -> None:
+        self._model = model
+        self._prompt = (prompts or PromptLibrary())[prompt]
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return a mention of each entity that was named; a type before a colon is left out. Raises `LlmError`."""
+        if question.topic_ids:
+            return GivenEntities().propose(question, context)
+        messages = prompt_messages(self._prompt.fill(question=question.text))
+        reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id)
+        names = [_TYPE.sub("", part.strip().strip("\"'").strip()) for part in re.split(r"[|\n]", reply.text)]
+        return Artifacts(mentions=tuple(locate(name, question.text) for name in dict.fromkeys(names) if name))
+
+
+_TYPE = re.compile(r"^(answer|institution|author|field ?of ?study|paper)\s*:\s*", re.IGNORECASE)
+
+
+class RankedNodes:
+    """Answers with what the likeliest queries found, in their order, or in that of a reranker.
+
+    Args:
+        taken: which results are answers.
+        reranker: rates each node's text against the question; None keeps the order of the queries.
+
+    Source: GraphRAFT (arXiv:2504.05478), "Impact of constrained decoding": answers without the second model.
+    """
+
+    def __init__(self, taken: Taken = "first", reranker: Reranker | None = None) -> None:
+        if taken not in ("first", "all"):
+            raise ConfigError(f"taken={taken} is not known; use first or all")
+        self._taken = taken
+        self._reranker = reranker
+
+    def answer(self, question: Question, context: Context) -> list[AnswerItem]:
+        """Return answers best first, each citing the queries that found it; nodes without a name are none."""
+        items = [item for item in context.evidence if isinstance(item, RowsEvidence) and item.retriever == RETRIEVER]
+        if self._taken == "first":
+            named = (item for item in items if any(_named(cell) for (cell,) in item.rows))
+            items = [item for item in (next(named, None),) if item is not None]
+        if items and items[0].columns == ("count",):
+            ((count,),) = items[0].rows
+            return [AnswerItem(str(count), None, items[0].score, (items[0].id,))]
+        nodes = [node for node in found_nodes(items) if _named(node.cell)]
+        scores = [1 / (1 + place) for place in range(len(nodes))]
+        if self._reranker is not None:
+            rated = self._reranker.score(question.text, [_rated_text(node) for node in nodes]).tolist()
+            order = sorted(range(len(nodes)), key=lambda at: -rated[at])
+            nodes, scores = [nodes[at] for at in order], [rated[at] for at in order]
+        return [
+            AnswerItem(node.cell.name, node.cell.id, score, node.evidence)
+            for node, score in zip(nodes, scores, strict=True)
+        ]
+
+
+def _named(cell: object) -> bool:
+    return not is_identifier(getattr(cell, "name", "")) if hasattr(cell, "name") else True
+
+
+def _rated_text(node: FoundNode) -> str:
+    return f"{node.cell.name} {' '.join(str(value) for value in node.cell.properties.values())}".strip()
+
+
+class SubgraphReasoner:
+    """Has a language model choose the answers among the nodes that the likeliest queries found.
+
+    It sees each node with the patterns that led to it and what the graph says of it; names that it writes and no node
+    has are left out. Nodes that it does not choose follow after those that it does, where `taken` is `all`.
+
+    Args:
+        model: who is asked.
+        prompts: the prompts; None takes those that ship with the package.
+        nodes: nodes shown at most.
+        budget_tokens: of their text.
+        taken: `first` answers with what the model chose alone; `all` appends the rest in the queries' order.
+
+    Source: GraphRAFT (arXiv:2504.05478), "Finetuning LLM as local subgraph reasoner" and Figure 4.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        prompts: PromptLibrary | None = None,
+        nodes: int = 20,
+        budget_tokens: int = 6000,
+        taken: Taken = "first",
+    ) -> None:
+        at_least(1, "shows nothing", nodes=nodes, budget_tokens=budget_tokens)
+        self._model = model
+        self._prompt = (prompts or PromptLibrary())["subgraph_answer"]
+        self._nodes = nodes
+        self._budget_tokens = budget_tokens
+        self._rest = taken == "all"
+
+    def answer(self, question: Question, context: Context) -> list[AnswerItem]:
+        """Return the model's choice in its order. Raises `LlmError`."""
+        nodes = found_nodes(context.evidence, self._nodes)
+        if not nodes:
+            return RankedNodes("all").answer(question, context)
+        texts = described(nodes, self._budget_tokens, estimate_tokens)
+        filled = self._prompt.fill(graph_context="\n\n".join(texts), question=question.text)
+        reply = self._model.reply(prompt_messages(filled), stage=ANSWER_STAGE, question_id=question.id)
+        by_name: dict[str, list[FoundNode]] = {}
+        for node in nodes:
+            by_name.setdefault(normalize_name(node.cell.name), []).append(node)
+        chosen = [node for one in read_answers(reply.text) for node in by_name.pop(normalize_name(one.name), [])]
+        if self._rest:
+            chosen += [node for own in by_name.values() for node in own]
+        return [
+            AnswerItem(node.cell.name, node.cell.id, 1 / (1 + place), node.evidence)
+            for place, node in enumerate(chosen)
+        ]
+
+
+def graphraft_pipeline(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    ranking: Ranking = "numbers",
+    ranker: CandidateRanker | None = None,
+    shown: int = 50,
+    entity_prompt: str | None = None,
+    hops: int = 2,
+    directed: bool = False,
+    queries: int = 10,
+    nodes: int = 20,
+    anchors: int = 10,
+    taken: Taken = "first",
+    answerer: Literal["model", "ranking"] = "model",
+    schema_tokens: int = 2000,
+    context_tokens: int = 6000,
+    prompts: PromptLibrary | None = None,
+) -> Loop:
+    """Put GraphRAFT together for one graph and one language model.
+
+    The model names entities, and chooses the answers among the nodes that the likeliest queries found. It never writes
+    a query: all there are exist already, and `ranker` orders them.
+
+    Args:
+        store: the graph; its Cypher engine runs the queries where it has one, and it is walked where it has none.
+        model: who is asked.
+        embedder: compares words; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        ranking: how the queries that are likeliest by meaning are ordered: the model picks `numbers` from a list,
+            `guided` has its server let nothing else through (vLLM; see `GuidedRanker`), `meaning` asks nobody.
+        ranker: orders them in the place of `ranking`, such as a `ConstrainedRanker` of a local model.
+        shown: queries that it orders, those that are likeliest by meaning.
+        entity_prompt: `entities_prime` or `entities_mag` names entities by examples as the paper does for STaRK; None
+            shows the schema instead.
+        hops, directed: see `graphraft_offline_pipeline`.
+        queries, nodes, anchors: see `SubgraphRetriever`.
+        taken: whether nodes that are not chosen follow after those that are (`all`), for metrics of rankings.
+        answerer: `model`, or `ranking`: what the best query found, which asks nobody.
+        schema_tokens: budget of the schema in a prompt.
+        context_tokens: budget of the nodes in a prompt.
+        prompts: what is asked; None takes the prompts that ship with the package.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    Source: GraphRAFT (arXiv:2504.05478), "Approach".
+    Differs: the models need no training; the paper fine-tunes one for queries and one for answers.
+    """
+    if ranking not in get_args(Ranking):
+        raise ConfigError(f"ranking={ranking} is not known; use one of {', '.join(get_args(Ranking))}")
+    if answerer not in ("model", "ranking"):
+        raise ConfigError(f"answerer={answerer} is not known; use model or ranking")
+    embedder = embedder or StaticEmbedder()
+    entities = entities or EntityLinker(store)
+    prompts = prompts or PromptLibrary()
+    by_meaning = meaning_ranker(store, embedder)
+    if ranker is None and ranking != "meaning":
+        ranker = NumberRanker(model, shown, prompts=prompts) if ranking == "numbers" else GuidedRanker(model)
+    made: CandidateRanker = by_meaning if ranker is None else Shortlist(by_meaning, ranker, shown)
+    linker: KGLinker
+    if entity_prompt is None:
+        schema = SchemaRenderer(schema_ahead(store), embedder)
+        linker = LlmLinker(model, schema, ContextWriter(store), ["entities"], (), prompts, schema_tokens)
+    else:
+        linker = NamedEntities(model, entity_prompt, prompts)
+    retriever = SubgraphRetriever(store, made, None, Templates.of(hops, directed), queries, nodes, anchors)
+    reasoner: Answerer = RankedNodes(taken)
+    if answerer == "model":
+        reasoner = SubgraphReasoner(model, prompts, nodes, context_tokens, taken)
+    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], reasoner)
+
+
+def graphraft_offline_pipeline(
+    store: GraphStore,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    weights: str | Path | None = None,
+    mentions: Mentions = "spotted",
+    hops: int = 2,
+    directed: bool = False,
+    queries: int = 10,
+    nodes: int = 20,
+    anchors: int = 10,
+    taken: Taken = "first",
+    reranker: Reranker | None = None,
+) -> Loop:
+    """Put GraphRAFT together without a language model: queries that exist, ordered by what their relations mean.
+
+    Args:
+        store: the graph; its Cypher engine runs the queries where it has one, and it is walked where it has none.
+        embedder: compares words; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        weights: folder that `byokg fit` wrote, to rank relation paths by; None takes what ships for the embedder.
+        mentions: what is linked: what the question mentions (`spotted`), or the `question` as a whole, for which
+            `linking=dense linking.top_k=2` finds the 2NN of the paper's Figure 5.
+        hops: edges in a path at most, 1 to 3.
+        directed: keep the two ways of a relation apart; the paper does not, and here it changes little.
+        queries, nodes, anchors: see `SubgraphRetriever`.
+        taken, reranker: see `RankedNodes`.
+
+    Raises:
+        ConfigError: a setting is out of range, or the weights cannot be read or belong to another embedder.
+    """
+    if mentions not in get_args(Mentions):
+        raise ConfigError(f"mentions={mentions} is not known; use spotted or question")
+    embedder = embedder or StaticEmbedder()
+    entities = entities or EntityLinker(store)
+    spotter, scorer = reading_parts(store, embedder, entities, weights)
+    by_meaning = MeaningRanker(store.relations, scorer)
+    retriever = SubgraphRetriever(store, by_meaning, None, Templates.of(hops, directed), queries, nodes, anchors)
+    linker = SpottedEntities(spotter if mentions == "spotted" else None)
+    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(taken, reranker))

@@ -1,0 +1,225 @@
+"""One or two calls a question: what needs no language model is retrieved first, then the model answers or asks on.
+
+Each prompt shows question, schema and evidence. The reply holds answers with citations, or artifacts for another round.
+What differs by question stands at the end of a prompt, so that providers keep its beginning.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from byokg.errors import at_least
+from byokg.graph.store import GraphStore, query_engines
+from byokg.index.embedders import Embedder, StaticEmbedder
+from byokg.linking.demonstrations import Solved
+from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
+from byokg.llm.layouts import reply_schema
+from byokg.llm.messages import prompt_messages
+from byokg.llm.model import LanguageModel
+from byokg.llm.parsing import read_answers
+from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.offline.pipeline import reading_parts
+from byokg.pipelines.byokg import QUERY, checked_answers, shared_parts, solved_text
+from byokg.pipelines.context import ContextWriter
+from byokg.pipelines.loop import ENDED, KGLinker, RetrieverMaker, is_new
+from byokg.prompts import PromptLibrary
+from byokg.retrieval.path import PathRetriever
+from byokg.retrieval.query import QueryRetriever
+from byokg.types import Answer, AnswerItem, Artifacts, Context, Question, Request, Retriever, Step
+
+STAGE = "lean"
+
+TASKS: tuple[Task, ...] = ("entities", "paths", "query")
+
+_MORE = "If these facts do not hold the answer, ask for what is missing; you will see what was found."
+_LAST = "Nothing more can be retrieved: answer from these facts now, or leave the tags <answers> empty."
+
+
+class Lean:
+    """Answers from what is retrieved without a language model, or from what the model asks for then.
+
+    Args:
+        model: who answers, or writes artifacts.
+        first: proposes what is retrieved before the model is asked; needs no model.
+        reader: writes the model's tasks and the schema, and reads artifacts.
+        entities: ties mentions to nodes.
+        retrievers: fetch the evidence of every round.
+        context: writes the evidence for the prompt.
+        store: gives the names of nodes.
+        prompts: what is asked.
+        rounds: calls of the model for one question at most.
+
+    Raises:
+        ConfigError: `rounds` is no number of calls.
+
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2, whose loop it shortens.
+    Differs: the first artifacts come from no language model, and artifacts and answer share a call.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel,
+        first: KGLinker,
+        reader: LlmLinker,
+        entities: EntityLinker,
+        retrievers: Sequence[Retriever],
+        context: ContextWriter,
+        store: GraphStore,
+        prompts: PromptLibrary,
+        rounds: int = 2,
+    ) -> None:
+        at_least(1, "asks nobody", rounds=rounds)
+        self.entities = entities
+        self._model = model
+        self._first = first
+        self._reader = reader
+        self._retrievers = tuple(retrievers)
+        self._context = context
+        self._store = store
+        self._prompt = prompts["lean"]
+        self._rounds = rounds
+
+    def run(self, question: Question) -> Answer:
+        """Answer one question.
+
+        Raises:
+            LlmError: a language model gave no usable reply.
+            GraphError: the graph cannot be read, or does not hold an entity that came with the question.
+        """
+        seconds: dict[str, float] = defaultdict(float)
+        context = self._retrieved(question, Context(question=question.text), self._first, seconds)
+        items: list[AnswerItem] = []
+        for left in reversed(range(self._rounds)):
+            began = time.perf_counter()
+            shown = self._context.write_for_round(context)
+            text = self._asked(question, context, shown.text, left)
+            items = checked_answers(self._store, context, read_answers(text), shown)
+            seconds["answer"] += time.perf_counter() - began
+            if not left or any(item.cited for item in items):
+                break
+            artifacts = self._reader.read(text, question, True, shown.text)
+            linked = self.entities.link(artifacts, question.text)
+            if artifacts.finished or not is_new(artifacts, linked, context):
+                context = context.add(
+                    artifacts, linked, [], [Step(ENDED, {}, {"because": "nothing new was asked for"})]
+                )
+                break
+            context = self._retrieved(question, context, _Written(artifacts), seconds)
+        return Answer(question.id, tuple(items), context.rounds, dict(seconds))
+
+    def ask(self, text: str) -> Answer:
+        """Answer a question given as text."""
+        return self.run(Question(id="ask", text=text))
+
+    def _retrieved(self, question: Question, context: Context, linker: KGLinker, seconds: dict[str, float]) -> Context:
+        """Return the context with one more round: what a linker proposes, linked, and what that brings."""
+        began = time.perf_counter()
+        artifacts = linker.propose(question, context)
+        linked = self.entities.link(artifacts, question.text)
+        seconds["link"] += time.perf_counter() - began
+        began = time.perf_counter()
+        request = Request(question, artifacts, linked, context)
+        found = [retriever.retrieve(request) for retriever in self._retrievers]
+        seconds["retrieve"] += time.perf_counter() - began
+        return context.add(artifacts, linked, found, request.steps)
+
+    def _asked(self, question: Question, context: Context, facts: str, left: int) -> str:
+        """Ask the model, which may be asked `left` times more; return its reply."""
+        filled = self._prompt.fill(
+            tasks=self._reader.tasks_text(later=False),
+            schema_part=self._reader.schema_text(question, context),
+            graph_context=facts,
+            turn=_MORE if left else _LAST,
+            question=question.text,
+        )
+        schema = reply_schema(["answers", *self._reader.tags])
+        return self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
+
+
+class _Written:
+    """Proposes artifacts that were written already."""
+
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return them."""
+        return self._artifacts
+
+
+RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever, QUERY: QueryRetriever})
+"""Those of `pipeline=byokg_lean`: they ask no language model."""
+
+
+def lean_pipeline(
+    store: GraphStore,
+    model: LanguageModel,
+    embedder: Embedder | None = None,
+    entities: EntityLinker | None = None,
+    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    rounds: int = 2,
+    tasks: Sequence[Task] = TASKS,
+    top_k: int = 10,
+    weights: str | Path | None = None,
+    schema_tokens: int = 1500,
+    context_tokens: int = 3000,
+    tokens: str = ESTIMATE,
+    prompts: PromptLibrary | None = None,
+    examples: str | Path | Sequence[Solved] | None = None,
+    examples_shown: int = 3,
+) -> Lean:
+    """Put the parts together for one graph and one language model.
+
+    Args:
+        store: the graph; its schema is read at once.
+        model: who answers, or writes artifacts.
+        embedder: compares relations with questions and with what the model wrote; None takes the shipped one.
+        entities: links mentions; None links fuzzily with its defaults.
+        retrievers: by name, what makes each; None switches one off. The one named `query` is left out where the graph
+            runs no queries.
+        rounds: calls of the model for one question at most.
+        tasks: what the model may ask for.
+        top_k: relation paths that are followed before the model is asked, for each topic entity.
+        weights: folder that `byokg fit` wrote, to rank relation paths by; None takes what ships for the embedder.
+        schema_tokens: budget of the schema in a prompt.
+        context_tokens: budget of the evidence in a prompt.
+        tokens: how they are counted, see `token_counter`.
+        prompts: what is asked; None takes the prompts that ship with the package.
+        examples, examples_shown: solved questions to show, see `byokg_pipeline`.
+
+    Raises:
+        ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
+    """
+    embedder = embedder or StaticEmbedder()
+    count = token_counter(tokens, model.chat_model)
+    prompts = prompts or PromptLibrary()
+    entities = entities or EntityLinker(store)
+    parts = shared_parts(store, model, embedder, entities, prompts, count, context_tokens)
+    languages = tuple(engine.language for engine in query_engines(store))
+    made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
+    return Lean(
+        model,
+        OfflineLinker(store, entities, *reading_parts(store, embedder, entities, weights), top_k=top_k),
+        LlmLinker(
+            model,
+            parts.schema,
+            parts.context,
+            tasks,
+            languages,
+            prompts,
+            schema_tokens,
+            relations=parts.relations,
+            solved=solved_text(examples, store, embedder, examples_shown),
+        ),
+        entities,
+        tuple(made.values()),
+        parts.context,
+        store,
+        prompts,
+        rounds,
+    )

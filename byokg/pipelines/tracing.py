@@ -1,0 +1,160 @@
+"""Spans of questions, stages and calls of language models, by OpenTelemetry's conventions for generative AI.
+
+A question is a span `invoke_agent byokg`; within it stand its stages (`retrieve path` and so on are `execute_tool`
+spans), and in these the calls of models (`chat MODEL`), with what the conventions call `gen_ai.*`. Where spans go, and
+as whom, is said by OpenTelemetry's own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, …). What prompts
+and replies say is left out, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`.
+
+Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from byokg.errors import import_extra
+from byokg.llm.messages import Call, Meter, Reply
+from byokg.pipelines.instrumentation import Enclosed, observed
+from byokg.types import Question
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Span
+
+_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+
+
+class Tracing:
+    """Sends spans.
+
+    Args:
+        exporter: where to; None sends them by OTLP over HTTP, as the environment says.
+
+    Raises:
+        MissingExtra: OpenTelemetry is not installed.
+    """
+
+    def __init__(self, exporter: SpanExporter | None = None) -> None:
+        import_extra("opentelemetry.exporter.otlp.proto.http", "tracing", "tracing=otlp")
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+        name = os.environ.get("OTEL_SERVICE_NAME", "byokg")
+        self._provider = TracerProvider(resource=Resource.create({"service.name": name}))
+        self._provider.add_span_processor(BatchSpanProcessor(exporter or OTLPSpanExporter()))
+        self._tracer = self._provider.get_tracer("byokg")
+
+    def close(self) -> None:
+        """Send what was not sent yet."""
+        self._provider.shutdown()
+
+    def pipeline(self, pipeline: Any) -> Enclosed:
+        """Return a pipeline that does the same, with a span for each question and stage."""
+        return Enclosed(observed(pipeline, self._stage), self._question)
+
+    def meter(self, meter: Meter) -> Meter:
+        """Return a meter that counts the same, with a span for each call."""
+        return _TracedMeter(meter, self._tracer)
+
+    @contextmanager
+    def _question(self, question: Question) -> Iterator[dict[str, Any]]:
+        with self._tracer.start_as_current_span("invoke_agent byokg") as span:
+            span.set_attributes(
+                {
+                    "gen_ai.operation.name": "invoke_agent",
+                    "gen_ai.agent.name": "byokg",
+                    "gen_ai.conversation.id": question.id,
+                }
+            )
+            if _captures_content():
+                span.set_attribute("byokg.question", question.text)
+            brought: dict[str, Any] = {}
+            yield brought
+            _count(span, brought)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[dict[str, Any]]:
+        brought: dict[str, Any] = {}
+        with self._tracer.start_as_current_span(name) as span:
+            if name.startswith("retrieve "):
+                span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name.split()[1]})
+            yield brought
+            _count(span, brought)
+
+
+class _TracedMeter:
+    """A meter with a span for each call."""
+
+    def __init__(self, meter: Meter, tracer: Any) -> None:
+        self._meter = meter
+        self._tracer = tracer
+        self._open: dict[tuple[int, str], Span] = {}
+
+    def before(self, call: Call, stage: str, question_id: str) -> None:
+        self._meter.before(call, stage, question_id)
+        self._open[threading.get_ident(), call.key] = self._started(call, stage, question_id)
+
+    def after(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:
+        span = self._open.pop((threading.get_ident(), call.key), None) or self._started(call, stage, question_id)
+        span.set_attributes(
+            {
+                "gen_ai.usage.input_tokens": reply.usage.input_tokens,
+                "gen_ai.usage.output_tokens": reply.usage.output_tokens,
+                "gen_ai.response.finish_reasons": [reply.stop],
+                "byokg.replayed": replayed,
+            }
+        )
+        if _captures_content():
+            said = [{"role": "assistant", "parts": [{"type": "text", "content": reply.text}]}]
+            span.set_attribute("gen_ai.output.messages", json.dumps(said))
+        span.end()
+        self._meter.after(call, reply, stage, question_id, replayed)
+
+    def failed(self, call: Call, retries: int, stage: str, question_id: str) -> None:
+        from opentelemetry.trace import StatusCode
+
+        span = self._open.pop((threading.get_ident(), call.key), None)
+        if span is not None:
+            span.set_status(StatusCode.ERROR, f"no answer after {1 + retries} attempts")
+            span.set_attribute("error.type", "no_answer")
+            span.end()
+        self._meter.failed(call, retries, stage, question_id)
+
+    def _started(self, call: Call, stage: str, question_id: str) -> Span:
+        from opentelemetry.trace import SpanKind
+
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": call.provider,
+            "gen_ai.request.model": call.model,
+            "gen_ai.conversation.id": question_id,
+            "byokg.stage": stage,
+        }
+        for name in ("temperature", "max_tokens", "top_p"):
+            if isinstance(value := call.parameters.get(name), int | float):
+                attributes[f"gen_ai.request.{name}"] = value
+        if _captures_content():
+            sent = [
+                {"role": message.role, "parts": [{"type": "text", "content": message.text}]}
+                for message in call.messages
+            ]
+            attributes["gen_ai.input.messages"] = json.dumps(sent)
+        span: Span = self._tracer.start_span(f"chat {call.model}", kind=SpanKind.CLIENT, attributes=attributes)
+        return span
+
+
+def _count(span: Span, brought: dict[str, Any]) -> None:
+    """Write on a span how many of each thing came."""
+    counts = {key: value if isinstance(value, int) else len(value) for key, value in brought.items()}
+    span.set_attributes({f"byokg.{key.replace(' ', '_')}": count for key, count in counts.items()})
+
+
+def _captures_content() -> bool:
+    return os.environ.get(_CONTENT, "").lower() == "true"

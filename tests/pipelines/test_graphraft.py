@@ -1,0 +1,202 @@
+"""Tests of `byokg.pipelines.graphraft` and of the subgraph that its queries make."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+import pytest
+
+from benchmarks.graphraft import emitted, writer
+from byokg.errors import ConfigError, EntityNotFound
+from byokg.evaluation.datasets.benchmarks import MetaQA
+from byokg.evaluation.datasets.folder import atlas, holds
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.guard.guard import check_cypher
+from byokg.graph.importers.choose import import_graph
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.llm.chat_models import ScriptedChatModel
+from byokg.llm.model import LanguageModel
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.graphraft import NamedEntities, graphraft_offline_pipeline, graphraft_pipeline
+from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidates import Conditions, meaning_ranker
+from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern, results
+from byokg.types import Answer, Context, EntityId, Node, NodeCell, Question, RowsEvidence, Triple
+from tests.pipelines.test_quality import needed
+
+# Ivermectin -target-> CYP3A4, -indication-> strongyloidiasis <-indication- Thiabendazole; Aspirin -target-> CYP3A4
+NODES = [
+    Node(EntityId("d1"), "Ivermectin", "Drug", {"about": "a drug against worms"}),
+    Node(EntityId("d2"), "Thiabendazole", "Drug"),
+    Node(EntityId("d3"), 'Aspirin "B"', "Drug"),
+    Node(EntityId("g1"), "CYP3A4", "Gene"),
+    Node(EntityId("s1"), "strongyloidiasis", "Disease"),
+]
+EDGES = [
+    Triple(EntityId(head), relation, EntityId(tail))
+    for head, relation, tail in [
+        ("d1", "target", "g1"),
+        ("d1", "indication", "s1"),
+        ("d2", "indication", "s1"),
+        ("d3", "target", "g1"),
+    ]
+]
+GRAPH = ColumnarGraph.from_records(NODES, EDGES)
+ASKED = Question("q", "What drugs target CYP3A4 and have the indication strongyloidiasis?")
+
+
+def names(answer: Answer) -> list[str]:
+    return [item.name for item in answer.items]
+
+
+def said(*replies: str) -> LanguageModel:
+    return LanguageModel(ScriptedChatModel(replies=replies))
+
+
+def test_two_entities_are_answered_by_what_lies_between_them() -> None:
+    answer = graphraft_offline_pipeline(GRAPH).run(ASKED)
+    assert names(answer) == ["Ivermectin"]
+    first = answer.rounds[0].evidence[0]
+    assert isinstance(first, RowsEvidence)
+    assert first.query == (
+        'MATCH (x1:Gene {name: "CYP3A4", id: "g1"})-[:target]-(x2)-[:indication]-'
+        '(x3:Disease {name: "strongyloidiasis", id: "s1"}) WHERE x2 <> x1 AND x2 <> x3 RETURN DISTINCT x2'
+    )
+    assert (
+        answer.items[0].citations
+        == tuple(
+            item.id for item in answer.rounds[0].evidence if isinstance(item, RowsEvidence) and ("d1" in ids(item))
+        )[:1]
+    )
+
+
+def ids(item: RowsEvidence) -> list[str]:
+    return [cell.id for (cell,) in item.rows if isinstance(cell, NodeCell)]
+
+
+def test_less_likely_queries_follow_until_there_are_enough_nodes() -> None:
+    every = graphraft_offline_pipeline(GRAPH, taken="all").run(ASKED)
+    assert names(every)[0] == "Ivermectin"
+    assert {"Thiabendazole", 'Aspirin "B"'} <= set(names(every))
+    few = graphraft_offline_pipeline(GRAPH, taken="all", nodes=1).run(ASKED)
+    assert names(few) == ["Ivermectin"]
+    assert len(few.rounds[0].evidence) == 1
+
+
+def test_a_node_is_shown_with_the_patterns_that_led_to_it_and_what_the_graph_says_of_it() -> None:
+    answer = graphraft_offline_pipeline(GRAPH, taken="all").run(ASKED)
+    found = {node.cell.id: node for node in found_nodes(answer.rounds[0].evidence)}
+    lines = found[EntityId("d1")].text().splitlines()
+    assert lines[0].startswith(
+        'pattern: [(x1:Gene {name: "CYP3A4", id: "g1"})-[:target]-(x2:Drug {name: "Ivermectin"})-[:indication]-'
+        '(x3:Disease {name: "strongyloidiasis", id: "s1"})'
+    )
+    assert lines[1:] == ["name: Ivermectin", 'details: {"about": "a drug against worms"}']
+
+
+def test_a_pattern_keeps_a_name_that_looks_like_cypher() -> None:
+    query = 'MATCH (x1:A {name: "a MATCH (x2) RETURN x2"})-[:r]-(x2) WHERE x2 <> x1 RETURN DISTINCT x2'
+    assert pattern(query, NodeCell(EntityId("b"), 'b "B"', "B")) == (
+        '(x1:A {name: "a MATCH (x2) RETURN x2"})-[:r]-(x2:B {name: "b \\"B\\""})'
+    )
+
+
+def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
+    model = said(
+        "<entities>\nCYP3A4\nstrongyloidiasis\n</entities>",
+        "<numbers>\n2\n1\n</numbers>",
+        '<answers>\nthiabendazole\nPenicillin\nAspirin "B"\n</answers>',
+    )
+    answer = graphraft_pipeline(GRAPH, model).run(ASKED)
+    assert names(answer) == ["Thiabendazole", 'Aspirin "B"']
+    assert all(item.grounded for item in answer.items)
+    first = answer.rounds[0].evidence[0]
+    assert isinstance(first, RowsEvidence)
+    assert "(x3:" not in first.query  # not what lies between both, which meaning prefers
+    assert first.score == 1.0
+    everything = said("<entities>\nCYP3A4\n</entities>", '<answers>\nAspirin "B"\n</answers>')
+    ranked = graphraft_pipeline(GRAPH, everything, ranking="meaning", taken="all").run(ASKED)
+    assert names(ranked)[0] == 'Aspirin "B"'
+    assert "Ivermectin" in names(ranked)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reply", "mentions"),
+    [
+        ("entities_prime", "CYP3A4|the disease", ["CYP3A4", "the disease"]),
+        ("entities_mag", "Institution:MIT\nFieldOfStudy: worms\nField of study: x", ["MIT", "worms", "x"]),
+    ],
+)
+def test_entities_are_named_by_the_examples_of_the_paper(prompt: str, reply: str, mentions: list[str]) -> None:
+    found = NamedEntities(said(reply), prompt).propose(ASKED, Context())
+    assert [mention.text for mention in found.mentions] == mentions
+
+
+def test_queries_run_in_an_engine_find_what_is_walked_without_one() -> None:
+    pytest.importorskip("arcadedb_embedded")
+    with ArcadeStore.hold(GRAPH) as store:
+        for taken in ("first", "all"):
+            here = graphraft_offline_pipeline(GRAPH, taken=taken).run(ASKED)
+            there = graphraft_offline_pipeline(store, taken=taken).run(ASKED)
+            assert here.items == there.items
+            assert here.rounds[0].evidence == there.rounds[0].evidence
+
+
+def test_a_whole_question_may_be_linked_with_what_is_nearest_to_it() -> None:
+    nearest = EntityLinker(GRAPH, "dense", top_k=2, dense_cutoff=0.0, embedder=StaticEmbedder())
+    answer = graphraft_offline_pipeline(GRAPH, entities=nearest, mentions="question").run(ASKED)
+    linked = answer.rounds[0].linked
+    assert [one.mention.text for one in linked.entities] == [ASKED.text] * 2
+    assert {one.name for one in linked.entities} == {"CYP3A4", "strongyloidiasis"}
+    with pytest.raises(ConfigError, match="mentions=none"):
+        graphraft_offline_pipeline(GRAPH, mentions="none")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("source", ["atlas", "metaqa"])
+def test_whatever_chooses_comes_out_with_queries_that_run(source: str) -> None:
+    pytest.importorskip("arcadedb_embedded")
+    pytest.importorskip("transformers", reason="transformers is not installed: pip install 'byokg[local]'")
+    dataset = atlas("dev") if source == "atlas" else MetaQA(needed("metaqa"), hops=2, split="dev")
+    graph = import_graph(dataset.graph_source())
+    examples = [one for one in dataset.examples() if one.topic_ids and holds(graph, one.topic_ids)][:400:200]
+    finder = CandidateFinder(graph)
+    with ArcadeStore.hold(graph) as engine:
+        for example in examples:
+            found = finder.find(example.topic_ids, (), Conditions.of(example.question)).items[:150]
+            for one in found:
+                check_cypher(one.query)
+                walked = results(graph, one)
+                rows = engine.run(one.query).rows
+                assert len(rows) == one.total and (one.count or {row[0].id for row in rows} == set(walked)), one.query  # type: ignore[union-attr]
+            local = writer([one.query for one in found])
+            for way, texts in emitted(example.question, found, local, meaning_ranker(graph)).items():
+                assert texts and set(texts) <= {one.query for one in found}, way
+                assert way in ("beam_search", "meaning") or len(texts) == len(found), way
+
+
+def test_a_graph_of_nothing_answers_nothing() -> None:
+    nothing = ColumnarGraph.from_records([], [])
+    assert graphraft_offline_pipeline(nothing).ask("who made Alien?").items == ()
+    assert CandidateFinder(nothing).find([]).items == ()
+    with pytest.raises(EntityNotFound, match="'x'"):
+        CandidateFinder(nothing).find([EntityId("x")])
+
+
+def test_names_of_control_characters_and_questions_in_other_languages_run() -> None:
+    odd = ["bell\x07", "nul\x00x", "del\x7f", "\u202ertl", "Wien", "Österreich"]
+    nodes = [Node(EntityId(name), name, "T\x07") for name in odd]
+    edges = [Triple(a.id, "Hauptstadt\x01 von", b.id) for a, b in pairwise(nodes)]
+    graph = ColumnarGraph.from_records(nodes, edges)
+    for one in CandidateFinder(graph).find([node.id for node in nodes]).items:
+        check_cypher(one.query)
+    assert names(graphraft_offline_pipeline(graph).ask("Столицей какой страны является Wien?"))
+    assert names(graphraft_offline_pipeline(graph).ask("東京はどの国の首都ですか")) == []
+
+
+def test_it_is_a_retriever_of_any_loop() -> None:
+    pipeline = offline_pipeline(GRAPH, retrievers={"subgraph": partial(SubgraphRetriever, queries=1)})
+    evidence = pipeline.run(ASKED).rounds[0].evidence
+    assert [item.retriever for item in evidence] == ["subgraph"]

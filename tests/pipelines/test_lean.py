@@ -1,0 +1,125 @@
+"""Tests of `byokg.pipelines.lean`: one or two calls a question."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from byokg.errors import ConfigError
+from byokg.llm.chat_models import Rule, ScriptedChatModel
+from byokg.llm.messages import to_langchain
+from byokg.llm.model import LanguageModel
+from byokg.pipelines.lean import STAGE, lean_pipeline
+from byokg.types import Answer, Question
+from tests.linking.graphs import EMBEDDER, films
+from tests.llm.memory import CountingMeter
+
+WHO = Question("q1", "who directed Alien")
+LAST = "Nothing more can be retrieved"
+
+
+def asked(question: Question, *rules: Rule, **settings: Any) -> tuple[Answer, CountingMeter]:
+    meter = CountingMeter()
+    model = LanguageModel(ScriptedChatModel(rules=rules), meter=meter)
+    return lean_pipeline(films(), model, EMBEDDER, **settings).run(question), meter
+
+
+def cited(name: str) -> Rule:
+    """Answer where a fact holds the name; the script cites the first lines."""
+    return Rule(f"<answers>\n{name} [e1-e9]\n</answers>", contains=(f"] {name} ",))
+
+
+ASKS = Rule("<entities>\nTitanic\n</entities>\n<paths>\ndirected_by\n</paths>")
+
+
+def test_one_call_answers_what_was_found_without_a_model() -> None:
+    answer, meter = asked(WHO, cited("Ridley Scott"), ASKS)
+    assert [(item.name, item.support) for item in answer.items] == [("Ridley Scott", "supported")]
+    assert len(meter.sent) == 1 and len(answer.rounds) == 1
+    assert set(answer.seconds) == {"link", "retrieve", "answer"}
+
+
+def test_a_reply_without_answers_asks_for_another_round_and_the_last_one_must_answer() -> None:
+    answer, meter = asked(WHO, Rule("<answers>James Cameron [e1-e99]</answers>", contains=(LAST,)), ASKS)
+    assert [(item.name, item.id, item.support) for item in answer.items] == [
+        ("James Cameron", "James Cameron", "supported")
+    ]
+    assert len(meter.sent) == 2
+    assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien", "Titanic"]
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_no_question_takes_more_calls_than_allowed(rounds: int) -> None:
+    films_asked = iter(["Titanic", "Aliens", "Blade Runner"])
+
+    class Asking(ScriptedChatModel):
+        def _rule(self, prompt: str) -> Rule:
+            return Rule(f"<entities>{next(films_asked)}</entities><paths>starred_actors</paths>")
+
+    meter = CountingMeter()
+    answer = lean_pipeline(films(), LanguageModel(Asking(), meter=meter), EMBEDDER, rounds=rounds).run(WHO)
+    assert len(meter.sent) == rounds and answer.items == ()
+
+
+def test_drafts_without_citation_are_no_answer_while_more_can_be_asked() -> None:
+    draft = Rule("<answers>Ann</answers><entities>Titanic</entities>", contains=("you will see what was found",))
+    answer, meter = asked(WHO, draft, Rule("<answers>Ridley Scott [e1-e99]</answers>", contains=(LAST,)))
+    assert [item.name for item in answer.items] == ["Ridley Scott"] and len(meter.sent) == 2
+    answer, meter = asked(WHO, Rule("<answers>Ann</answers>"))  # asks for nothing else
+    assert [(item.name, item.support) for item in answer.items] == [("Ann", "unsupported")] and len(meter.sent) == 1
+
+
+@pytest.mark.parametrize("reply", ["<answers>\n</answers>", "<answers>The facts do not hold it.</answers>"])
+def test_it_may_abstain_at_once(reply: str) -> None:
+    answer, meter = asked(WHO, Rule(reply))
+    assert answer.items == () and len(meter.sent) == 1
+
+
+def test_what_was_retrieved_before_is_not_retrieved_again() -> None:
+    again = Rule("<entities>Alien</entities>")
+    answer, meter = asked(WHO, again)
+    assert len(meter.sent) == 1
+    assert [step.got for step in answer.rounds[-1].steps] == [{"because": "nothing new was asked for"}]
+
+
+def test_prompts_of_all_questions_and_rounds_begin_alike_up_to_what_a_provider_keeps() -> None:
+    seen: list[Any] = []
+
+    class Seeing(ScriptedChatModel):
+        def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+            seen.append(messages)
+            return super()._generate(messages, *args, **kwargs)
+
+    pipeline = lean_pipeline(films(), LanguageModel(Seeing(rules=(ASKS,))), EMBEDDER)
+    for text in ("who directed Alien", "which actors starred in Blade Runner"):
+        pipeline.run(Question(text, text))
+    assert len({messages[0].text for messages in seen}) == 1 < len(seen)
+    assert len(seen[0][0].text) > 2000 and "Alien" not in seen[0][0].text
+
+
+def test_the_beginning_is_marked_for_anthropic_s_cache() -> None:
+    meter = CountingMeter()
+    model = LanguageModel(ScriptedChatModel(rules=(ASKS,)), meter=meter)
+    messages: list[Any] = []
+    original = model.reply
+
+    def keeping(sent: Any, **kept: Any) -> Any:
+        messages.extend(sent)
+        return original(sent, **kept)
+
+    model.reply = keeping  # type: ignore[method-assign, assignment]
+    lean_pipeline(films(), model, EMBEDDER, rounds=1).run(WHO)
+    system, user = to_langchain(messages, "anthropic")
+    assert system.content[0]["cache_control"] == {"type": "ephemeral"}  # type: ignore[index]
+    assert isinstance(user.content, str)
+
+
+def test_impossible_settings_are_refused() -> None:
+    with pytest.raises(ConfigError, match="rounds=0 asks nobody"):
+        asked(WHO, rounds=0)
+
+
+def test_usage_is_counted_under_its_own_stage() -> None:
+    _, meter = asked(WHO, cited("Ridley Scott"))
+    assert {stage for stage, _ in meter.stages} == {STAGE}
