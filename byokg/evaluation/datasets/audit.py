@@ -1,6 +1,6 @@
-"""What only a graph can tell about questions: which can be asked of it, and what is wrong with them before a run.
+"""Checks of questions against their graph before a run: unanswerable questions and faulty records.
 
-Whatever an audit finds lowers every score over the data set, whichever system answers.
+Every finding lowers every score over the data set, for all systems alike.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOO_MANY = "the gold query finds more rows than the graph's limit"
 
 
 Graph = Callable[[Example], tuple[GraphStore, NameIndex]]
-"""Gives the graph that a question is asked of, and the names in it."""
+"""Returns the graph of a question and the names in it."""
 
 KINDS = {
     "unresolved template": "the text still holds a slot such as {tail2}",
@@ -43,7 +43,7 @@ KINDS = {
     "some answers not in graph": "full recall cannot be reached",
     "answer out of reach": "no gold answer is within so many hops of a topic entity, edges walked either way",
 }
-"""Kinds of findings, in the order in which they are listed, with what they mean."""
+"""Kinds of findings and their meaning, in listing order."""
 
 _SLOT = re.compile(r"\{\w+\}")
 _LOOKED_AT = 5000
@@ -71,18 +71,18 @@ class Executed:
     """Questions whose gold query was run."""
 
     examples: tuple[Example, ...]
-    """Those whose query found something, with what it found as `rows`, and its first column as `answers`: names and ids
-    where it holds nodes."""
+    """Questions whose query returned rows. `rows` hold them; `answers` is the first column: names, and ids for
+    nodes."""
     left_out: Mapping[str, int]
     """How many others there are, by reason."""
 
 
 def executed(examples: Sequence[Example], store: QueryStore, limits: QueryLimits | None = None) -> Executed:
-    """Run the gold query of each question, and take what it finds as gold.
+    """Run the gold query of each question and take its result as gold.
 
     Args:
-        examples: those without a query are left out.
-        store: reads queries in the language they are written in.
+        examples: questions; those without a query are left out.
+        store: executes queries in their language.
         limits: of each query; None takes the store's.
 
     Raises:
@@ -125,7 +125,7 @@ def _fields(value: object) -> object:
 
 @dataclass(frozen=True)
 class Audit:
-    """What was looked at, and what was found."""
+    """Number of questions checked, and findings."""
 
     questions: int
     by_split: Mapping[str, int]
@@ -145,17 +145,17 @@ def audit(
     max_hops: int = 3,
     left_out: Mapping[str, int] | None = None,
 ) -> Audit:
-    """Look at all questions, and at their graph.
+    """Check all questions against their graph.
 
-    Answers that are times (`answer_type`) are no nodes, and neither are those of a gold query; they are not looked for.
-    Nor are numbers and dates without an id that no node is called: the question asks to work them out. Other texts
-    without an id may be the value of a property within reach of a topic entity.
+    Answers that are times (`answer_type`) or come from a gold query are no nodes and are not searched. Numbers and
+    dates without an id that match no node are computed answers and are not searched either. Other texts without an id
+    may be property values within reach of a topic entity.
 
     Args:
         examples: the questions.
-        graph: of each question; None leaves out what it would tell.
-        max_hops: how far from a topic entity an answer may be.
-        left_out: what the data set says it left out.
+        graph: of each question; None skips findings about the graph.
+        max_hops: largest distance of an answer from a topic entity.
+        left_out: examples that the data set excluded, by reason.
     """
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     texts: dict[str, frozenset[str]] = {}
@@ -184,7 +184,7 @@ def audit(
 
 
 def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: int) -> list[str]:
-    """Return the kinds of what the graph lacks for one question."""
+    """Return the kinds of findings about the graph for one question."""
     kinds = []
     topics = [id for id in example.topic_ids if holds(store, (id,))]
     if example.topic_ids and not topics:
@@ -213,7 +213,7 @@ def _values(store: GraphStore, topics: Sequence[EntityId], max_hops: int) -> set
 
 
 def is_value(answer: str) -> bool:
-    """Tell whether an answer is a number or a date."""
+    """True if an answer is a number or a date."""
     read = read_literal(answer)
     return read is not None and read.kind != "id"
 

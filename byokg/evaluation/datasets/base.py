@@ -1,7 +1,7 @@
-"""Questions with their gold answers, the files they are read from, and what a setting lets a pipeline see of them.
+"""Questions with gold answers, readers of their files, and the annotations granted to a pipeline.
 
-`Dataset` is what an evaluation asks for, `QuestionSet` what all data sets of this package are. Question files are read
-as records: text lines, JSON lines, JSON, CSV and Parquet, each plain or compressed.
+`Dataset` is the protocol of the evaluation, `QuestionSet` the implementation behind all data sets of this package.
+Question files are read as records: text lines, JSON lines, JSON, CSV and Parquet, each plain or compressed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from byokg.types import Cell, EntityId, Question, asked_first
 SUFFIXES = ("", ".xz", ".gz")
 
 CLUSTER_FIELDS = ("cluster", "paraphrase_of", "parent", "template")
-"""Where question files say which questions belong together, the narrowest first."""
+"""Fields of question files that name a cluster of related questions, the narrowest first."""
 
 _CWQ_ID = re.compile(r"(WebQ(?:Trn|Test)-\d+)_[0-9a-f]+")
 
@@ -57,7 +57,7 @@ class Record:
     fields: Mapping[str, Any]
 
     def wrong(self, reason: str) -> DatasetError:
-        """Return the error that says what is wrong with this record."""
+        """Return the error for this record, with its place."""
         return DatasetError(self.path, self.place, reason)
 
     def text(self, *names: str) -> str:
@@ -79,10 +79,10 @@ class Record:
         return next((str(self.fields[name]) for name in names if self.fields.get(name)), "")
 
     def cluster(self, id: str) -> str:
-        """Return what this question belongs to; empty if it stands alone.
+        """Return the cluster of this question; empty if it stands alone.
 
-        That is the first of `CLUSTER_FIELDS` that holds anything, or the question of WebQuestionsSP that an id of
-        ComplexWebQuestions names: several were made from one.
+        The first non-empty of `CLUSTER_FIELDS`, or the WebQuestionsSP question in the id of a ComplexWebQuestions
+        question: several of these derive from one.
         """
         made = _CWQ_ID.fullmatch(id)
         return self.label(*CLUSTER_FIELDS) or (made[1] if made else "")
@@ -260,7 +260,7 @@ NO_ANSWER = "no gold answer"
 class Example:
     """One question with its gold answers and annotations.
 
-    Gold answers stay here: a pipeline gets `asked(...)`, a `Question` without them.
+    A pipeline receives `asked(...)`, a `Question` without gold answers.
     """
 
     id: str
@@ -273,7 +273,7 @@ class Example:
     split: str = ""
     type: str = ""
     answer_type: str = ""
-    """What kind of thing the answers are, if the set says so (CronQuestions: `entity` or `time`)."""
+    """Kind of the answers, if the set has it (CronQuestions: `entity` or `time`)."""
     aliases: tuple[tuple[str, ...], ...] = ()
     """Other names of each answer, parallel to `answers`; empty if the set lists none."""
     parses: tuple[tuple[str, ...], ...] = ()
@@ -287,7 +287,7 @@ class Example:
     cluster: str = ""
     """Shared by questions that belong together, paraphrases or instances of a template; empty if it stands alone."""
     repeat: int = 0
-    """How often a run asked the same question before."""
+    """Number of earlier repeats of the question in the run."""
 
     @property
     def first_id(self) -> str:
@@ -296,13 +296,13 @@ class Example:
 
     @property
     def group(self) -> str:
-        """Return what is drawn whole by intervals and tests: the cluster, or the question with its repeats."""
+        """Return the unit that intervals and tests resample: the cluster, or the question with its repeats."""
         return self.cluster or f"repeats of {self.first_id}"
 
     def asked(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"
     ) -> Question:
-        """Return what the pipeline may see: the text, plus only the annotations that are granted."""
+        """Return the question for a pipeline: its text and the granted annotations."""
         return Question(
             id=self.id,
             text=self.question,
@@ -337,7 +337,7 @@ def by_name(example: Example) -> Example:
 
 
 def is_by_name(examples: Sequence[Example]) -> bool:
-    """Tell whether all ids of gold answers, if there are any, are their names."""
+    """True if all ids of gold answers, if any, equal their names."""
     given = [example for example in examples if example.answer_ids]
     return bool(given) and all(example.answer_ids == example.answers for example in given)
 
@@ -385,7 +385,7 @@ class SubgraphDataset(Dataset, Protocol):
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a question file holds."""
+    """Content of a question file."""
 
     path: Path
     checksum: str
@@ -407,10 +407,10 @@ def load(
     """Read the questions of a file.
 
     Args:
-        file: the file, opened.
-        example: makes an example of a record.
-        keep: tells whether a record belongs to the wanted part of the set.
-        leave_out: returns the reason for which an example is left out, and counted; empty for the others.
+        file: the opened file.
+        example: makes an example from a record.
+        keep: True for records of the wanted part of the set.
+        leave_out: returns the reason to exclude an example, which is counted; empty to keep it.
 
     Raises:
         DatasetError: a record is malformed, or two have the same id.
@@ -432,16 +432,16 @@ def load(
 
 
 class QuestionSet:
-    """The questions of one part of a data set, with the graph they are asked of; a `Dataset`.
+    """The questions of one part of a data set, with their graph; a `Dataset`.
 
     Args:
-        name: of the set and the part of it, for tables.
-        read: reads the question file; called once, when its content is first asked for.
+        name: of the set and the part, for tables.
+        read: reads the question file; called once, on first use.
         graph: file or folder of the graph; None takes the set's own.
-        own_graph: finds the graph that comes with the questions, or raises `DatasetError`.
-        ids: with "names", topics and answers are looked for in the graph by their names.
-        write_graph: writes the graph's published files as a folder that `byokg graph build` takes; None if it takes
-            them as they are.
+        own_graph: returns the graph that comes with the questions, or raises `DatasetError`.
+        ids: with "names", topics and answers are matched to nodes by name.
+        write_graph: writes the graph's published files as a folder for `byokg graph build`; None if the published files
+            can be imported directly.
 
     Raises:
         ConfigError: `ids` is neither "ids" nor "names".
@@ -545,10 +545,10 @@ def one_of(setting: str, value: str, known: Sequence[str]) -> str:
 
 
 def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
-    """Return the questions of these ids and types; an empty collection leaves all.
+    """Return the questions of these ids and types; an empty collection keeps all.
 
     Raises:
-        ConfigError: no question has one of the ids or types; says which types there are.
+        ConfigError: no question has one of the ids or types; the message lists the types.
     """
     missing = [id for id in ids if id not in {example.id for example in examples}]
     if missing:

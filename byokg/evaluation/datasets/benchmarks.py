@@ -361,14 +361,14 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
     """Return the questions of one split, in the order of `stark_qa.csv`.
 
     `KB/stark_qa/stark_qa.csv` has the columns `id`, `query` and `answer_ids`; `KB/split/SPLIT.index` lists the ids of a
-    split. Nodes are known by number only, so an answer's name is its number.
+    split. Nodes have numbers and no names, so an answer's name is its number.
 
     Args:
         root: folder that holds `prime`, `mag` or `amazon`, there or in `qa`.
-        kb: which of them.
-        split: `train`, `val`, `test`, or `test-0.1` where that index is there.
-        graph: file or folder of the graph, whose node ids are the numbers; None takes what `byokg data` made of the
-            published one (`skb/prime/processed`), which the questions come without.
+        kb: one of them.
+        split: `train`, `val`, `test`, or `test-0.1` if that index exists.
+        graph: file or folder of the graph, with those numbers as node ids; None takes the conversion by `byokg data` of
+            the published graph (`skb/prime/processed`), which does not come with the questions.
     """
     folder = one_of("dataset.kb", kb, _STARK_GRAPHS)
 
@@ -408,17 +408,17 @@ def text2cypher(
 ) -> QuestionSet:
     """Return the questions of one split and database.
 
-    `cypher` is the query; `gold_rows` its result, where somebody recorded one. With `require=executable` a run executes
-    the queries itself, on the graph that is asked, keeps the questions whose query runs and finds something, and takes
-    what it finds as gold; engines differ in types, order and number formats, so that is the way to score another one.
+    `cypher` is the query; `gold_rows` its recorded result, if any. With `require=executable` a run executes the queries
+    on the graph at hand, keeps the questions whose query runs and returns rows, and takes these as gold. Engines differ
+    in types, order and number formats, so another engine is scored that way.
 
     Args:
         root: folder that holds the question file.
-        split: of a file that notes the split of each question; empty keeps all.
-        graph: file or folder of the graph, when it does not lie in `root`, as `graph.yaml` does for Northwind.
-        database: of a table that holds questions about several; empty keeps all.
+        split: of a file with a split per question; empty keeps all.
+        graph: file or folder of the graph, unless it lies in `root`, as `graph.yaml` does for Northwind.
+        database: of a table with questions about several; empty keeps all.
         questions: JSON lines or a CSV table.
-        nondeterministic: keep questions whose gold query may rightly give other rows (a LIMIT without ORDER BY).
+        nondeterministic: keep questions whose gold query may validly return other rows (a LIMIT without ORDER BY).
     """
     wanted = {name: value for name, value in (("split", split), ("database", database)) if value}
 
@@ -435,7 +435,7 @@ def text2cypher(
 
 
 def _loose(record: Record) -> bool:
-    """Tell whether the gold query of a record may give other rows the next time."""
+    """True if the gold query of a record may return other rows on another run."""
     flag = record.fields.get("nondeterministic")
     if isinstance(flag, bool):
         return flag

@@ -1,4 +1,4 @@
-"""Fetches published data sets: what was fetched is continued after a broken connection, and checked by its digest."""
+"""Downloads of published data sets, resumed after a broken connection and verified by digest."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from byokg.errors import ConfigError, FetchFailed
 from byokg.files import sha256, write_file
 
 SUMS = "SHA256SUMS"
-"""File beside what was fetched, in the format of `sha256sum`."""
+"""File of digests beside the downloads, in the format of `sha256sum`."""
 
 _PART = ".part"
 _TIMEOUT_S = 60.0
 
 OnProgress = Callable[[str, int, int | None], None]
-"""Told the name of a file, how many bytes of it are there, and how many there will be, if that is known."""
+"""Progress callback: name of a file, bytes present, and bytes in all, if known."""
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file of a data set, and where it lies."""
+    """Path and address of one file of a data set."""
 
     url: str
     path: str
@@ -55,7 +55,7 @@ class Fetched:
     path: Path
     sha256: str
     known: bool
-    """Whether the digest was known before, and so says that this is the right file."""
+    """True if the digest was known before the download and therefore verifies the file."""
     fetched: bool
     """False if the file was there already."""
 
@@ -77,22 +77,22 @@ def fetch(
     wait_s: float = 1.0,
     on_progress: OnProgress | None = None,
 ) -> list[Fetched]:
-    """Fetch all files of a data set that are not there yet.
+    """Download all files of a data set that are missing.
 
-    A broken connection is continued where it broke, also by a later call. A file appears under its name only when it is
-    complete and its digest is right. Digests go into `SHA256SUMS`; one that stands there counts as known.
+    A broken connection resumes at the same byte, also in a later call. A file appears under its name only when it is
+    complete and its digest matches. Digests are kept in `SHA256SUMS`; one that is listed there counts as known.
 
     Args:
-        source: what to fetch.
-        out: folder to put it into.
-        mirror: address of a server, perhaps with a path, that has the same files under the same paths.
-        attempts: how often a connection is made for one file without any byte coming, at most.
-        wait_s: before the second of these; doubles from one to the next.
-        on_progress: told how far each file is.
+        source: files to download.
+        out: target folder.
+        mirror: address of a server, possibly with a path, with the same files under the same paths.
+        attempts: most connections for one file without a byte received.
+        wait_s: before the second attempt; doubles with each further one.
+        on_progress: called with the progress of each file.
 
     Raises:
-        ConfigError: the set has no files to fetch, or `mirror` is no address.
-        FetchFailed: a file cannot be had, or is not the one expected.
+        ConfigError: the set has no files to download, or `mirror` is no address.
+        FetchFailed: a file cannot be downloaded, or its digest is wrong.
     """
     if not source.files:
         raise ConfigError(f"{source.name} is offered by hand only; get it from {source.page}")
@@ -163,7 +163,7 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
     try:
         with client.stream("GET", url, headers=headers) as response:
             if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE:
-                # Either all of it is there, which its digest tells, or the rest is of another file.
+                # Either the file is complete, as its digest proves, or the rest belongs to another file.
                 if response.headers.get("Content-Range", "").rpartition("/")[2] == str(have):
                     return
                 part.unlink()
@@ -202,7 +202,7 @@ def mirrored(url: str, mirror: str) -> str:
 
 
 def _tag(part: Path) -> Path:
-    """Return where the version of a file that is partly there is noted."""
+    """Return the place of the version note of a partial download."""
     return part.with_name(part.name + ".etag")
 
 

@@ -3,16 +3,16 @@
 One JSON object per line, UTF-8, with these fields (others are ignored):
 
 - `id`, `question`: text. An `id` may be a number; ids are unique within the file.
-- `answers`: list of names, or of numbers (a count, a year), at least one. A question without gold answers
-  could neither be scored nor left out of the denominator unseen, so it is refused.
+- `answers`: list of names, or of numbers (a count, a year), at least one. A question without gold answers is refused:
+  it can neither be scored nor silently left out of the denominator.
 - `answer_ids`, `topic_entities`, `topic_ids`: lists; may be absent or empty. The ids need not stand beside
-  the names one by one. Where a question has no `topic_ids`, its `topic_entities` stand for them.
+  the names one by one. Without `topic_ids`, `topic_entities` serve as ids.
 - `split`, `type`, `answer_type`, `query`: text. `hops`: whole number, 0 or more.
 - `aliases`, `parses`: lists of lists of texts. `support`: list of `[head, relation, tail]`.
 - `rows`: list of lists of anything.
 
-Annotations may stand in a second file (`labels`), kept apart so that no system under test reads them by accident:
-lines with an `id`, and `support_triples`, `hops` or `type`, which fill what the question itself leaves open.
+Annotations may stand in a second file (`labels`), apart from systems under test: lines with an `id`, and
+`support_triples`, `hops` or `type`, which fill gaps of the question's own record.
 """
 
 from __future__ import annotations
@@ -54,19 +54,18 @@ _TRIPLE = 3
 
 
 class Folder(QuestionSet):
-    """Questions of one split (or all) from a folder of the shape above; lines of other splits are checked, too.
+    """Questions of one split (or all) from a folder of the layout above; lines of other splits are checked, too.
 
     Args:
         root: folder that holds the question file.
-        split: keep only questions whose `split` is this; empty keeps all.
-        graph: where the graph's source lies, when it does not lie in `root` under a name that
-            `byokg.graph.importers.choose` knows (`graph.tsv`, `graph.jsonl`, `nodes.csv` with `edges.csv`, …).
-        ids: which of the two the graph uses as node ids. With "ids", `topic_ids` and `answer_ids` are taken
-            from the fields of that name. With "names", they are the names in `topic_entities` and `answers`:
-            for a graph that is keyed by name while the questions carry ids of another graph.
-            `graph_keys` finds out which of the two a given store needs.
+        split: keep only questions of this `split`; empty keeps all.
+        graph: place of the graph's source, unless it lies in `root` under a name in
+            `byokg.graph.importers.choose` (`graph.tsv`, `graph.jsonl`, `nodes.csv` with `edges.csv`, …).
+        ids: node ids of the graph. With "ids", `topic_ids` and `answer_ids` come from the fields of that name. With
+            "names", they are the names in `topic_entities` and `answers`: for a graph keyed by name while the questions
+            carry ids of another graph. `graph_keys` detects the right choice for a store.
         questions: name of the question file in `root`, without `.xz` or `.gz`.
-        name: of the set, for tables; the folder's own name when empty.
+        name: of the set, for tables; the folder's own name if empty.
         labels: name of the file of annotations in `root`; empty if there is none.
 
     Raises:
@@ -151,10 +150,10 @@ def _labels(root: Path, name: str) -> dict[str, Record]:
 
 
 def example_of(record: Record, labels: Mapping[str, Record], gold: bool = True) -> Example:
-    """Check one question and fill it up with its label; `topic_ids` fall back to `topic_entities`.
+    """Check one question and add its labels; `topic_ids` fall back to `topic_entities`.
 
     Raises:
-        DatasetError: a field is not what it should be, or there are no answers where `gold` demands some.
+        DatasetError: a field has the wrong type, or answers are missing and `gold` demands them.
     """
     answers = _texts(record, "answers")
     if gold and not answers:
@@ -224,10 +223,10 @@ def _hops(record: Record) -> int | None:
 
 
 def graph_keys(examples: Sequence[Example], store: GraphStore) -> Ids:
-    """Find out whether a graph holds the questions' topics under their ids or under their names.
+    """Detect the keys of a graph's nodes: the questions' topic ids or their names.
 
-    Looks up the first 200 questions whose topic ids and names differ, and takes what is found more often;
-    "ids" when it makes no difference. Give the outcome to `Folder(ids=…)`, or use `by_name`.
+    Looks up the first 200 questions whose topic ids and names differ, and returns the kind found more often; "ids" in a
+    tie. Pass the result to `Folder(ids=…)`, or use `by_name`.
     """
     telling = [e for e in examples if e.topic_ids and e.topic_entities and e.topic_ids != e.topic_entities]
     found = {"ids": 0, "names": 0}
@@ -240,11 +239,11 @@ def graph_keys(examples: Sequence[Example], store: GraphStore) -> Ids:
 def with_nodes_of_names(
     examples: Sequence[Example], store: GraphStore, names: Callable[[], NameIndex]
 ) -> list[Example]:
-    """Return the examples with the nodes that have the names of their topics, if a set gives names and no ids.
+    """Return the examples with nodes looked up by topic name, for sets with names and without ids.
 
-    Nothing changes if the graph holds any of the first 200 under what the set gives. Of namesakes all are topics; a
-    name that no node has stays as it is, and so counts as not linked. `names` makes the index of the graph's names; it
-    is called only if there is something to look up.
+    Nothing changes if the graph holds any of the first 200 topics as given. All namesakes become topics; a name without
+    a node stays as it is and counts as not linked. `names` builds the index of the graph's names; it is called only if
+    a name has to be looked up.
     """
     named = [e for e in examples if e.topic_ids and e.topic_ids == e.topic_entities]
     if not named or any(holds(store, e.topic_ids) for e in named[:_ASKED_AT_MOST]):
@@ -258,7 +257,7 @@ def with_nodes_of_names(
 
 
 def holds(store: GraphStore, ids: Sequence[EntityId]) -> bool:
-    """Tell whether a graph has nodes of all these ids."""
+    """True if a graph has nodes of all these ids."""
     try:
         store.numbers(ids)
     except EntityNotFound:

@@ -1,4 +1,4 @@
-"""What the gold queries of a test set find: see `testset` for `query` and `reduce`."""
+"""Execution of the gold queries of a generated test set; `testset` defines `query` and `reduce`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from byokg.types import EntityId, Value
 
 _NOT_COMPARED = frozenset("id ids iso isbn issn code key identifier phone zip latitude longitude".split())
 DATED = frozenset("start end begin since until from to year date time".split())
-"""Words of properties of edges that say when."""
+"""Words in names of temporal edge properties."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """What gives nodes a value: a relation to numbers or dates, or a property."""
+    """Source of comparable values of nodes: a relation to numbers or dates, or a property."""
 
     label: str
     dated: bool
@@ -30,7 +30,7 @@ class Measure:
 
 
 def executed(graph: ColumnarGraph, query: str, reduce: str) -> tuple[str, ...]:
-    """Return what a gold query of a test set finds: ids of nodes ascending, or the count.
+    """Return the result of a gold query of a test set: ids of nodes ascending, or the count.
 
     Raises:
         PathQueryInvalid, EntityNotFound, RelationNotFound: as `paths` does.
@@ -76,7 +76,7 @@ def comparable(text: str) -> float:
 
 
 def comparable_label(label: str) -> bool:
-    """Tell whether more and less of a value make sense: not of an ISBN or a calling code."""
+    """True if values of this label can be ordered meaningfully: False for an ISBN or a calling code."""
     words = set(split_words(split_label(label).replace("_", " ")))
     return not words & {
         "id",

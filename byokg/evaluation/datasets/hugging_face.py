@@ -29,25 +29,25 @@ def hugging_face(
     columns: Mapping[str, str] | None = None,
     name: str = "",
 ) -> QuestionSet:
-    """Return the questions of a data set on this machine; nothing is asked of the network.
+    """Return the questions of a Hugging Face data set on this machine, without network access.
 
-    Columns are called as the fields of `folder` are, or as `columns` says. A text where a list belongs is a list of
-    one, or the list that `to_csv` made that text of; questions without an id are numbered from 1; those
-    without answers are left out.
+    Columns are named as the fields of `folder`, or as in `columns`. A text in place of a list is a list of one, or the
+    list that `to_csv` serialised as that text; questions without an id are numbered from 1; those without answers are
+    left out.
 
     Args:
-        path: a folder that `save_to_disk` wrote, a file (JSON, JSON lines, CSV, Parquet, Arrow), or a folder of such
+        path: a folder written by `save_to_disk`, a file (JSON, JSON lines, CSV, Parquet, Arrow), or a folder of such
             files, as `hf download` leaves it.
-        split: one of the library's splits, or what a column `split` holds; of a single file, what its name says; empty
-            takes all.
+        split: one of the library's splits, or a value of the column `split`; for a single file, the split in its name;
+            empty takes all.
         graph: file or folder of the graph, unless `graph.path` names one.
         ids: see `Folder`.
-        columns: the column of a field, for fields whose column has another name (`answers: a_entity`).
-        name: of the set, for tables; that of the file or folder when empty.
+        columns: column by field, for fields whose column has another name (`answers: a_entity`).
+        name: of the set, for tables; that of the file or folder if empty.
 
     Raises:
         MissingExtra: the library is not installed.
-        ConfigError: `ids` is neither "ids" nor "names", or nothing is in that split.
+        ConfigError: `ids` is neither "ids" nor "names", or the split is empty.
     """
     place = Path(path)
 

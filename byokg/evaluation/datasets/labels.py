@@ -1,11 +1,10 @@
-"""How the label of a relation is said in English: as a noun, or as what the head is, does or did to the tail.
+"""English phrases for relation labels: a noun, or a verb phrase of the head with the tail as object.
 
-`capital` and `has_genre` name what is at the other end: the tail is the capital *of* the head. `treats`, `may_cause`,
-`isPartOf`, `directed_by` and `PURCHASED` say something of the head: its tail is the object. A verb is told by the first
-word (a form of `be`, `may` and its like, a verb of the lists below with its endings) or by the last, a preposition;
-everything else is a noun. Some labels say what their tails are as well (`located_in_country`,
-`belongs_to_the_category_of`). Of dotted labels as Freebase has them (`film.film.directed_by`) the last part is read,
-and the part before says what the heads are.
+`capital` and `has_genre` name the tail: it is the capital *of* the head. `treats`, `may_cause`, `isPartOf`,
+`directed_by` and `PURCHASED` are predicates of the head, with the tail as object. The first word marks a verb (a form
+of `be`, a modal, an inflected verb of the lists below), or the last word does, a preposition; all other labels are
+nouns. Some labels name their tails as well (`located_in_country`, `belongs_to_the_category_of`). Of dotted Freebase
+labels (`film.film.directed_by`) the last part is the predicate and the part before it names the heads.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ PREPOSITIONS = frozenset(
     "during before above below beside beneath around along without toward towards upon onto than".split()
 )
 _TAKING = frozenset("in of with to from by for at on as".split())
-"""Prepositions that say no more than `has` before a noun: `in_language`."""
+"""Prepositions without meaning before a noun beyond `has`: `in_language`."""
 _AFTER_VERBS = frozenset("into to through with against across toward towards onto upon".split())
 """Prepositions before which an unknown word in `-s` is rather a verb than a plural."""
 _TIMES = frozenset("date year time day month".split())
 _HEADS_DO = frozenset("attended held played received won".split())
-"""Participles that, behind a noun, are what the head did to the tail (`award received`)."""
+"""Participles that, after a noun, name an action of the head on the tail (`award received`)."""
 _MEMBERS = frozenset("member part component instance subclass subset".split())
 """Nouns for the head and not the tail, where `of` and another noun follow: `member of sports team`."""
 _ADJECTIVES = frozenset("absent active adjacent available close common native present similar specific".split())
@@ -68,7 +67,7 @@ _INTRANSITIVE = frozenset(
     "evolve graduate happen interact live merge migrate move occur originate participate play react reside "
     "respond result retire serve star study travel vote work".split()
 )
-"""Verbs with no passive, so that `acted in` is what a thing did and not what it is."""
+"""Verbs without a passive: `acted in` is active."""
 _PAST = {
     **dict.fromkeys("won led made held met built founded taught bought sold".split(), ""),
     "wrote": "write", "ran": "run", "went": "go", "came": "come", "grew": "grow", "sang": "sing", "spoke": "speak",
@@ -96,36 +95,37 @@ _NOUN_ENDINGS = ("ss", "us", "is", "ions", "ments", "ers", "ors", "ings", "ities
 
 @dataclass(frozen=True)
 class Verb:
-    """What a relation says of its head, without the tail."""
+    """Predicate of a relation's head, without the tail."""
 
     one: str
     """Of one head: `is associated with`, `may cause`, `belongs to`, `won`."""
     several: str
     """Of several: `are associated with`, `belong to`."""
     auxiliaries: tuple[str, str]
-    """What stands before the head in a question, for one and several: `is` and `are`, `does` and `do`."""
+    """Words before the head in a question, singular and plural: `is` and `are`, `does` and `do`."""
     rest: tuple[str, str]
-    """What stands behind the head in a question: `associated with`, `a tributary of` and `tributaries of`."""
+    """Words after the head in a question: `associated with`, `a tributary of` and `tributaries of`."""
     behind: str = ""
-    """What stands behind a noun without `that is`: `located in`; empty where it cannot be left out."""
+    """Words after a noun without `that is`: `located in`; empty if `that is` is needed."""
 
 
 @dataclass(frozen=True)
 class Said:
-    """How a relation is said."""
+    """English phrases of a relation."""
 
     noun: str
-    """What the tail is of the head; empty where only a verb says it."""
+    """Noun for the tail with respect to the head; empty if only a verb expresses the relation."""
     verb: Verb | None
     domain: str
-    """What the heads are: `film`; empty if nothing is known."""
+    """Noun for the heads: `film`; empty if unknown."""
     range: str
     named: str = ""
-    """What stands before the name of a tail: `the category of`, `the disease`."""
+    """Words before the name of a tail: `the category of`, `the disease`."""
 
     @property
     def sayable(self) -> bool:
-        """Whether the words make sense: not those of `is_a_category`, which tell neither what is of what nor how."""
+        """True if the words make sense: False for `is_a_category`, which has neither a noun for the tail nor a
+        predicate."""
         return bool(self.noun or self.verb)
 
 
@@ -148,7 +148,7 @@ def plural(noun: str) -> str:
 
 
 def many(noun: str) -> bool:
-    """Tell whether a noun phrase looks like a plural."""
+    """True if a noun phrase looks like a plural."""
     head = _parted(noun)[0].rpartition(" ")[2]
     return head in _UNCOUNTED or (head.endswith("s") and not head.endswith(("ss", "us", "is")))
 
@@ -167,13 +167,13 @@ def words_of(label: str) -> str:
 
 
 def read_label(label: str, domain: str = "", range_: str = "", dated: bool = False) -> Said:
-    """Say how a relation is said.
+    """Parse a label into English phrases.
 
     Args:
         label: the label, as the graph has it.
-        domain: what the heads are, in words; empty if unknown.
-        range_: what the tails are.
-        dated: whether the tails are dates, so that `founded` is said of a date and not of what was founded.
+        domain: noun for the heads; empty if unknown.
+        range_: noun for the tails.
+        dated: True if the tails are dates, so that `founded` takes a date and not a founded thing.
     """
     if len(parts := label.split("___")) == 3:  # `author___writes___paper`
         domain, label, range_ = words_of(parts[0]), parts[1], words_of(parts[2])
@@ -208,7 +208,7 @@ def read_label(label: str, domain: str = "", range_: str = "", dated: bool = Fal
 
 
 def _held(rest: str) -> str:
-    """Return what a head has (`genre` of `has_genre`), or nothing where `has` is no more than part of a verb."""
+    """Return the noun after `has` (`genre` of `has_genre`), or "" if `has` is part of a verb."""
     words = rest.split()
     if not words or (words[-1] in PREPOSITIONS and words[-1] != "of"):
         return ""
@@ -218,13 +218,13 @@ def _held(rest: str) -> str:
 
 
 def _predicate(words: list[str], domain: str, dotted: bool, alone: bool) -> tuple[Verb, str] | None:
-    """Read words as a verb, with what they call the tail; None for a noun, or for what makes no sense.
+    """Parse words as a verb, with the noun for the tail; None for a noun, and for words without sense.
 
     Args:
         words: those of the label, W of them.
-        domain: what the heads are.
-        dotted: whether the label is one of Freebase's, where most plurals are nouns.
-        alone: whether a single word that is a verb or a plural is the verb.
+        domain: noun for the heads.
+        dotted: True for a Freebase label, where most plurals are nouns.
+        alone: True if a single word that is a verb or a plural is the verb.
     """
     first, rest = words[0], words[1:]
     if first in _BE:
@@ -266,14 +266,14 @@ def _predicate(words: list[str], domain: str, dotted: bool, alone: bool) -> tupl
     if ends and last != "of" and many(" ".join(words[:-1])):
         return None  # `countries within`
     if ends and first == domain.rpartition(" ")[2] and rest != ["of"]:
-        words = rest  # of what is `lake in` a country, `in` is enough
+        words = rest  # `lake in` a country: `in` is enough
     if ends or (rest[0] in PREPOSITIONS and (_past(first) or first in _PARTICIPLES | _ADJECTIVES)):
         return _being(words, first == "born")
     return None
 
 
 def _of_nouns(words: list[str]) -> tuple[Verb, str] | None:
-    """Read what begins with a noun: `awards won`, `events competed in`, `countries spoken in`."""
+    """Parse labels that begin with a noun: `awards won`, `events competed in`, `countries spoken in`."""
     last, verb = words[-1], words[-2]
     if last in _HEADS_DO or (last in _PAST and many(" ".join(words[:-1]))):
         return _did(last, _PAST.get(last, "")), " ".join(words[:-1])
@@ -287,7 +287,7 @@ def _of_nouns(words: list[str]) -> tuple[Verb, str] | None:
 
 
 def _split(words: list[str]) -> tuple[list[str], str]:
-    """Part a verb and its preposition from what they call the tail: `located in country` is `located in`; `country`."""
+    """Split a verb and its preposition from the noun for the tail: `located in country` is `located in`; `country`."""
     for place, word in enumerate(words):
         rest = words[place + 1 :]
         if word not in PREPOSITIONS or not rest:
@@ -306,7 +306,7 @@ def _split(words: list[str]) -> tuple[list[str], str]:
 
 
 def _being(words: list[str], past: bool = False) -> tuple[Verb, str] | None:
-    """Read what a form of `be` says, without the form."""
+    """Parse the words after a form of `be`."""
     adverbs = [word for word in words if word == "not" or _adverb(word)]
     words = words[len(adverbs) :] if words[: len(adverbs)] == adverbs else words
     if words in (["a"], ["an"]):
@@ -321,7 +321,7 @@ def _being(words: list[str], past: bool = False) -> tuple[Verb, str] | None:
 
 
 def _copula(words: str, past: bool = False) -> Verb:
-    """Say that something is `located in`, `a tributary of` or `part of` something."""
+    """Return the copular predicate: `located in`, `a tributary of` or `part of` something."""
     forms = ("was", "were") if past else ("is", "are")
     begins, _, rest = words.partition(" ")
     noun, after = _parted(words)
@@ -342,7 +342,7 @@ def _copula(words: str, past: bool = False) -> Verb:
 
 
 def _does(base: str) -> Verb:
-    """Say what something does: `belong to`."""
+    """Return the present-tense predicate: `belong to`."""
     verb, space, rest = base.partition(" ")
     ending = "es" if verb.endswith(("s", "x", "z", "ch", "sh", "o")) else "s"
     third = "has" if verb == "have" else f"{verb[:-1]}ies" if re.search("[^aeiou]y$", verb) else verb + ending
@@ -350,12 +350,12 @@ def _does(base: str) -> Verb:
 
 
 def _did(past: str, base: str = "") -> Verb:
-    """Say what something did: `won`, `acted in`. Without its base form, a question asks what it has done."""
+    """Return the past-tense predicate: `won`, `acted in`. Without a base form, questions use the perfect."""
     return Verb(past, past, ("did", "did") if base else ("has", "have"), (base or past, base or past))
 
 
 def _modal(modal: str, words: list[str]) -> tuple[Verb, str] | None:
-    """Read what stands behind `may` and its like."""
+    """Parse the words after a modal such as `may`."""
     aux = modal.removesuffix("not")
     before = "not " if aux != modal else ""
     if words[:1] == ["not"]:
@@ -376,7 +376,7 @@ def _modal(modal: str, words: list[str]) -> tuple[Verb, str] | None:
 
 
 def _perfect(words: list[str]) -> tuple[Verb, str]:
-    """Read what stands behind `has`: `been treated with`, `won`, or `effect on`, which it has in earnest."""
+    """Parse the words after `has`: `been treated with`, `won`, or `effect on`, with `has` as the main verb."""
     lead = words[:1] if words[0] == "been" else []
     done = lead or words[0] in _PARTICIPLES or words[0] in _PAST or _past(words[0])
     if not done:
@@ -387,7 +387,7 @@ def _perfect(words: list[str]) -> tuple[Verb, str]:
 
 
 def _qualified(adverb: str, verb: Verb) -> Verb:
-    """Put an adverb where it belongs."""
+    """Move an adverb to its place."""
     one, several = (
         f"{aux} {adverb} {form.removeprefix(f'{aux} ')}" if form.startswith(f"{aux} ") else f"{adverb} {form}"
         for aux, form in zip(verb.auxiliaries, (verb.one, verb.several), strict=True)
@@ -410,7 +410,7 @@ def _verb(words: list[str], dotted: bool) -> str:
 
 
 def _base(word: str) -> str:
-    """Return a verb without its ending: `flows` gives `flow`; what has no such ending stays as it is."""
+    """Return the base form of a verb: `flows` gives `flow`; a word without such an ending stays as it is."""
     if word in ("has", "does", "goes"):
         return {"has": "have", "does": "do", "goes": "go"}[word]
     if word.endswith("ies") and len(word) > 4:

@@ -1,6 +1,6 @@
-"""Patterns of questions drawn from a graph: walks, constraints, counts, extremes, comparisons, each with its gold.
+"""Question patterns sampled from a graph: walks, constraints, counts, superlatives, comparisons, each with its gold.
 
-See `testset` for what a gold query and `reduce` mean.
+`testset` defines gold queries and `reduce`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _LONGEST = 60
 _VALUED = 0.9
 """Share of a relation's tails that are numbers or dates, from which it gives its heads a value."""
 _NOT_ASKED = ("common.", "base.", "type.", "freebase.", "user.", "kg.", "rdf:", "rdfs:", "owl:", "http://www.w3.org/")
-"""How relations begin that say how a graph is kept, and nothing about the world."""
+"""Prefixes of administrative relations, which hold no facts about the world."""
 
 
 _SELDOM = 5
-"""Edges from which a relation of a large graph is asked about."""
+"""Fewest edges of a relation of a large graph that questions use."""
 _UNQUOTED = frozenset('<>{}|\\^`\n"')
 """Characters that a path query cannot hold within angle brackets."""
 
@@ -65,7 +65,7 @@ class Pattern:
     reduce: str
     topics: tuple[int, ...]
     answers: tuple[int, ...]
-    """Node numbers; none for a count and for what the graph does not answer."""
+    """Node numbers; none for a count and for an unanswerable question."""
     support: Triples
     hops: int
     relations: tuple[str, ...]
@@ -75,10 +75,10 @@ class Pattern:
 
 
 class Sampler:
-    """Draws patterns from a graph. Each relation begins about as many as any other.
+    """Samples patterns from a graph, with about equally many for each relation.
 
-    The edges are read once, in pieces, to draw those that patterns begin with; after that only the neighbourhoods of
-    what was drawn are read, so time depends on the questions and hardly on the graph.
+    The edges are read once, in pieces, to draw start edges; after that only the neighbourhoods of drawn edges are read,
+    so time depends on the number of questions and hardly on the graph.
     """
 
     def __init__(self, graph: ColumnarGraph, seed: int = 0) -> None:
@@ -117,7 +117,7 @@ class Sampler:
         }
 
     def pattern(self, kind: Kind) -> Pattern | None:
-        """Draw one pattern, or None where this draw led to nothing that should be asked."""
+        """Draw one pattern, or None if this draw gave no question."""
         found = self._makers[kind]()
         if found is None or len(found.support) > _SUPPORT:
             return None
@@ -126,7 +126,7 @@ class Sampler:
         if not texts or any(set('<>{}|\\^`\n"') & set(each) for each in (*ids, *self._ids(found.topics))):
             return None
         wanted = (str(found.count),) if found.count is not None else tuple(sorted(ids))
-        # What the walk found is gold only if the engine says the same of the query that is written down.
+        # The walk's ends are gold only if the engine returns the same for the written query.
         return replace(found, texts=texts) if executed(self.graph, found.query, found.reduce) == wanted else None
 
     # Beginnings
@@ -177,7 +177,7 @@ class Sampler:
         return found
 
     def _found_dated(self) -> list[tuple[str, Int64]]:
-        """Return properties of edges that say when, with edges that have them."""
+        """Return temporal edge properties, with edges that have them."""
         found: dict[str, list[Int64]] = defaultdict(list)
         for number, batch in enumerate(self.graph.edge_columns):
             for name in batch.schema.names:
@@ -216,7 +216,7 @@ class Sampler:
         )
 
     def _topic(self, node: int) -> bool:
-        """Tell whether a question may name this node: by a name that is its own, and it is no hub."""
+        """True if a question may name this node: its name is unique and it is no hub."""
         name = self._name(node)
         if self._degree[node] > self._hub or self._nameless(node) or is_wordless(name) or read_literal(name):
             return False
@@ -226,7 +226,7 @@ class Sampler:
         return self._degree[node] <= self._hub and not self._nameless(node)
 
     def _told(self, text: str, answers: Collection[int]) -> bool:
-        """Tell whether an answer stands in the question."""
+        """True if the question contains an answer."""
         words = f" {' '.join(fold_words(text))} "
         return any(f" {' '.join(fold_words(self._name(node)))} " in words for node in answers)
 
@@ -405,7 +405,7 @@ class Sampler:
         return min(few, key=lambda m: (self._measured[m.label], m.label))
 
     def _values(self, nodes: Sequence[int], measure: Measure) -> dict[int, float] | None:
-        """Return the value of each node that has one; None if one has several, or what is neither number nor date."""
+        """Return the value of each node; None if a node has several values, or one that is neither number nor date."""
         found: dict[int, float] = {}
         if measure.relation is None:
             for node, record in zip(nodes, self.graph.nodes(self._ids(nodes)), strict=True):
@@ -494,7 +494,7 @@ class Sampler:
         return f"after {years[place]}" if self._draw.random() < 0.5 else f"before {years[place + 1]}"
 
     def _temporal(self) -> Pattern | None:
-        """Draw from edges that say when they hold, or from nodes that have a date."""
+        """Draw from edges with a validity time, or from nodes with a date."""
         if not self._dated or self._draw.random() < 0.5:
             return self._by_value("temporal")
         label, edges = self._dated[int(self._draw.random() * len(self._dated))]
@@ -584,7 +584,7 @@ class Sampler:
         return Pattern("unanswerable", query, "ends", (start,), (), (), 1, self._note([step]), texts)
 
     def _inverse(self, one: Step, two: Step) -> bool:
-        """Tell whether two relations walked in the same direction undo each other."""
+        """True if two relations walked in the same direction are inverses."""
         return one.inverse == two.inverse and self._mirrored(one.number, two.number)
 
     def _mirrored(self, one: int, two: int) -> bool:

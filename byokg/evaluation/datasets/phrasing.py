@@ -1,9 +1,9 @@
-"""Puts a walk through a graph into English words, from the labels of its relations and the types of its nodes.
+"""Questions in English for walks through a graph, from relation labels and node types.
 
-`labels` says how a relation is said. Here its nouns and verbs become noun phrases and questions. What is reached by one
-step after another is said by one phrase within another (`the capital of the country that borders Chad`). Only a verb
-whose subject has a clause of its own is hard to read (`that the river that flows into Lake Chad flows through`); there,
-what is known comes first: `Given the river that flows into Lake Chad, which countries does it flow through?`
+`labels` gives the nouns and verbs, which become noun phrases and questions here. Steps nest as phrases (`the capital of
+the country that borders Chad`). A verb whose subject has a clause of its own is hard to read (`that the river that
+flows into Lake Chad flows through`); there the known part comes first: `Given the river that flows into Lake Chad,
+which countries does it flow through?`
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Phrase:
     head: str
     """A name or pronoun, or an article and a noun."""
     tail: str = ""
-    """What is said of it: `of Chad`, `that borders Chad`."""
+    """Modifier after the noun: `of Chad`, `that borders Chad`."""
     several: bool = False
     clauses: int = 0
     """Verbs that stand in it."""
@@ -63,11 +63,11 @@ class Phrases:
         self._said = cache(self._read)
 
     def sayable(self, label: str) -> bool:
-        """Tell whether a label has words that make sense by themselves: not `is_a_category`."""
+        """True if the words of a label make sense by themselves: False for `is_a_category`."""
         return self._said(label).sayable
 
     def domain(self, label: str) -> str:
-        """Return what the heads of a relation are, as far as schema or label say; empty for nothing."""
+        """Return the noun for the heads of a relation, from schema or label; empty if unknown."""
         return self._said(label).domain
 
     def _read(self, label: str) -> Said:
@@ -83,7 +83,7 @@ class Phrases:
     # Phrases
 
     def _next(self, start: _Phrase, step: Step, plurals: bool, first: bool = False) -> _Phrase:
-        """Return a noun phrase for where a step leads from what another phrase names."""
+        """Return a noun phrase for the ends of a step from another phrase."""
         said = self._said(step.label)
         if first and not step.inverse and not said.verb:
             noun = plural(said.noun) if plurals else said.noun
@@ -91,9 +91,9 @@ class Phrases:
         return self._about(start, step, plurals)
 
     def _about(self, start: _Phrase, step: Step, plurals: bool, whole: bool = False) -> _Phrase:
-        """Return a noun phrase of a noun and what is said of it.
+        """Return a noun phrase of a noun and its modifier.
 
-        With `whole`, that is a whole clause where half of one would do: `that is located in` in place of `located in`.
+        With `whole`, the modifier is a whole clause: `that is located in` in place of `located in`.
         """
         said, verb = self._said(step.label), self._said(step.label).verb
         if not step.inverse:
@@ -115,7 +115,7 @@ class Phrases:
     # Questions
 
     def _last(self, start: _Phrase, step: Step, answers: int, given: Sequence[_Phrase] = ()) -> tuple[str, ...]:
-        """Return questions for where one step leads, after what is given."""
+        """Return questions for the ends of one step from the given phrase."""
         said, plurals = self._said(step.label), answers > 1
         named = _given(f"Name {self._next(start, step, plurals)}.", given)
         if step.inverse:
@@ -139,7 +139,7 @@ class Phrases:
         return f"{what} {said.verb.auxiliaries[start.several]} {start} {said.verb.rest[start.several]}?"
 
     def _which_head(self, start: _Phrase, said: Said, plurals: bool) -> str:
-        """Ask for the subject of a verb, or for what has something."""
+        """Return questions for the subject of a verb, or for the owner of a noun."""
         kind = self._kind(said.domain, plurals)
         if kind in ("person", "people"):
             return f"Who {self._predicate(start, said, False, plurals)}?"
@@ -148,7 +148,7 @@ class Phrases:
         return f"What {self._predicate(start, said, False, False)}?"
 
     def _predicate(self, start: _Phrase, said: Said, several: bool, plurals: bool) -> str:
-        """Return what is said of heads: of several, in grammar, and of more than one, in fact."""
+        """Return the predicate of heads, in the plural if there are several."""
         if said.verb is not None:
             return f"{said.verb.several if several else said.verb.one} {_object(start, said)}"
         has = "have" if several else "has"
@@ -158,7 +158,7 @@ class Phrases:
         return f"{has} {its} {start}" if start.open else f"{has} {start} {its}"
 
     def chain(self, name: str, steps: Sequence[Step], answers: int) -> tuple[str, ...]:
-        """Return questions that ask where some steps lead from a node of this name."""
+        """Return questions for the ends of some steps from a node of this name."""
         inner, given = _Phrase(name, name=True), []
         for place, step in enumerate(steps[:-1]):
             said = self._said(step.label)
@@ -246,7 +246,7 @@ class Phrases:
 
 
 def _object(phrase: _Phrase, said: Said) -> str:
-    """Return the object of a verb as what the label calls it: `the city Rome`, `the city that borders Ostia`."""
+    """Return the object of a verb with the label's noun: `the city Rome`, `the city that borders Ostia`."""
     if phrase.name and said.named:
         return f"{said.named} {phrase}"
     if not said.named or phrase.head == f"the {said.range}" or phrase.head.startswith(("both ", "either ")):
@@ -263,7 +263,7 @@ def _extreme(reduce: str, dated: bool) -> tuple[str, str]:
 
 
 def _counted(value: str) -> str:
-    """Say that of what there are several, it is the number that counts: `number of units in stock`."""
+    """Return the counted form of a plural noun: `number of units in stock`."""
     return f"number of {value}" if many(value) and value.split()[0] not in _AMOUNTS else value
 
 
@@ -272,14 +272,14 @@ def _possessive(name: str) -> str:
 
 
 def _pronoun(given: Sequence[_Phrase]) -> _Phrase:
-    """Return what stands for the last of what is given."""
+    """Return the pronoun for the last given phrase."""
     last = given[-1]
     word = "the latter" if len(given) > 1 else "they" if last.several else "it"
     return _Phrase("this person" if last.head == "the person" and len(given) == 1 else word, several=last.several)
 
 
 def _given(text: str, given: Sequence[_Phrase]) -> str:
-    """Put what is given before a question; of two, the second is told from the first."""
+    """Put the given phrase before a question; of two, the second is marked as another one."""
     if not given:
         return text
     first, *others = map(str, given)

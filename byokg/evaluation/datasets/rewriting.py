@@ -46,17 +46,17 @@ def rewrite(
     workers: int = 1,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> Rewritten:
-    """Rewrite every question, each by a call of its own.
+    """Rewrite every question, one call each.
 
     Args:
         made: the questions.
-        model: writes; its replies are recorded as its store says.
-        prompts: the prompts; None takes those that ship with the package.
-        workers: questions asked about at the same time.
-        on_progress: told how many are done.
+        model: writes the new wording; its store records the replies.
+        prompts: the prompts; None takes those of the package.
+        workers: number of concurrent calls.
+        on_progress: called with the number of rewritten questions.
 
     Raises:
-        LlmError: the model cannot be asked.
+        LlmError: a call failed for good.
     """
     prompt = (prompts or PromptLibrary())[REWRITE]
     every = (*made.questions, *made.unanswerable)
@@ -93,7 +93,7 @@ def rewrite(
 
 
 def objection(asked: Asked, text: str | None) -> str | None:
-    """Say why a rewriting cannot stand for a question; None if it can."""
+    """Return the reason to reject a rewriting; None if it is acceptable."""
     if not text:
         return "is not between <question> tags"
     if len(text) > _LONGEST * len(asked.question) + 120:

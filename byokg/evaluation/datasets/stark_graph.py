@@ -1,8 +1,8 @@
 """STaRK's own graphs, read from their published files without torch.
 
-A processed folder holds `node_info.pkl` (by node number what is known of it), `edge_index.pt` (2, E), `edge_types.pt`
-(E,), `node_types.pt` (N,), and what types are called in `node_type_dict.pkl` and `edge_type_dict.pkl`; mag comes
-without these two. `.pt` files are archives of a pickle and the bytes of tensors.
+A processed folder holds `node_info.pkl` (records by node number), `edge_index.pt` (2, E), `edge_types.pt` (E,),
+`node_types.pt` (N,), and the names of types in `node_type_dict.pkl` and `edge_type_dict.pkl`; mag comes without these
+two. `.pt` files are archives of a pickle and the bytes of tensors.
 
 Source: Wu et al., "STaRK" (arXiv:2404.13207), the published layout.
 """
@@ -37,15 +37,15 @@ _STORAGES = {
     "ByteStorage": np.uint8,
 }
 _SCALAR = np.int64(0).__reduce__()[0]
-"""What a pickle calls to make a number of numpy's."""
+"""Pickle's name of the constructor of a numpy number."""
 _UNSAID = frozenset(("", "nan", "-1", "None", "[]", "{}", "['']"))
 
 
 def write_stark_graph(folder: Path, out: Path) -> None:
     """Write `nodes.csv` and `edges.csv` from a processed folder; a node's id is its number.
 
-    Properties are what a node's record says, `details` among the others; lists and mappings as JSON, keys that hold
-    further ids left out.
+    Properties come from a node's record, with those under `details`; lists and mappings are JSON; keys with further ids
+    are left out.
 
     Raises:
         DatasetError: a file is missing, damaged or of another layout.
@@ -79,7 +79,7 @@ def write_stark_graph(folder: Path, out: Path) -> None:
 
 
 def _headed(key: str, rows: Sequence[tuple[str, Mapping[str, str | int | float]]]) -> str:
-    """Return the head of a property's column, with its kind where all values are numbers."""
+    """Return the header of a property's column, with its kind if all values are numbers."""
     kinds = {type(properties[key]) for _, properties in rows if key in properties}
     return f"{key}:int" if kinds == {int} else f"{key}:float" if kinds <= {int, float} else key
 
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 def _named(path: Path, otherwise: Mapping[int, str]) -> dict[int, str]:
-    """Return what types are called; a relation's name stands between those of its ends where they are written too."""
+    """Return the names of types; a relation's name loses the types of its ends if they are part of it."""
     held = _pickled(path) if path.exists() else otherwise
     return {int(number): _middle(str(name)) for number, name in held.items()}
 

@@ -19,23 +19,24 @@ from byokg.types import EntityId
 def write_subgraphs(
     examples: Sequence[Example], store: GraphStore, out: str | Path, hops: int = 2, progress: Progress | None = None
 ) -> Mapping[str, int]:
-    """Write `SPLIT.jsonl`: a question a line, with `graph`, the edges within some hops of its topics, either way.
+    """Write `SPLIT.jsonl`: one question per line, with `graph`, the edges within some hops of its topics in both
+    directions.
 
-    Nodes stand under their names, as in the published files; where several of one subgraph share a name, under their
-    ids. `dataset=rog dataset.root=OUT` reads the folder. A topic that is no node has no edges.
+    Nodes are written by name, as in the published files; by id if several of one subgraph share a name.
+    `dataset=rog dataset.root=OUT` reads the folder. A topic that is no node has no edges.
 
     Args:
-        examples: the questions, their topics as ids of the graph; gold answers, which are written, too.
-        store: one question's edges are asked for at a time, once a hop.
+        examples: the questions, with topics as ids of the graph, and their gold answers, which are written, too.
+        store: read one question and one hop at a time.
         out: folder to write; appears only when complete.
         hops: 1 or more.
-        progress: told how many questions and how many edges are done.
+        progress: called with the number of questions and edges written.
 
     Returns:
-        How many questions each file has.
+        Number of questions per file.
 
     Raises:
-        GraphExists: `out` is there and not empty.
+        GraphExists: `out` exists and is not empty.
         ConfigError: two questions of a split have the same id.
 
     Source: Reasoning on Graphs (arXiv:2310.01061), "Datasets": subgraphs within the hops of the questions.
@@ -85,6 +86,6 @@ def _shown(store: GraphStore, ids: Sequence[EntityId]) -> dict[EntityId, str]:
 
 
 def _spelled(ids: Sequence[EntityId], names: Sequence[str], shown: Mapping[EntityId, str]) -> list[str]:
-    """Return what nodes are called in the subgraph; those outside have the data set's names."""
+    """Return the names of nodes in the subgraph; nodes outside keep the data set's names."""
     given: Iterable[str] = names if len(names) == len(ids) else ids
     return [shown.get(id, name) for id, name in zip(ids, given, strict=True)] or list(names)

@@ -1,20 +1,19 @@
-"""A set of questions made from any graph: sampled patterns, put into words, with gold answers that a query returns.
+"""Questions generated from any graph: sampled patterns, put into words, with gold answers returned by a query.
 
-Nothing here needs a language model; `rewriting` can have one change the words. `Sampler` draws patterns (`Kind`) so
-that every relation and every kind of question has its turn, `byokg.evaluation.datasets.phrasing` puts each into words
-in two ways, and `write_testset` writes a folder that `dataset=folder` reads. What is drawn depends on the graph and
-the seed.
+No language model is needed; `rewriting` can use one to vary the wording. `Sampler` draws patterns (`Kind`) so that
+every relation and every kind of question gets its share, `byokg.evaluation.datasets.phrasing` words each in two ways,
+and `write_testset` writes a folder for `dataset=folder`. The draw depends on the graph and the seed alone.
 
 Beside the fields of `folder`, a question has:
 
-- `query`: a path query. The variable `?answer` stands for the answers; `?value`, if there is one, for what they are
-  compared by: a property, or a node whose name is a number or a date.
-- `reduce`: what is done with the rows: `ends` takes the answers as they are, `count` their number, `greatest` and
-  `least` the one of the largest or smallest value, `after Y` and `before Y` those whose value is in a later or an
-  earlier year than Y. `executed` does all this.
+- `query`: a path query. The variable `?answer` stands for the answers; `?value`, if there is one, for the compared
+  value: a property, or a node whose name is a number or a date.
+- `reduce`: operation on the rows: `ends` takes the answers as they are, `count` their number, `greatest` and `least`
+  the one of the largest or smallest value, `after Y` and `before Y` those whose value is in a later or an earlier year
+  than Y. `executed` does all this.
 
-A question that the graph does not answer cannot have a gold answer, so these are in a file of their own,
-`unanswerable.jsonl`, for `byokg answer`: there, every answer is wrong.
+Unanswerable questions have no gold answer and stand in a file of their own, `unanswerable.jsonl`, for `byokg answer`:
+every answer to them is wrong.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Testset:
-    """Questions, and what they were made from."""
+    """Generated questions with the graph, seed and settings they come from."""
 
     __test__ = False
 
@@ -201,10 +200,10 @@ def _splits(patterns: Sequence[Pattern], seed: int) -> list[str]:
 
 
 def write_testset(made: Testset, folder: str | Path, overwrite: bool = False) -> None:
-    """Write the questions, what they were made from, and a text that says how to use them: all of it, or nothing.
+    """Write the questions, their provenance, and a text with instructions: all of it, or nothing.
 
     Raises:
-        GraphExists: something is at `folder` already; with `overwrite`, only a test set is replaced.
+        GraphExists: `folder` exists; with `overwrite`, only a test set is replaced.
     """
     with new_folder(folder, overwrite, refuse_taken) as partial:
         for name, questions in (("questions.jsonl", made.questions), (UNANSWERABLE, made.unanswerable)):
