@@ -1,7 +1,7 @@
-"""Runs whose replies come later: in batches at half price, or from another machine.
+"""Runs with delayed replies: in batches at half price, or from another machine.
 
-Each pass answers every question as far as recorded replies allow. What is missing is put aside, so one pass collects
-the calls of one stage of all questions.
+Each pass answers every question as far as recorded replies allow. Missing calls are put aside, so one pass collects the
+calls of one stage of all questions.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def run_in_batches(
 
     Args:
         run: one pass of the evaluation, as by `run_evaluation`; its language model puts calls aside in `pending`.
-        pending: what the pass collected.
-        batches: has the calls answered.
-        meter: asked before a batch is sent, and told what came.
-        note: told in one line what happens.
+        pending: calls put aside by the pass.
+        batches: sends calls as a batch and returns the replies.
+        meter: checks the budget before a batch is sent, and counts its replies.
+        note: called with one line per event.
 
     Raises:
-        RunIncomplete: the budget is spent, or the service lets requests expire again and again. What was answered is
+        RunIncomplete: the budget is spent, or the service lets requests expire repeatedly. Answered questions are
             recorded; the same run continues.
         LlmError: the service cannot be used.
     """
@@ -49,7 +49,7 @@ def run_in_batches(
             if stop.cause is not None:
                 raise
             stopped = stop
-        # Outside of the handler, so that what goes wrong here is not told as if it came of the stop.
+        # Outside of the handler, so that an error here does not appear as its consequence.
         calls = pending.take()
         try:
             calls = calls[: meter.before_batch([each.call for each in calls])]
@@ -80,15 +80,15 @@ def _count(meter: UsageMeter, calls: Sequence[PendingCall], pending: PendingCall
 
 
 def run_deferred(run: Callable[[], Metrics], pending: PendingCalls, requests: Path) -> Metrics:
-    """Run as far as recorded replies allow, and write down what is missing.
+    """Run as far as recorded replies allow, and write the missing calls to files.
 
     Args:
         run: one pass of the evaluation, as by `run_evaluation`; its language model puts calls aside in `pending`.
-        pending: what the pass collected.
-        requests: folder for the files of requests; removed when nothing is missing any more.
+        pending: calls put aside by the pass.
+        requests: folder for the files of requests; removed once no reply is missing.
 
     Raises:
-        RunIncomplete: replies are missing; the message says how many, and where the requests are.
+        RunIncomplete: replies are missing; the message has their number and the place of the requests.
     """
     try:
         metrics = run()

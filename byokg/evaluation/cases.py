@@ -1,4 +1,4 @@
-"""One question with its gold answers and what a system answered, as every metric profile reads it.
+"""One question with its gold answers and a system's prediction, as every metric profile reads it.
 
 Answers come from a run of ours, or from a file of predictions of another system: JSON lines as RoG, GNN-RAG, GCR,
 SubgraphRAG, ToG and others write them.
@@ -6,17 +6,17 @@ SubgraphRAG, ToG and others write them.
 | field | read as |
 |---|---|
 | `id`, `qid`, `question_id`, `QuestionId`, `uniq_id` | the question's id |
-| `question`, `RawQuestion` | the question's text, which stands for an id where there is none |
+| `question`, `RawQuestion` | the question's text, which replaces a missing id |
 | `prediction`, `predictions`, `pred`, `answers`, `response` | a list of answers, or a text cut into lines |
 | `results` | as the ToG family writes it: JSON that holds an `Answer`, or a sentence with the answer in braces |
 | `answer_ids`, `prediction_ids` | ids of predicted answers, best first, if a system gives them |
 | `ground_truth`, `gold`, `a_entity`, `answer` | gold names, a list or one |
-| `gold_ids` | ids of gold answers, if they are there |
-| `type`, `answer_type` | as in `Example`, if they are there |
+| `gold_ids` | ids of gold answers, if present |
+| `type`, `answer_type` | as in `Example`, if present |
 
 A line whose prediction is null is a question without a prediction; an empty line of a text is no answer. Gold answers
-of a data set go before those of the file. Files may be compressed (`.xz`, `.gz`); a JSON list of such records is read,
-too.
+of a data set take precedence over those of the file. Files may be compressed (`.xz`, `.gz`); a JSON list of such
+records is read, too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GOLDS = ("ground_truth", "gold", "a_entity", "answer")
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _SUFFICIENT = frozenset(("yes", "no"))
-"""What the ToG family puts in braces before the answer."""
+"""Text in braces before the answer in predictions of the ToG family."""
 
 _STRANGERS = 0.05
 """Share of a file's questions, known by their text alone, that a data set may lack: it may be a part of the whole."""
@@ -64,7 +64,7 @@ class Case:
     answer_ids: tuple[str | None, ...] = ()
     """One for each of `answers`; empty if the system gives names alone."""
     drafts: tuple[str, ...] = ()
-    """What the language model answered before it saw the graph, if that was recorded."""
+    """Draft answers of the language model, without the graph, if recorded."""
     reply: str | None = None
     """The prediction as one text that a language model wrote; None if it is a list of answers."""
     question: str = ""
@@ -74,22 +74,22 @@ class Case:
     aliases: tuple[tuple[str, ...], ...] = ()
     """Other names of each gold answer, parallel to `gold`; or empty."""
     rows: tuple[tuple[object, ...], ...] = ()
-    """What the gold query returned, if there is one."""
+    """Result of the gold query, if there is one."""
     type: str = ""
     answer_type: str = ""
     cluster: str = ""
     """Shared by questions that belong together; empty if the question stands alone."""
     first_id: str = ""
-    """Id of the question that this asks, perhaps not for the first time; empty where nothing is asked twice."""
+    """Id of the repeated question; empty if no question is repeated."""
 
     @property
     def written(self) -> bool:
-        """Tell whether the prediction is a text and not a list of answers."""
+        """True if the prediction is a text and not a list of answers."""
         return self.reply is not None
 
     @property
     def has_outcome(self) -> bool:
-        """Tell whether there is a prediction, be it an empty one."""
+        """True if there is a prediction, possibly an empty one."""
         return self.status in OUTCOMES
 
     @property
@@ -99,7 +99,7 @@ class Case:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return what publications take for the answers: the list, or all lines of the text, empty ones too."""
+        """Return the answers as publications count them: the list, or all lines of the text, empty ones included."""
         return self.answers if not self.reply else tuple(self.reply.split("\n"))
 
     @property
@@ -112,21 +112,21 @@ class Case:
 
 
 def join(examples: Sequence[Example], predictions: Iterable[Prediction]) -> list[Case]:
-    """Put questions and predictions together, in the order of the questions.
+    """Join questions and predictions, in the order of the questions.
 
     Args:
-        examples: the questions asked; one without a prediction becomes a failed case.
+        examples: the questions; one without a prediction becomes a failed case.
         predictions: at most one for each question, in any order.
 
     Raises:
-        RunError: a prediction is for a question that was not asked.
+        RunError: a prediction belongs to no question of the run.
     """
     found = by_question(examples, predictions)
     return [case_of(example, found.get(example.id)) for example in examples]
 
 
 def by_question(examples: Sequence[Example], predictions: Iterable[Prediction]) -> dict[str, Prediction]:
-    """Return predictions by the question they are for. Raises `RunError` for one that was not asked."""
+    """Return predictions by question. Raises `RunError` for a prediction without a question."""
     found = {prediction.id: prediction for prediction in predictions}
     strangers = found.keys() - {example.id for example in examples}
     if strangers:
@@ -170,20 +170,19 @@ def read_external(
 
     Args:
         path: the file.
-        examples: questions with gold answers; all of them count, also those that the file leaves out. Without them the
-            gold answers are taken from the file, and what it leaves out is not known. Predictions without an id are
-            for the questions of the same text.
-        left_out: questions that the data set leaves out, having no gold answers; so many predictions for questions that
-            are not among `examples` are passed over.
-        note: told in one line what is passed over: second lines that repeat a prediction, and questions known by their
-            text that the data set lacks.
+        examples: questions with gold answers; all of them count, also those missing from the file. Without them the
+            gold answers come from the file, and missing questions are unknown. Predictions without an id are matched by
+            the question's text.
+        left_out: number of questions that the data set excludes for want of gold answers; as many predictions for
+            questions outside `examples` are skipped.
+        note: called with one line on skipped records: repeated predictions, and texts that are no question of the set.
 
     Returns:
         Cases in the order of the questions, or of the file.
 
     Raises:
-        RunError: a record is not of the shape above, two predict otherwise for one question, a record is for a question
-            that was not asked, or there is nothing to score.
+        RunError: a record has another shape, two predictions for one question differ, a record belongs to no question,
+            or there is nothing to score.
         DatasetError: the file cannot be read.
     """
     records: dict[str, tuple[str, Mapping[str, Any]]] = {}
@@ -289,7 +288,7 @@ def _case(id: str, record: Mapping[str, Any], place: str) -> Case:
 
 
 def _prediction(id: str, record: Mapping[str, Any], place: str) -> tuple[Prediction, str | None]:
-    """Return what was predicted, and the whole text if it is one."""
+    """Return the predicted answers, and the whole text if the prediction is one."""
     name = next((name for name in _PREDICTIONS if name in record), None)
     if name is None:
         raise RunError(f"{place}: has no prediction; it is read from {', '.join(_PREDICTIONS)}")
@@ -315,9 +314,9 @@ def _lines(text: str) -> tuple[str, ...]:
 
 
 def _marked(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the answers marked in a text of the ToG family, and the text that its metric looks at.
+    """Return the answers marked in a text of the ToG family, and the text for its metric.
 
-    JSON holds them as `Answer`, a sentence in braces, where a first `{Yes}` only says that what was found suffices.
+    JSON holds them as `Answer`, a sentence in braces, where a first `{Yes}` only marks the evidence as sufficient.
     """
     try:
         held = _answer_in(json.loads(text))

@@ -19,15 +19,15 @@ _DIGEST_SHOWN = 12
 
 @dataclass(frozen=True)
 class Contract:
-    """What a run's figures are about; those of two runs are ranked together only if all of it is equal."""
+    """Conditions of a run's figures; two runs are ranked together only if all of them are equal."""
 
     dataset: str
     """Name of the data set and its split."""
     questions: str
-    """Digest of the questions asked, gold answers included."""
+    """Digest of the questions, gold answers included."""
     n: int
     graph: str
-    """Digest of the graph, or what its server says of itself; empty if that was not recorded."""
+    """Digest of the graph, or its server's own identification; empty if not recorded."""
     entities: str
     """Whether topic entities were given: `gold` or `linked`."""
     hops: str
@@ -38,7 +38,7 @@ class Contract:
     """Metric profile."""
 
     def differences(self, other: Contract) -> tuple[str, ...]:
-        """Return in words what differs, from this contract to the other; empty if the two are equal."""
+        """Return the differences from this contract to the other in words; empty if the two are equal."""
         found = []
         if self.dataset != other.dataset:
             found.append(f"data set {self.dataset!r} → {other.dataset!r}")
@@ -60,7 +60,7 @@ class Contract:
 
 
 def contract(run: Run, profile: str) -> Contract:
-    """Return what a run's figures under a metric profile are about."""
+    """Return the conditions of a run's figures under a metric profile."""
     code, graph, asked = (run.config.get(name) or {} for name in ("code", "graph", "questions"))
     return Contract(
         dataset=run.dataset["name"],
@@ -116,12 +116,12 @@ class Anchor:
     dataset: str
     system: str
     model: str
-    """The language model it asks, where that is stated."""
+    """Language model of the published system, if stated."""
     metric: str
     value: float
     """In [0, 1]."""
     profile: str | None
-    """Which of our profiles makes the same figure; None if the publication does not say how it scores."""
+    """Name of the profile with the same figure; None if the publication does not describe its scoring."""
     n: int
     """Questions that it was measured on."""
     graph: str
@@ -137,13 +137,13 @@ class Anchor:
 
 
 def read_anchors(dataset: str) -> list[Anchor]:
-    """Return what was published about a data set, in the order of the file.
+    """Return the published figures for a data set, in the order of the file.
 
     Args:
         dataset: the beginning of its name: `webqsp`, `metaqa`, `metaqa 2-hop`.
 
     Raises:
-        ConfigError: nothing is known about such a data set.
+        ConfigError: no figure is listed for the data set.
     """
     groups = yaml.safe_load((resources.files("byokg.evaluation") / "anchors.yaml").read_text("utf-8"))
     known = [anchor for group in groups for anchor in _anchors(group)]
@@ -157,29 +157,29 @@ def read_anchors(dataset: str) -> list[Anchor]:
 
 @dataclass(frozen=True)
 class Measured:
-    """What tells whether figures of ours can stand beside published ones."""
+    """Conditions of a run that decide its comparability with published figures."""
 
     name: str
     dataset: str
     n: int
-    """Questions asked."""
+    """Number of questions."""
     entities: str = ""
-    """Whether topic entities were `gold` or `linked`; empty if nothing says so."""
+    """`gold` or `linked` topic entities; empty if not recorded."""
 
 
 def measured(run: Run) -> Measured:
-    """Return what a run's figures are about."""
+    """Return the conditions of a run."""
     asked = len({example.first_id for example in run.questions})
     return Measured(run.name, run.dataset["name"], asked, run.config["entities"])
 
 
 def obstacles(anchor: Anchor, ours: Measured, published_graph: bool) -> tuple[str, ...]:
-    """Return why figures of ours cannot be compared with a published one; empty if they can.
+    """Return the reasons against a comparison with a published figure; empty if there are none.
 
     Args:
         anchor: the published figure.
-        ours: what ours are about.
-        published_graph: whether the user says that our graph is the published one; no file tells.
+        ours: conditions of our run.
+        published_graph: True if the user states that the graph is the published one; no file records that.
     """
     found = []
     words = _words(anchor.dataset)

@@ -1,9 +1,9 @@
-"""Scores predictions under several metric profiles, and puts runs over the same questions side by side.
+"""Scores of predictions under several metric profiles, and paired comparison of runs over the same questions.
 
-All profiles score the same predictions with the same resampled questions. One more has a language model judge the
-answers: right, right in part, wrong.
+All profiles score the same predictions with the same resampled questions. One more profile uses a language model as
+judge: right, partly right, wrong.
 
-Of two runs: what differs, by how much, and on which questions.
+A comparison of two runs reports differences, intervals and the questions won and lost.
 
 Source: ByoKG-RAG (arXiv:2507.04127v1), "Metrics" (Text2Cypher), for the judge.
 """
@@ -58,10 +58,10 @@ class GroupFigures:
 
 @dataclass(frozen=True)
 class ProfileScores:
-    """What predictions score under one profile.
+    """Scores of predictions under one profile.
 
-    `n` questions are in every mean. Besides them, `skipped` have no prediction and the profile leaves such out, and
-    `unscorable` lack what it compares. `failed` have no prediction, whether they are counted or skipped.
+    `n` questions are in every mean. `skipped` questions have no prediction and the profile leaves such out;
+    `unscorable` ones lack the compared field. `failed` ones have no prediction, counted or skipped.
     """
 
     profile: Profile
@@ -80,7 +80,7 @@ class ProfileScores:
     clusters: int
     """Clusters that the counted questions form; `n` if each stands alone."""
     effective_n: float
-    """As many independent questions say as much, if a cluster is answered alike."""
+    """Effective number of independent questions, if a cluster is answered alike."""
 
 
 def score_cases(
@@ -190,11 +190,11 @@ def _groups(cases: Sequence[Case], profile: Profile, values: Values, weights: Va
 
 @dataclass(frozen=True)
 class Verdicts:
-    """What the judge said of each question."""
+    """Verdicts of the judge."""
 
     model: str
     scores: dict[str, float]
-    """1, 0.5 or 0, by question id; of those that have a prediction. Nothing predicted is 0, and is not asked about."""
+    """1, 0.5 or 0, by question id, for questions with a prediction. An empty prediction is 0 without a call."""
     unreadable: tuple[str, ...]
     """Ids of questions to which no score was given; they count as 0."""
 
@@ -206,19 +206,19 @@ def judge_cases(
     workers: int = 1,
     on_progress: Callable[[int], None] | None = None,
 ) -> Verdicts:
-    """Ask about every case that has a prediction.
+    """Judge every case that has a prediction.
 
     The expected answer is the result of the gold query if the data set has one, else the gold answers.
 
     Args:
         cases: questions with gold answers and predictions.
-        model: the judge; its replies are recorded as its store says.
-        prompts: the prompts; None takes those that ship with the package.
-        workers: cases judged at the same time.
-        on_progress: told how many are judged.
+        model: the judge; its store records the replies.
+        prompts: the prompts; None takes those of the package.
+        workers: number of cases judged concurrently.
+        on_progress: called with the number of judged cases.
 
     Raises:
-        LlmError: the judge cannot be asked.
+        LlmError: a call of the judge failed for good.
     """
     prompt = (prompts or PromptLibrary())[JUDGE]
 
@@ -262,7 +262,7 @@ def _expected(case: Case) -> str:
 
 
 _SETTINGS_LEFT_OUT = ("hash", "schema", "questions.", "code.", "graph.checksum", "entities", "hops")
-"""Of two runs' records: what says nothing, and what their contracts say in words."""
+"""Keys of run records that carry no meaning in a comparison, and those that the comparison key states in words."""
 
 
 @dataclass(frozen=True)
@@ -279,9 +279,9 @@ class TypeDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the second run does otherwise than the first, on the questions of both.
+    """Differences of the second run from the first, on the questions of both.
 
-    Where a run asks questions several times, a question's value is the mean over its repeats.
+    If a run repeats questions, a question's value is the mean over its repeats.
     """
 
     first: Run
@@ -291,7 +291,7 @@ class Comparison:
     n: int
     """Questions compared."""
     left_out: int
-    """Questions of both runs that the profile does not count in one of them: skipped, or lacking what it compares."""
+    """Questions of both runs that the profile excludes in one of them: skipped, or without the compared field."""
     metric: str
     """The one that the breakdown and the lists are about."""
     differences: Mapping[str, Difference]
@@ -301,9 +301,9 @@ class Comparison:
     """Ids of the questions on which the second run has the higher value."""
     lost: tuple[str, ...]
     settings: Mapping[str, tuple[str, str]]
-    """What the two runs were told differently, by dotted name."""
+    """Settings that differ, by dotted name."""
     apart: tuple[str, ...] = ()
-    """What else keeps their figures apart: graph, questions, what was granted, code; empty if nothing does."""
+    """Other reasons against a comparison of figures: graph, questions, granted annotations, code; empty if none."""
     holm: Mapping[str, float] = field(default_factory=dict)
     """By metric, the p value corrected for the number of runs compared with the first."""
 
@@ -339,15 +339,15 @@ def compare_runs(
 
     Args:
         runs: at least two.
-        profile: how all are scored.
-        metric: what the breakdown and the lists are about; the profile's first without one.
-        force: compare runs that `differing` objects to, on the questions that they share.
+        profile: scoring of all runs.
+        metric: of the breakdown and the lists; empty takes the profile's first.
+        force: compare runs in spite of the reasons that `differing` returns, on their shared questions.
         seed: of the bootstrap.
-        resamples: drawn for each comparison and group.
+        resamples: number for each comparison and group.
 
     Raises:
-        RunError: there are fewer than two runs, the profile has no such metric, the runs are not about the same
-            questions and `force` is not set, or they share no question that the profile can score.
+        RunError: there are fewer than two runs, the profile has no such metric, the runs have different questions and
+            `force` is not set, or they share no question that the profile can score.
     """
     if len(runs) < 2:
         raise RunError("there is nothing to compare one run with; give two run folders or more")
@@ -454,7 +454,7 @@ def per_question(cases: Sequence[Case], values: Values, weights: Values) -> PerQ
 def _scored(
     mine: Sequence[Case], theirs: Sequence[Case], common: Collection[str], profile: Profile, seed: int
 ) -> tuple[ProfileScores, ProfileScores, tuple[PerQuestion, PerQuestion]]:
-    """Score the questions of both runs; what is by question is in the order of the first run."""
+    """Score the questions of both runs; values by question follow the order of the first run."""
     order = {id: place for place, id in enumerate(dict.fromkeys(case.first_id for case in mine))}
     parts = [[case for case in cases if case.first_id in common] for cases in (mine, theirs)]
     for part in parts:

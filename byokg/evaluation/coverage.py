@@ -20,7 +20,7 @@ from byokg.index.names import NameIndex
 from byokg.types import EntityId
 
 _LOOKED_UP = 1000
-"""Ids asked for at once."""
+"""Number of ids per lookup."""
 
 _NO_RELATIONS = frozenset([*NAME_PREDICATES, RDF_TYPE])
 """Predicates of queries that graphs keep as names and types."""
@@ -41,7 +41,7 @@ class Share:
 
 @dataclass(frozen=True)
 class SplitCoverage:
-    """The questions of one split, and how much of what they need is in the graph."""
+    """Coverage of one split: number of questions, and shares of their gold annotation in the graph."""
 
     questions: int
     topics: Share
@@ -58,7 +58,7 @@ class SplitCoverage:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a graph holds of a data set."""
+    """Coverage of a data set by a graph."""
 
     splits: Mapping[str, SplitCoverage]
     missing_relations: Mapping[str, int]
@@ -68,21 +68,21 @@ class Coverage:
 
     @property
     def full(self) -> bool:
-        """Tell whether nothing is missing."""
+        """True if nothing is missing."""
         return all(each.all.present == each.all.total for each in self.splits.values())
 
 
 def coverage(examples: Sequence[Example], store: GraphStore, names: Callable[[], NameIndex]) -> Coverage:
-    """Look for the gold annotation of all questions in a graph.
+    """Look up the gold annotation of all questions in a graph.
 
-    Ids are asked for a thousand at a time, and triples by question, so a server takes few round trips. A relation is
-    there where the graph has its name or the last part of its IRI: `people.person.profession` for
+    Ids are looked up a thousand at a time, and triples by question, so a server needs few round trips. A relation
+    counts as present if the graph has its name or the last part of its IRI: `people.person.profession` for
     `http://rdf.freebase.com/ns/people.person.profession`.
 
     Args:
         examples: their topics as ids of the graph.
         store: folder or server.
-        names: makes an index of the graph's names; called only where a gold answer or an end of a triple is no id.
+        names: builds an index of the graph's names; called only if a gold answer or an end of a triple is no id.
     """
     looked_up = {id for each in examples for id in (*each.topic_ids, *each.answer_ids, *_ends(each))}
     held = present(store, sorted(looked_up))

@@ -1,8 +1,7 @@
-"""Scores entity linkers on the annotated topic entities of a data set, several linkers on the same mentions.
+"""Scores of entity linkers on the annotated topic entities of a data set, several linkers on the same mentions.
 
-Data sets annotate the node, seldom the words that name it. A gold mention is the piece of the question that a perfect
-reader would hand to the linker: it is looked for knowing the node's name, and what is looked up in the graph afterwards
-is the words alone.
+Data sets annotate the node, seldom the words that name it. A gold mention is the span that a perfect mention detector
+would return: it is located with the node's name, and only its words are looked up in the graph.
 
 The unit is the question. For a question with the topic entities G, and M mentions each with its candidates best first:
 
@@ -13,10 +12,10 @@ The unit is the question. For a question with the topic entities G, and M mentio
 | `recall`, `precision` | the same of all candidates, as a pipeline gets them | [0, 1] |
 | `mrr` | mean over G of 1 / best rank in any mention's candidates, 0 if there is none | [0, 1] |
 
-Every question with annotated topic entities counts in every metric, with one denominator: a topic that the graph does
-not hold, one that nothing in the question names, and a question whose linking raised an error score zero and are
-counted. The figures of a mention type are means over topic entities, each looked for among the candidates of all
-mentions of its question; precision has no meaning for one topic.
+Every question with annotated topic entities counts in every metric, with one denominator: a topic missing from the
+graph, a topic without a mention in the question, and a question whose linking raised an error score zero and are
+counted. The figures of a mention type are means over topic entities, each searched among the candidates of all mentions
+of its question; precision has no meaning for one topic.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ MENTION_TYPES: tuple[MentionType, ...] = get_args(MentionType)
 
 MentionSource = Literal["given", "spotted"]
 """`given`: the words of the question that name the annotated entity (see `gold_mention`), which needs the annotation.
-`spotted`: what the offline pipeline finds in the question by itself."""
+`spotted`: mentions detected by the offline pipeline."""
 
 LINKING_METRICS = ("precision@1", "recall@1", "precision@3", "recall@3", "precision", "recall", "mrr")
 """Names in reports."""
@@ -104,7 +103,7 @@ def gold_mention(name: str, question: str) -> Mention | None:
 
 
 def mention_type(mention: Mention | None, name: str, aliases: Sequence[str] = ()) -> MentionType:
-    """Say how a mention names an entity.
+    """Classify the way a mention names an entity.
 
     Args:
         mention: the words; None if nothing names it.
@@ -112,9 +111,9 @@ def mention_type(mention: Mention | None, name: str, aliases: Sequence[str] = ()
         aliases: its other names there.
 
     Returns:
-        The first of these that holds: `not in question`; `literal or id` (a date, year, number or identifier);
-        `exact name` and `alias`, equal after folding; `part of name`, where the words of one are among those of the
-        other; `misspelt`, at least 0.8 alike letter by letter; `other words`.
+        The first that holds: `not in question`; `literal or id` (a date, year, number or identifier); `exact name` and
+        `alias`, equal after folding; `part of name`, if the words of one are among those of the other; `misspelt`, at
+        least 0.8 alike letter by letter; `other words`.
     """
     if mention is None:
         return "not in question"
@@ -134,7 +133,7 @@ def mention_type(mention: Mention | None, name: str, aliases: Sequence[str] = ()
 
 
 def _known_word(word: str, parts: Sequence[str]) -> bool:
-    """Tell whether a word, maybe misspelt, is one of those of a name."""
+    """True if a word, possibly misspelt, is one of those of a name."""
     return any(word == part or (len(word) > 3 and fuzz.ratio(word, part) >= 100 * _ALIKE) for part in parts)
 
 
@@ -267,23 +266,23 @@ def evaluate_linking(
     seed: int = 0,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, LinkingMetrics]:
-    """Link the same mentions with each linker and score what comes out.
+    """Link the same mentions with each linker and score the candidates.
 
     Args:
-        linkers: by the name they have in tables.
+        linkers: by their names in tables.
         examples: questions; those without annotated topic entities are left out, at least one must have some.
-        store: the graph; `topic_ids` are its ids, save for those it does not hold.
-        mentions: where mentions come from.
-        spotter: finds them if they are `spotted`.
+        store: the graph; `topic_ids` are its ids, save for those missing from it.
+        mentions: origin of mentions.
+        spotter: detects mentions if they are `spotted`.
         seed: of the confidence intervals.
-        on_progress: told the linker, and how many of how many questions are done.
+        on_progress: called with the linker, the number of questions done, and the number in all.
 
     Returns:
         Metrics by linker, with equal denominators.
 
     Raises:
         RunError: no question has its topic entities annotated.
-        ConfigError: mentions are to be spotted, and there is nothing that spots them.
+        ConfigError: mentions are to be spotted without a spotter.
     """
     if mentions == "spotted" and spotter is None:
         raise ConfigError("mentions=spotted needs a spotter; give one, or use mentions=given")
@@ -311,7 +310,7 @@ def _known_topics(store: GraphStore, examples: Sequence[Example]) -> dict[Entity
 
 
 def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _Asked:
-    """Find the words that name each topic entity, and what is to be linked."""
+    """Return the mention of each topic entity, and all mentions to link."""
     topics: list[tuple[EntityId, MentionType]] = []
     given: list[Mention] = []
     for id in dict.fromkeys(example.topic_ids):

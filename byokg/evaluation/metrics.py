@@ -68,9 +68,9 @@ def stage(hit: bool, failed: bool, linked: float | None, retrieved: Retrieved | 
     Args:
         hit: any answer is right.
         failed: the question has no outcome.
-        linked: share of its topic entities that were linked, in [0, 1]; None if they were granted or are not
-            annotated, so that none can be lost.
-        retrieved: how far each gold answer came; None where that was not recorded.
+        linked: share of its topic entities that were linked, in [0, 1]; None if they were granted or are not annotated,
+            so that none can be lost.
+        retrieved: stage reached by each gold answer; None if not recorded.
     """
     if failed:
         return "failed"
@@ -114,10 +114,10 @@ class Retrieved:
 
 @dataclass(frozen=True)
 class Grounding:
-    """What the answers to one question rest on, as its prediction records it."""
+    """Support of the answers to one question, as its prediction records it."""
 
     support: tuple[Support, ...]
-    """Of each answer, best first; empty where the question was not answered."""
+    """Of each answer, best first; empty if the question was not answered."""
     cited: int
     """Lines of evidence cited, for all answers together."""
     right: int
@@ -137,19 +137,19 @@ class Grounding:
 
 @dataclass(frozen=True)
 class Selective:
-    """How right a system is that answers only what rests on so much, or what it is so sure of."""
+    """Accuracy of a system that answers only with a minimal support or score."""
 
     least: Support | float
-    """What the first answer has to rest on, or its score; else the question counts as not answered."""
+    """Minimal support, or score, of the first answer; other questions count as not answered."""
     coverage: float
     """Share of questions answered, in [0, 1]."""
     accuracy: float
-    """Share of these whose first answer is right, in [0, 1]; 0 where none is answered."""
+    """Share of these whose first answer is right, in [0, 1]; 0 if none is answered."""
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What one question scores; every field is in [0, 1]."""
+    """Scores of one question; every field is in [0, 1]."""
 
     hit: float
     """1 if any predicted answer is right."""
@@ -170,7 +170,7 @@ ZERO = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Outcome:
-    """One question's scores, with what the breakdowns group by."""
+    """Scores of one question, with the keys of the breakdowns."""
 
     scores: Scores
     failed: bool = False
@@ -181,7 +181,7 @@ class Outcome:
     retrieved: Retrieved | None = None
     """Which gold answers the evidence contains; None if that was not recorded."""
     grounding: Grounding | None = None
-    """What the answers rest on; None if that was not recorded."""
+    """Support of the answers; None if not recorded."""
     score: float | None = None
     """How sure the system is of its first answer; None if there is none, or that was not recorded."""
     cluster: str = ""
@@ -189,7 +189,7 @@ class Outcome:
 
     @property
     def stage(self) -> Stage:
-        """Return where the question was lost, if it was."""
+        """Return the stage that lost the question, if any."""
         return stage(self.scores.hit > 0, self.failed, self.linked, self.retrieved)
 
 
@@ -233,7 +233,7 @@ class Summary:
     clusters: int | None = None
     """Clusters that the questions form; None if each stands alone."""
     effective_n: float | None = None
-    """As many independent questions say as much, if a cluster is answered alike; None if each stands alone."""
+    """Effective number of independent questions, if a cluster is answered alike; None if each stands alone."""
 
 
 @dataclass(frozen=True)
@@ -253,11 +253,11 @@ class Metrics:
 def normalise(text: str) -> str:
     """Return the form in which two spellings of one answer are equal.
 
-    Unicode NFKC and case folding; punctuation and invisible format characters go, `_` becomes a space,
-    the words a, an and the go, white space collapses. Letters, combining marks and digits of all scripts
-    stay, and so does what tells answers apart: symbols (`C++`), `#` and `%`, a minus sign before a number
-    and marks inside one (`3.5` is not `35`), save separators of thousands (`1,000`). A text of which nothing
-    would be left (`!!!`, `The The`) only loses case and outer white space.
+    Unicode NFKC and case folding; punctuation and invisible format characters are removed, `_` becomes a space,
+    the words a, an and the are removed, white space collapses. Letters, combining marks and digits of all scripts
+    stay, and so do distinctive signs: symbols (`C++`), `#` and `%`, a minus sign before a number
+    and marks inside one (`3.5` is not `35`), save separators of thousands (`1,000`). A text of removable characters
+    alone (`!!!`, `The The`) only loses case and outer white space.
 
     Returns:
         The normalised text; normalising it again changes nothing. Empty only for blank text.
@@ -270,7 +270,7 @@ def normalise(text: str) -> str:
 
 
 def _mark(match: re.Match[str]) -> str:
-    """Return what stays of one character that is neither a letter, a digit nor white space."""
+    """Return the normal form of a character that is neither a letter, a digit nor white space."""
     mark, text = match[0], match.string
     category = unicodedata.category(mark)
     if category == "Pc":
@@ -368,9 +368,9 @@ def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
 
 
 def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
-    """Return the selective-accuracy curve: what is answered and how much of it is right, the most cautious first.
+    """Return the selective-accuracy curve: coverage and accuracy, the most cautious first.
 
-    Empty where it was not recorded what answers rest on, or nothing rests on evidence.
+    Empty if support was not recorded, or no answer has any.
     """
     firsts = [one.grounding.support[0] if one.grounding and one.grounding.support else None for one in outcomes]
     if not any(first in ("supported", "found") for first in firsts):
@@ -387,8 +387,8 @@ def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
 def selective_by_score(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
     """Return the selective-accuracy curve by the score of first answers, the most cautious first.
 
-    Questions that were not answered are covered by no score, so the curve ends at the share that were. Empty where all
-    answers have one score, or none.
+    Unanswered questions are covered by no score, so the curve ends at the share of answered ones. Empty if all answers
+    have one score, or none.
     """
     answered = [(one.score, one.scores.hits_at_1) for one in outcomes if one.score is not None]
     if len({score for score, _ in answered}) < 2:

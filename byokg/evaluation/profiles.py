@@ -1,17 +1,17 @@
-"""Metric profiles: each is one publication's way of scoring a prediction, under its own name.
+"""Metric profiles: each is one publication's scoring of a prediction, under its own name.
 
 - `strict`, the default: whole normalised names compared as sets; see `byokg.evaluation.metrics`.
 - `byokg` and `text2cypher`: the figures of ByoKG-RAG.
 - `rog`, `gnn-rag` and `gcr`: a gold answer counts wherever its letters occur in the prediction. A gold answer matches a
   text when its normalised form is a substring of the text's, so "Tirana" gives credit for "Iran". The figures are the
   publications' own; they are not comparable with whole-name matching.
-  Differs: if nothing at all is predicted, every figure is 0. The published code gives a Hit for a gold answer of
-  punctuation alone, which normalises to nothing and so occurs in every text.
+  Differs: without any prediction, every figure is 0. The published code gives a Hit for a gold answer of punctuation
+  alone, which normalises to nothing and so occurs in every text.
 - `subgraphrag`: one line an answer, each gold answer paired with one line at most.
 - `tog` and `structgpt`: one reply a question, right or wrong. Both papers call the figure Hits@1. Nothing is ranked,
   and a reply that lists ten answers is right by any of them, so here it is a Hit.
-- `webqsp-official`: sets of ids, against whichever annotated reading of the question fits best.
-- `cron` and `stark`: what stands where in a ranking.
+- `webqsp-official`: sets of ids, against the annotated parse of the question that fits best.
+- `cron` and `stark`: positions in a ranking.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class Profile:
     """The publication whose figures are made this way."""
     metrics: tuple[Metric, ...]
     score: Callable[[Case], tuple[float, ...]]
-    """Return one value for each of `metrics`. Asked only about cases that have a prediction and are `scorable`."""
+    """Return one value for each of `metrics`, given a case with a prediction that is `scorable`."""
     nulls: Literal["zero", "skipped"] = "zero"
-    """What becomes of a question without a prediction. Skipping is what some publications do: it makes the denominator
-    smaller, so the number skipped stands beside the figure."""
+    """Treatment of a question without a prediction. Some publications skip it, which makes the denominator smaller, so
+    the number of skipped questions stands beside the figure."""
     scorable: Callable[[Case], bool] = lambda case: True
-    """Tell whether a case has what this profile compares."""
+    """Return True for a case with the fields that this profile compares."""
     needs: str = ""
-    """What a case lacks that is not scorable."""
+    """Missing field of a case that is not scorable."""
     weigh: Callable[[Case], float] = lambda case: 1.0
     """How much a question counts in pooled metrics; above 0."""
     groups: Callable[[Case], tuple[str, ...]] = lambda case: (case.type or UNSTATED,)
@@ -217,7 +217,7 @@ SUBGRAPHRAG = Profile(
 
 
 _NODE = frozenset(field.name for field in fields(NodeCell))
-"""What a node in a result is recorded with (`audit.executed`)."""
+"""Fields of a node recorded in a result (`audit.executed`)."""
 
 
 def _byokg(case: Case) -> tuple[float, ...]:
@@ -329,7 +329,7 @@ _COMPLEX = ("before_after", "first_last", "time_join")
 
 
 def _has_ids(case: Case) -> bool:
-    """Tell whether both sides have ids; of nothing predicted there are none to have."""
+    """True if both sides have ids; an empty prediction has none."""
     return bool(case.gold_ids) and bool(case.answer_ids or not case.answers)
 
 
@@ -388,7 +388,7 @@ STARK = Profile(
 
 
 def _agreement(said: AbstractSet[str], gold: AbstractSet[str]) -> tuple[float, float, float]:
-    """Return F1, precision and recall; what is empty has nothing wrong in it."""
+    """Return F1, precision and recall; an empty side has no errors."""
     if not gold:
         return (0.0, 0.0, 1.0) if said else (1.0, 1.0, 1.0)
     if not said:

@@ -81,7 +81,7 @@ TIMINGS = "timings.jsonl"
 UNFINISHED = "unfinished.json"
 
 Status = Literal["ok", "abstained", "failed", "skipped"]
-"""`abstained`: the pipeline ran, and gave no answer. `skipped`: nobody asked it."""
+"""`abstained`: the pipeline ran and gave no answer. `skipped`: the question was not run."""
 
 OUTCOMES: tuple[Status, ...] = ("ok", "abstained")
 """With these there is something to score."""
@@ -100,7 +100,7 @@ ENTRIES_SHOWN = 20
 
 
 def trace_fields(rounds: Sequence[Round], usage: QuestionUsage, answers: Sequence[AnswerItem]) -> dict[str, object]:
-    """Return what a line of the trace holds, to be written with `encode`."""
+    """Return the fields of a line of the trace, for `encode`."""
     calls = [
         {
             "stage": one.stage,
@@ -166,7 +166,8 @@ def _rounded(value: object) -> object:
 
 @cache
 def _fields(kind: Hashable) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]]:
-    """Return the names of a record's fields, and what reads all of them: of a single one a tuple as well."""
+    """Return the names of a record's fields and a getter of all of them, which returns a tuple even for a single
+    field."""
     names = tuple(field.name for field in dataclasses.fields(cast("type[DataclassInstance]", kind)))
     if len(names) > 1:
         return names, attrgetter(*names)
@@ -184,7 +185,7 @@ encode = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False, default=_jsonable
 ).encode
 """Writes records, mappings and sequences as JSON on one line. Raises `ValueError` for a number that is not finite, and
-`TypeError` for what is no record."""
+`TypeError` for a value that is no record."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class LinkedTopics:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a run says about one question, with the fields of its line in `predictions.jsonl` in their order."""
+    """Prediction of a run for one question, with the fields of its line in `predictions.jsonl` in their order."""
 
     id: str
     status: Status
@@ -234,13 +235,13 @@ class Prediction:
 
     @property
     def has_outcome(self) -> bool:
-        """Tell whether the pipeline answered, or gave no answer on purpose."""
+        """True if the pipeline answered or abstained."""
         return self.status in OUTCOMES
 
 
 @dataclass(frozen=True)
 class Timing:
-    """What one question took: seconds by stage, `total` included, and what language models took by stage."""
+    """Cost of one question: seconds by stage, `total` included, and language-model usage by stage."""
 
     id: str
     seconds: Mapping[str, float]
@@ -257,15 +258,15 @@ def answered(
     """Write the lines of a question that has an outcome.
 
     Args:
-        answer: what the pipeline returned; an answer without items is an outcome, too.
+        answer: the pipeline's answer; one without items is an outcome, too.
         seconds: wall time of the whole question; the pipeline's own stages are added to it.
-        usage: what language models took, as a meter counted it; None takes what the answer says.
-        topics: annotated topic entities that the pipeline had to find; empty if none are annotated.
-        retrieved: which gold answers the evidence contains.
+        usage: metered language-model usage; None takes the answer's own.
+        topics: annotated topic entities that the pipeline had to link; empty if none are annotated.
+        retrieved: gold answers in the evidence.
 
     Raises:
         ValueError: a score is not finite.
-        TypeError: a record holds something that JSON has no form for.
+        TypeError: a record holds a value without a JSON form.
     """
     items = answer.items
     cited, wrong = sum(item.cited for item in items), sum(len(item.miscited) for item in items)
@@ -364,7 +365,7 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
 
 
 def read_usage(folder: Path) -> list[Mapping[str, Spending]]:
-    """Return what language models took for each recorded question, by stage; empty if none was asked.
+    """Return the language-model usage of each recorded question, by stage; empty if there was none.
 
     Raises:
         RunError: the file is missing, or a line of it is not a timing.
@@ -411,7 +412,7 @@ def read_trace(folder: Path, id: str) -> dict[str, Any]:
 
 def config_yaml(config: Mapping[str, Any]) -> str:
     """Return the content of `config.yaml`: keys in the order given."""
-    # Escapes for what is not ASCII: PyYAML reads some of it (\x85) back as something else.
+    # Escapes for all but ASCII: PyYAML reads some characters (\x85) back changed.
     return yaml.safe_dump(dict(config), sort_keys=False, allow_unicode=False, width=120)
 
 
@@ -439,10 +440,10 @@ def unfinished_json(usage: Mapping[str, Spending]) -> str:
 
 
 def read_unfinished(folder: Path) -> dict[str, Spending]:
-    """Return what questions took that were cut off when the run was stopped, by stage.
+    """Return the usage of questions that were cut off when the run was stopped, by stage.
 
     Raises:
-        RunError: the file is there and cannot be read.
+        RunError: the file exists and cannot be read.
     """
     if not (folder / UNFINISHED).exists():
         return {}
@@ -451,7 +452,7 @@ def read_unfinished(folder: Path) -> dict[str, Spending]:
 
 
 def _records(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the records of a file of JSON lines, what they say of language models' usage as `Spending` by stage."""
+    """Yield the records of a file of JSON lines, with language-model usage by stage as `Spending`."""
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):

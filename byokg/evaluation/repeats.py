@@ -1,8 +1,8 @@
-"""Questions that are asked several times, since a language model may answer otherwise each time.
+"""Repeated questions, since a language model may answer differently each time.
 
 Every prediction of such a run counts in every mean. Intervals and tests draw a question with all its repeats, so they
-hold the variance between questions and that within them. To draw repeats within a drawn question as well would count
-the latter twice (Davison and Hinkley, "Bootstrap Methods and their Application" (1997), "Hierarchical data").
+include the variance between questions and within them. Drawing repeats within a drawn question as well would count the
+latter twice (Davison and Hinkley, "Bootstrap Methods and their Application" (1997), "Hierarchical data").
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RepeatFigures:
     pass_at: Mapping[int, Estimate]
     """Chance that of k of the replies to a question at least one is right, mean over questions."""
     majority: Mapping[str, Estimate]
-    """By metric, what the answers score on which most replies agree."""
+    """By metric, the score of the answers of most replies."""
     between: float
     """Standard deviation of the questions' own means, less what chance adds to it."""
     within: float

@@ -1,4 +1,4 @@
-"""How much of what a question needs is in its evidence: its gold answers, and the triples they rest on.
+"""Share of a question's needs in its evidence: its gold answers, and their support triples.
 
 | metric | definition | range |
 |---|---|---|
@@ -8,10 +8,10 @@
 | `support` | share of the annotated support triples that are in the evidence | [0, 1] |
 | `tokens` | tokens of graph context in the last prompt of the question, as mean and as median | 0 or more |
 
-Evidence is ranked as it came: rounds in order, in a round the retrievers in their order, of each the best first. An
-item holds the nodes and values in it, the ends of a path all at once. A question that failed holds nothing; it counts.
-`support` counts the questions with annotated triples alone, `shown` those that a language model answered, `tokens`
-those whose prompts were given any.
+Evidence is ranked in order of retrieval: rounds in order, in a round the retrievers in their order, of each the best
+first. An item holds the nodes and values in it, the ends of a path all at once. A failed question holds nothing and
+counts. `support` counts only questions with annotated triples, `shown` only those that a language model answered,
+`tokens` only those whose prompts had graph context.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def retrieved(
     prompt: str | None = None,
     answers: Sequence[AnswerItem] = (),
 ) -> Retrieved:
-    """Find the gold answers and support triples in the evidence of one question.
+    """Return the gold answers and support triples in the evidence of one question.
 
-    A node is a gold answer by its id; if the data set gives no ids, by being one of `nodes`, or by its own id being
-    the gold name. A value that a query returned, or a property, is one by being the gold name.
+    A node is a gold answer by its id; if the data set gives no ids, by being one of `nodes`, or if its own id is the
+    gold name. A value that a query returned, or a property, is one if it equals the gold name.
 
     Args:
         example: the question with its annotations.
-        evidence: in the order in which it came.
+        evidence: in order of retrieval.
         tokens: of graph context in the last prompt; None if it had none.
-        nodes: for each gold answer, the nodes that have its name; read only if the data set gives no ids.
-        prompt: what the model that answered was shown (`answered_prompt`); None if none answered.
-        answers: what was answered, with citations.
+        nodes: for each gold answer, the nodes of that name; read only if the data set gives no ids.
+        prompt: graph context of the answering prompt (`answered_prompt`); None if no model answered.
+        answers: the pipeline's answers, with citations.
     """
     golds = _golds(example, nodes)
     unknown = set() if example.answer_ids else {name for _, name in golds if name is not None}
@@ -105,8 +105,8 @@ def context_tokens(usage: QuestionUsage, count: Callable[[str], int] = estimate_
     """Return the tokens of graph context in the last prompt that had any; None if no prompt had any.
 
     Args:
-        usage: what was asked.
-        count: tokens of a text. The paper's are tiktoken's (`llm/token_count.py`).
+        usage: recorded calls.
+        count: tokens of a text. The paper uses tiktoken's (`llm/token_count.py`).
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Table 4 ("#KG Tokens").
     """
@@ -119,9 +119,9 @@ def context_tokens(usage: QuestionUsage, count: Callable[[str], int] = estimate_
 
 
 def answered_prompt(usage: QuestionUsage, question: str) -> str | None:
-    """Return what the model that wrote the answers was shown, less the question; None if no model wrote any.
+    """Return the prompt of the model that wrote the answers, without the question; None if no model wrote any.
 
-    Of a prompt with numbered lines of evidence these alone: examples in it are not about the graph.
+    Of a prompt with numbered lines of evidence, only these: examples in it are not about the graph.
     """
     if not usage.calls or usage.calls[-1].stage not in _ANSWERING:
         return None
@@ -130,7 +130,7 @@ def answered_prompt(usage: QuestionUsage, question: str) -> str | None:
 
 
 def _says(text: str, names: Sequence[str]) -> bool:
-    """Tell whether a text holds one of some normalised names, as whole words."""
+    """True if a text contains one of some normalised names, as whole words."""
     words = f" {normalise.__wrapped__(text)} "
     return any(f" {name} " in words for name in names)
 

@@ -1,20 +1,20 @@
-"""One run's folder on disk: who may write to it, what it belongs to, and how it survives a kill.
+"""One run's folder on disk: ownership, identity, and survival of a kill.
 
 Lines are appended to the three record files as questions finish, each with one write straight to the
 operating system, so a kill loses only the questions in flight and at most tears the last line. Opening
-the folder again cuts what is torn and keeps the questions that are in all three files. When the last
+the folder again cuts a torn line and keeps the questions that are in all three files. When the last
 question is recorded the lines are put into data-set order, and `metrics.json`, written last, marks the run
-as finished. A larger `limit`, or more `repeats`, goes on where the smaller one ended. Whole files are replaced by
+as finished. A larger `limit`, or more `repeats`, continues the smaller run. Whole files are replaced by
 renaming, never rewritten in place.
 
-`questions.jsonl` says what was asked, so the folder can be scored again, compared and shown without the data set: one
-line a question, in the order asked, with the fields of `Example` that are not empty, under their names. Lists are as in
-the `folder` layout, so the file can be asked again with `dataset=folder`.
+`questions.jsonl` holds the questions, so the folder can be scored again, compared and shown without the data set: one
+line a question, in run order, with the non-empty fields of `Example` under their names. Lists are as in the `folder`
+layout, so the file can be run again with `dataset=folder`.
 
 `metrics.json` has `schema`, `profile`, `n`, `failed`, each metric with `value` and `ci95`, `by_type`, `by_hops`;
-`clusters` and `effective_n` if questions belong together; `linked` with its own `n` if topic entities are annotated;
-`retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` if prompts were given graph context, and `loss`,
-the number of questions that each stage lost.
+`clusters` and `effective_n` if questions form clusters; `linked` with its own `n` if topic entities are annotated;
+`retrieval` by metric, with `n`, `value` and `ci95`, `median_tokens` if prompts had graph context, and `loss`, the
+number of questions that each stage lost.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ _DEFAULTS = {field.name: field.default for field in dataclasses.fields(Example)}
 
 @dataclass(frozen=True)
 class CodeVersion:
-    """The package's version, a digest of all files in it, and the commit they were checked out from, if any.
+    """The package's version, a digest of all files in it, and the commit of the checkout, if any.
 
-    The digest tells apart two states of a checkout that share a version; the commit is for people.
+    The digest distinguishes two states of a checkout that share a version; the commit is for people.
     """
 
     version: str
@@ -135,7 +135,7 @@ def questions_jsonl(examples: Sequence[Example]) -> bytes:
 
 
 def read_questions(folder: Path) -> tuple[Example, ...]:
-    """Read what a run asked.
+    """Read the questions of a run.
 
     Raises:
         RunError: the file is missing, or a line of it is no question.
@@ -183,7 +183,7 @@ def read_metrics(folder: Path) -> Metrics:
     """Read `metrics.json` back.
 
     Raises:
-        RunError: the file is missing or not what this version writes.
+        RunError: the file is missing or has another format.
     """
     path = folder / METRICS_FILE
     try:
@@ -202,7 +202,7 @@ def read_metrics(folder: Path) -> Metrics:
 
 
 def is_finished(folder: Path) -> bool:
-    """Tell whether the run of a folder is finished; `metrics.json` is written last."""
+    """True if the run of a folder is finished; `metrics.json` is written last."""
     return (folder / METRICS_FILE).is_file()
 
 
@@ -245,7 +245,7 @@ def _read_summary(record: Mapping[str, Any]) -> Summary:
 
 @dataclass(frozen=True)
 class Run:
-    """A run as its folder tells it, without its traces."""
+    """A run as recorded in its folder, without its traces."""
 
     name: str
     folder: Path
@@ -270,10 +270,10 @@ class Run:
 
 
 def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Read run folders, each named by as much of the end of its path as tells it from the others.
+    """Read run folders, each named by the shortest distinctive end of its path.
 
     Raises:
-        RunError: a folder is given twice, or is none that an evaluation wrote.
+        RunError: a folder is given twice, or was not written by an evaluation.
     """
     runs = [_read_run(folder, name) for folder, name in zip(folders, run_names(folders), strict=True)]
     for run in runs:
@@ -284,7 +284,7 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
 
 
 def run_names(folders: Sequence[Path]) -> list[str]:
-    """Name folders by the last part of their paths, and by as many more parts as tell all of them apart.
+    """Name folders by the last part of their paths, and by more parts if these are equal.
 
     Raises:
         RunError: a folder is given twice.
@@ -312,9 +312,9 @@ def _read_run(folder: Path, name: str) -> Run:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return the hash that two runs share when they may share a folder: of all settings, checksums and code.
+    """Return the hash that two runs share if they may share a folder: of all settings, checksums and code.
 
-    Left out is only what is there for people: the hash itself and the commit (the code has a digest).
+    The hash itself and the commit are left out: they inform people (the code has a digest).
     """
     canonical = json.dumps(_belonging(config), ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(canonical.encode("utf-8", "backslashreplace")).hexdigest()
@@ -339,13 +339,13 @@ class RunFolder:
 
     Args:
         path: the folder; made when missing.
-        config: what the run belongs to, as written to `config.yaml`.
+        config: identity of the run, as written to `config.yaml`.
         ids: the run's questions in data-set order.
         questions: content of `questions.jsonl`, which is written with `config.yaml`.
 
     Raises:
-        RunError: another process is writing to the folder, it belongs to another run, or it holds records
-            of no run.
+        RunError: another process is writing to the folder, it belongs to another run, or it holds records without a
+            run.
     """
 
     def __init__(self, path: Path, config: Mapping[str, Any], ids: Sequence[str], questions: bytes) -> None:
@@ -379,7 +379,7 @@ class RunFolder:
         """Record one question.
 
         Raises:
-            RunError: the disk does not take it; what was recorded before is kept.
+            RunError: the disk rejects it; earlier records are kept.
         """
         for file, line in zip(self._files, astuple(lines), strict=True):
             try:
@@ -418,7 +418,7 @@ class RunFolder:
         return read_unfinished(self.path)
 
     def leave(self, questions: Iterable[Mapping[str, Spending]]) -> None:
-        """Note what questions took that are cut off now, besides those that were before."""
+        """Add the usage of questions that are cut off now to that of earlier ones."""
         total = self.unfinished()
         for question in questions:
             for stage, spent in question.items():
@@ -447,7 +447,7 @@ class RunFolder:
         write_file(self.path / CONFIG, [config_yaml({"hash": config_hash(config), **config}).encode()])
 
     def _grows(self, config: Mapping[str, Any]) -> bool:
-        """Tell whether the folder holds a part of this run, asked alike under a smaller limit or fewer repeats."""
+        """True if the folder holds a part of this run: the same settings under a smaller limit or fewer repeats."""
         if not _may_grow(read_config(self.path), config):
             return False
         recorded = (self.path / QUESTIONS).read_bytes() if (self.path / QUESTIONS).is_file() else b""
@@ -488,7 +488,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _may_grow(there: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Tell whether two configurations differ in nothing but that the second asks more questions, or more often."""
+    """True if the second configuration differs only in more questions or more repeats."""
     counts = []
     for each in (there, now):
         questions, settings = each.get("questions"), each.get("config")
@@ -501,7 +501,7 @@ def _may_grow(there: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def asked_in_all(questions: Mapping[str, Any]) -> int:
-    """Return how many predictions a run makes, by what its `config.yaml` says of its questions."""
+    """Return the number of predictions of a run, from the questions in its `config.yaml`."""
     return int(questions.get("n") or 0) * int(questions.get("repeats") or 1)
 
 

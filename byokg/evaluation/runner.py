@@ -63,12 +63,12 @@ from byokg.types import Answer, EntityId, Question, Spending, asked_first
 _SHARD = re.compile(r"([0-9]+)/([0-9]+)")
 
 _APART = ("shard", "questions", "hash")
-"""What differs between the shards of one run."""
+"""Fields that differ between the shards of one run."""
 
 _WAITING_PER_WORKER = 2
 
 _HELD = 32
-"""Pipelines kept with their graphs: enough for the questions in flight, and for those asked again soon."""
+"""Pipelines kept with their graphs: enough for the questions in flight and for repeats that follow soon."""
 
 _log = logging.getLogger(__name__)
 
@@ -107,10 +107,10 @@ class Pipeline(Protocol):
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What a run belongs to: all that can change an answer or a score.
+    """Identity of a run: all that can change an answer or a score.
 
-    Two runs with equal settings, questions and code are the same run and may share a folder. How many
-    workers there are, and where the folder lies, is not in here, since neither changes an answer.
+    Two runs with equal settings, questions and code are the same run and may share a folder. The number of workers and
+    the place of the folder are not part of it, since neither changes an answer.
     """
 
     dataset: str
@@ -155,32 +155,31 @@ def run_evaluation(
     """Answer every question, record the outcomes in a run folder, and score them.
 
     A question whose pipeline raises is recorded as failed and scores zero; the run goes on. When the run is
-    interrupted or killed, the same call continues it, and its predictions and traces come out the same as
-    if nothing had happened. A finished run is not run again.
+    interrupted or killed, the same call continues it, with the same predictions and traces as without an
+    interruption. A finished run is not run again.
 
     Args:
-        pipeline: what to evaluate; given questions without gold answers.
+        pipeline: the system under evaluation; it receives questions without gold answers.
         examples: questions in data-set order, with distinct ids, at least one.
         out: the run folder, made when missing; see `records` for the files in it.
-        settings: what the run belongs to; a folder that belongs to another run is refused.
-        workers: how many questions are answered at the same time.
+        settings: identity of the run; a folder that belongs to another run is refused.
+        workers: number of questions answered concurrently.
         on_progress: called from this thread after each question, and once at the start of a continued run.
-        meter: who counts what the pipeline's language models take, for the records; what a continued run spent
-            before is counted against its budget.
-        deadline_s: how long one question may wait for language models; None for any time.
+        meter: counts language-model usage for the records; usage before an interruption counts against its budget.
+        deadline_s: longest wait of one question for language models; None for any time.
         count_tokens: tokens of the graph context in a prompt, for the records.
-        gold_nodes: finds, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
-            evidence is seen to hold it. Called from several threads. None knows none.
+        gold_nodes: returns, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
+            evidence can be matched to it. Called from several threads. None matches by name alone.
 
     Returns:
         The metrics over all questions, as in `metrics.json`.
 
     Raises:
-        RunIncomplete: the budget is spent, or questions wait for replies that come later. What was answered is
+        RunIncomplete: the budget is spent, or questions wait for delayed replies. Answered questions are
             recorded; the same call continues.
         RunError: the folder belongs to another run or is in use, or cannot be written; or the questions'
             ids are not distinct; or there is no question, or one without gold answers.
-        ConfigError: `workers` is below 1, or `settings.config` holds what YAML cannot.
+        ConfigError: `workers` is below 1, or `settings.config` holds a value without a YAML form.
         KeyboardInterrupt: the run was interrupted; the questions then in flight are recorded first, and a
             second interrupt gives them up.
     """
@@ -219,12 +218,12 @@ def answer_all(
     meter: UsageMeter | None = None,
     deadline_s: float | None = None,
 ) -> list[Prediction]:
-    """Answer questions that have no gold answers, and record the answers in a run folder, which is not scored.
+    """Answer questions that have no gold answers, and record the answers in a run folder, without scores.
 
-    Arguments and errors are those of `run_evaluation`. The same call continues what was interrupted.
+    Arguments and errors are those of `run_evaluation`. The same call continues after an interruption.
 
     Returns:
-        What was answered, in the order of the questions.
+        The predictions, in the order of the questions.
     """
     ask = _Asker(pipeline, settings, meter, deadline_s, estimate_tokens, None)
     path = Path(out)
@@ -241,10 +240,10 @@ def _record_all(
     folder: RunFolder,
     on_progress: Callable[[Progress], None] | None,
 ) -> None:
-    """Answer what is not recorded yet, and put all of it into the order of the questions.
+    """Answer the questions that are not recorded yet, and put all lines into the order of the questions.
 
     Raises:
-        RunIncomplete: the budget is spent, or questions wait for replies that come later.
+        RunIncomplete: the budget is spent, or questions wait for delayed replies.
     """
     by_id = {example.id: example for example in examples}
     tally = _Tally(examples, on_progress)
@@ -267,12 +266,12 @@ def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed
     """Score recorded predictions against the gold answers.
 
     Args:
-        examples: the questions asked; those without a prediction score zero and count as failed.
+        examples: the questions of the run; those without a prediction score zero and count as failed.
         predictions: at most one for each question, in any order.
         seed: of the bootstrap.
 
     Raises:
-        RunError: a prediction is for a question that was not asked.
+        RunError: a prediction belongs to no question of the run.
     """
     found = by_question(examples, predictions)
     outcomes = [outcome(example, found.get(example.id)) for example in examples]
@@ -325,7 +324,7 @@ class _Tally:
 
 @dataclass(frozen=True)
 class _Answered:
-    """One question's lines, and what the progress report needs of them."""
+    """One question's lines, and its part of the progress report."""
 
     id: str
     lines: Lines
@@ -449,9 +448,9 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
 
 
 def question_record(examples: Sequence[Example]) -> dict[str, Any]:
-    """Return what `config.yaml` says of the questions: how many, and a digest of them and of how they are scored.
+    """Return the entry of the questions in `config.yaml`: their number, and a digest of them and of their scoring.
 
-    How often each is asked is said apart (`repeats`), if it is more than once.
+    The number of repeats has an entry of its own (`repeats`), if it is more than one.
     """
     names = [each.name for each in fields(Example) if each.name != "repeat"]
     digest = hashlib.sha256()
@@ -572,11 +571,11 @@ def _lines(part: _Part) -> list[tuple[str, Lines]]:
 class PerQuestionPipeline:
     """A pipeline that is made anew for each question, over the graph that comes with it; a `Pipeline`.
 
-    The question stays what it is, so no pipeline knows whether the graph it reads is one question's.
+    The question is unchanged, so a pipeline cannot detect that the graph belongs to one question.
 
     Args:
-        dataset: whose questions are asked.
-        make: builds a pipeline over a graph; what does not depend on the graph it shares between all.
+        dataset: source of the questions and their graphs.
+        make: builds a pipeline over a graph; parts that do not depend on the graph are shared between all.
     """
 
     def __init__(self, dataset: SubgraphDataset, make: Callable[[GraphStore], Pipeline]) -> None:

@@ -1,8 +1,8 @@
-"""Intervals of means over questions, and whether two systems that answered the same questions differ.
+"""Intervals of means over questions, and tests of the difference between two systems on the same questions.
 
-Questions that belong together (paraphrases of one, instances of one template) form a cluster: a system tends to get all
-of them right or none, so they say less than as many questions apart. Intervals draw whole clusters, tests swap the two
-systems of whole clusters.
+Related questions (paraphrases of one, instances of one template) form a cluster: a system tends to get all of them
+right or none, so they carry less information than as many independent questions. Intervals draw whole clusters, tests
+swap the two systems of whole clusters.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cluster_codes(clusters: Sequence[str]) -> Codes:
 
 
 def effective_n(codes: Codes) -> float:
-    """Return how many independent questions say as much as these, if each cluster is answered alike.
+    """Return the effective number of independent questions, if each cluster is answered alike.
 
     Source: Kish, "Survey Sampling" (1965): the square of the sum of weights over the sum of their squares.
     """
@@ -258,10 +258,10 @@ def chance(
 
 
 def _permuted(one: Values, other: Values, weights: tuple[Values, Values], codes: Codes, seed: int, draws: int) -> float:
-    """Return the share of random swaps that leave a difference as far from 0 as the one observed, in (0, 1].
+    """Return the share of random swaps with a difference at least as far from 0 as the observed one, in (0, 1].
 
-    Of two swaps with the same difference, that which leaves one system ahead on more clusters is the further: where
-    differences are whole numbers of questions, few could be told apart otherwise, and the test would seldom reject.
+    Of two swaps with the same difference, the one with a system ahead on more clusters counts as further: differences
+    that are whole numbers of questions have many ties, and the test would seldom reject.
 
     Source: Cohen and Sackrowitz, "Methods of reducing loss of efficiency due to discreteness of distributions",
         Statistical Methods in Medical Research 12 (2003), on a second statistic that breaks ties of the first.
@@ -299,11 +299,12 @@ _BINS = 10
 
 
 def auroc(scores: Values, right: Values) -> float:
-    """Return how likely an answer that is right has a higher score than one that is wrong; nan where all are alike.
+    """Return the probability that a right answer has a higher score than a wrong one; nan if all are right or all
+    wrong.
 
     Args:
-        scores: (N,) what was said of each answer, higher for surer.
-        right: (N,) 1 where it is right, else 0.
+        scores: (N,) score of each answer, higher for surer.
+        right: (N,) 1 for a right answer, else 0.
 
     Source: the Mann-Whitney U statistic; ties count half.
     """
@@ -316,11 +317,11 @@ def auroc(scores: Values, right: Values) -> float:
 
 
 def calibration_error(chances: Values, right: Values) -> float:
-    """Return the expected calibration error: how far probabilities are from the shares that were right, in [0, 1].
+    """Return the expected calibration error: mean distance of probabilities from the shares that were right, in [0, 1].
 
     Args:
         chances: (N,) probabilities in [0, 1].
-        right: (N,) 1 where the answer is right, else 0.
+        right: (N,) 1 for a right answer, else 0.
 
     Source: Naeini, Cooper and Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning", AAAI 2015.
     """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from byokg.evaluation.significance import Values
 
 TITLES = {"hit": "Hit", "hits@1": "Hits@1", "precision": "Prec.", "recall": "Recall", "f1": "F1", "em": "EM"}
-"""What tables call the metrics of the default profile."""
+"""Column titles of the metrics of the default profile."""
 
 _EVIDENCE = {
     "recall@1": "first item",
@@ -103,17 +103,17 @@ def two_lines(estimate: Estimate) -> Text:
 
 
 def metrics_tables(metrics: Metrics, title: str, repeats: int = 1) -> Group:
-    """Return what to print: all questions first, then one table for each breakdown into several groups.
+    """Return the tables of a run: all questions first, then one table for each breakdown into several groups.
 
     Figures are percentages with one decimal. The first table gives each 95 % interval by its ends, the
-    breakdowns give half its width. The number of failed questions, which score zero, is always shown. Where topic
-    entities had to be found, the first table says what share of them was. Where anything was retrieved, two tables say
-    how much of the answers the evidence holds, and at which stage questions are lost.
+    breakdowns give half its width. The number of failed questions, which score zero, is always shown. The first table
+    has the share of linked topic entities if they had to be linked. If evidence was retrieved, two tables show the
+    share of answers in the evidence, and the stage at which questions are lost.
 
     Args:
-        metrics: what to print.
+        metrics: figures to print.
         title: of the first table.
-        repeats: how often each question was asked.
+        repeats: number of times each question was run.
     """
     tables = [_overall(metrics.overall, title, repeats)]
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
@@ -127,10 +127,10 @@ def metrics_tables(metrics: Metrics, title: str, repeats: int = 1) -> Group:
 
 
 def usage_table(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping[str, Spending]) -> Table | None:
-    """Return what language models took for each question, by stage; None if none was asked.
+    """Return the language-model usage per question, by stage; None if there was none.
 
-    Calls and tokens are means over all questions, and include what was replayed; money is what was paid. The line
-    below adds it all up, together with what was paid when the run was stopped in the middle of questions.
+    Calls and tokens are means over all questions, and include replayed ones; money is the amount paid. The line below
+    sums up, together with the amount paid for questions cut off when the run was stopped.
     """
     from byokg.llm.usage import dollars
 
@@ -159,7 +159,7 @@ def usage_table(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping
 
 
 def _spent(total: Spending) -> str:
-    """Say in one line what was paid, and what was not."""
+    """Return one line on paid and replayed calls."""
     from byokg.llm.usage import dollars
 
     asked = total.asked
@@ -202,13 +202,13 @@ def _evidence(summary: Summary) -> Table:
 
 
 def questions_told(n: int, clusters: int | None, effective_n: float | None, repeats: int = 1) -> str:
-    """Say how many questions there are, and if they form clusters, how many independent ones say as much.
+    """Return the number of questions in words, and if they form clusters, the effective number of independent ones.
 
     Args:
         n: predictions that are counted.
-        clusters: that they form; a question and its repeats are in one.
-        effective_n: independent questions that say as much.
-        repeats: how often each question was asked.
+        clusters: number of clusters; a question and its repeats are in one.
+        effective_n: effective number of independent questions.
+        repeats: number of times each question was run.
     """
     asked = n // repeats
     told = f"{asked:,} questions" if repeats == 1 else f"{asked:,} questions, each asked {repeats} times"
@@ -358,7 +358,7 @@ def _differences(scored: Sequence[ProfileScores]) -> Table:
 
 
 def _points(first: ProfileScores, one: ProfileScores, metric: str) -> str:
-    """Return the difference of two means over the questions that both profiles count; empty where one lacks either."""
+    """Return the difference of two means over the questions that both profiles count; empty if one has none."""
     values = [_column(scores, metric) for scores in (first, one)]
     if values[0] is None or values[1] is None:
         return ""
@@ -375,7 +375,7 @@ def _turned(first: ProfileScores, one: ProfileScores) -> tuple[str, str]:
 
 
 def _column(scores: ProfileScores, metric: str) -> Values | None:
-    """Return a metric's value for each question, (N,); None where the profile has no such metric."""
+    """Return a metric's value for each question, (N,); None if the profile has no such metric."""
     names = [each.name for each in scores.profile.metrics]
     return scores.values[:, names.index(metric)] if metric in names else None
 
@@ -389,7 +389,7 @@ def _groups(one: ProfileScores) -> Table:
 
 
 def _notes(scored: Sequence[ProfileScores], cases: Sequence[Case], repeats: int) -> list[Text]:
-    """Say what failed, and what could not be scored and why."""
+    """Return notes on failed questions, and on unscorable ones with the reason."""
     failed = [case.id for case in cases if not case.has_outcome]
     notes = [
         f"{len(cases):,} questions, {len(failed):,} without a prediction: they score zero, or are skipped where "

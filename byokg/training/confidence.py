@@ -32,7 +32,7 @@ class Judged:
     signs: Float64
     """(N, F) in the order of `Signs`."""
     right: Float64
-    """(N,) 1 where the first answer is right, else 0."""
+    """(N,) 1 for a right first answer, else 0."""
 
     def __add__(self, other: Judged) -> Judged:
         return Judged(np.concatenate((self.signs, other.signs)), np.concatenate((self.right, other.right)))
@@ -43,13 +43,13 @@ class Judged:
 
 
 def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = None) -> Fitted:
-    """Return the weights that make what is right likeliest, by accelerated gradient descent.
+    """Return the maximum-likelihood weights, by accelerated gradient descent.
 
     Args:
-        sets: answers, and what all of a set count together.
-        near: weights to stay near, the more so the fewer answers there are. Without them only signs that mean the
-            same on every graph count, and each speaks for or against an answer as it must: else a few graphs are told
-            apart by their signs, and another graph is judged by whose signs it shares.
+        sets: answers, and the total weight of each set.
+        near: weights of the prior, which counts the more, the fewer answers there are. Without it only features with
+            the same meaning on every graph are fitted, each with the sign that it must have: otherwise features that
+            separate the few training graphs would decide on others.
     """
     sets = [(worth, judged) for worth, judged in sets if len(judged.right)]
     if not sets and near is not None:
@@ -67,7 +67,7 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = N
         start = np.array(near.weights) * spread
         bias = near.bias + float((np.array(near.weights) * (middle - np.array(near.middle))).sum())
         ridge = _OWN / len(right)
-    rate = 1 / ((len(NAMES) + 1) / 4 + ridge)  # below the bend of what is descended, so that no step goes too far
+    rate = 1 / ((len(NAMES) + 1) / 4 + ridge)  # below the curvature bound of the objective, so that no step is too long
     found, ahead, ahead_bias, speed = start, start, bias, 1.0
     for _ in range(_STEPS):
         error = weight * (_chance(product(rows, ahead[:, None])[:, 0] + ahead_bias) - right)

@@ -1,11 +1,10 @@
-"""Fitting the offline pipeline to a graph and its questions: weights of paths, a ranker where one answers better, and
-how sure answers are.
+"""Fit of the offline pipeline to a graph and its questions: path weights, a ranker if it improves answers, and
+calibration.
 
-The questions are parted by clusters into some that are learnt from, some that choose (keep the weights that there were,
-take the new ones, or the ranker beside them: the simplest that answers most right) and some that are held out. These
-are answered once, in the end, before and after; what is written is what they were answered with. How sure answers are
-is fitted on the questions that chose and on those held out, and measured in parts: each of what is held out by weights
-that were fitted without its part.
+The questions are split by clusters into training, selection (keep the weights, take the new ones, or add the ranker:
+the simplest that answers most correctly) and held-out questions. The latter are answered once, at the end, before and
+after, with the weights that are written. Calibration is fitted on the selection and held-out questions, and measured by
+cross-fitting: each fold of the held-out questions with weights fitted without it.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _FOLDS = 5
 
 @dataclass(frozen=True)
 class Parts:
-    """Questions, by what they are for."""
+    """Questions by split."""
 
     learnt: tuple[Example, ...]
     choosing: tuple[Example, ...]
@@ -68,17 +67,17 @@ class Share:
 
 @dataclass(frozen=True)
 class Score:
-    """What the scores of the first answers are worth."""
+    """Quality of the scores of first answers."""
 
     auroc: float | None
-    """How likely a right answer has a higher one than a wrong answer; None where all are right, or none is."""
+    """Probability that a right answer has a higher score than a wrong one; None if all are right, or none is."""
     calibration_error: float
     """How far they are from the shares that are right, in [0, 1]."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was fitted, and the held-out questions' Hits@1 and Hit before and after, with their differences."""
+    """Fitted parts, and the held-out questions' Hits@1 and Hit before and after, with their differences."""
 
     chosen: str
     """`before`: what there was, `weights`, or `weights and ranker`."""
@@ -91,14 +90,14 @@ class Report:
     """`before`, `after` and `difference`."""
     hit: Mapping[str, Share]
     score: Mapping[str, Score]
-    """How much the scores say, `before` and `after`."""
+    """Quality of the scores, `before` and `after`."""
 
 
 def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Parts:
-    """Part questions by a hash of what they belong to, so that no paraphrase is held out from its twin.
+    """Split questions by a hash of their cluster, so that no paraphrase is held out from its twin.
 
     Raises:
-        ConfigError: the share is none, or there are too few questions.
+        ConfigError: the share is zero, or there are too few questions.
     """
     if not 0 < held_out < 1:
         raise ConfigError(f"--held-out {held_out} is no share; use one above 0 and below 1, such as {HELD_OUT}")
@@ -136,24 +135,24 @@ def fit(
     chains: Callable[[OfflineLinker], Iterable[Case]] = lambda linker: (),
     note: Callable[[str], None] = lambda text: None,
 ) -> Report:
-    """Fit weights and a ranker, choose, measure, and write the folder that `weights` of the pipeline takes.
+    """Fit weights and a ranker, select, measure, and write the folder for the pipeline's `weights`.
 
     Args:
-        make: makes the pipeline with a folder of weights, or with those that there are; it abstains from nothing.
+        make: makes the pipeline with a folder of weights, or with the present ones; without abstention.
         linker_of: returns a pipeline's linker.
-        parts: the questions.
-        gold: gives the nodes that are a question's answers.
-        asked: gives a question as it is asked when it is measured.
+        parts: the questions by split.
+        gold: returns the answer nodes of a question.
+        asked: returns a question as measured.
         embedder: of the pipeline.
-        out: the folder; it appears whole, in place of what is there, or not at all.
-        source: says what it was fitted on.
+        out: the folder; it appears whole, in place of an existing one, or not at all.
+        source: description of the training data.
         settings: of the ranker.
-        chains: gives what the ranker learns from besides, such as annotated relation chains.
-        note: told what is going on.
+        chains: further cases for the ranker, such as annotated relation chains.
+        note: called with one line per step.
 
     Raises:
-        ConfigError: no question can be learnt from.
-        GraphError: the system does not let us write there.
+        ConfigError: no question is usable for training.
+        GraphError: the folder cannot be written.
     """
     settings = settings or FitSettings()
     before = make(None)
@@ -222,14 +221,14 @@ def fit(
 
 @dataclass(frozen=True)
 class _Answers:
-    """What a pipeline answered N questions."""
+    """A pipeline's answers to N questions."""
 
     scores: Float64
     """(N, 2) whether the first answer is right, and whether any is."""
     given: npt.NDArray[np.bool_]
     """(N,) whether there is an answer."""
     judged: Judged
-    """What speaks for those that there are."""
+    """Calibration features of the questions with an answer."""
 
 
 def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Example], Question]) -> _Answers:

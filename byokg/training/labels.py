@@ -1,7 +1,7 @@
-"""Weak labels: for each question the candidate query that finds its gold answers best.
+"""Weak labels: for each question the candidate query with the best F1 on its gold answers.
 
 Only questions and answers are needed, no gold queries: candidates are enumerated around the topic entities, and ranked
-by F1 against the answers. What trains on this reads the JSON lines that `write_labels` wrote.
+by F1 against the answers. Training reads the JSON lines of `write_labels`.
 
 Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher".
 """
@@ -57,7 +57,7 @@ class Label:
 
     example: Example
     best: tuple[Candidate, ...]
-    """Best first; empty where no candidate finds a gold answer."""
+    """Best first; empty if no candidate returns a gold answer."""
     considered: int
     """Candidates there were."""
 

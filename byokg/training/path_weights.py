@@ -38,7 +38,7 @@ _ROUNDS, _RATE, _MOMENTS = 300, 0.1, (0.9, 0.99)
 
 @dataclass(frozen=True)
 class Choices:
-    """What may be the answer to one question: P metapaths, and pairs of them that meet."""
+    """Possible answers to one question: P metapaths, and pairs of them that meet."""
 
     features: Float64
     """(P, F) in the order of `Weights`."""
@@ -52,15 +52,15 @@ def choices(
     examples: Iterable[Example],
     gold: Callable[[Example], Sequence[EntityId]] = lambda example: example.answer_ids,
 ) -> Iterator[Choices]:
-    """Yield a record for each question whose answer something reaches from its topic entities.
+    """Yield a record for each question with an answer that a metapath reaches from its topic entities.
 
-    A question that comes without topic entities starts from those that the linker finds in it.
+    A question without topic entities starts from the entities that the linker finds in it.
 
     Args:
-        linker: proposes metapaths; its weights say which are the most promising.
+        linker: proposes metapaths; its weights select the most promising.
         store: the graph, as the linker walks it (`linker.store`).
         examples: questions, whose topic ids are those of the graph.
-        gold: gives the nodes that are a question's answers.
+        gold: returns the answer nodes of a question.
     """
     known = set(store.entities())
     promising = np.array(astuple(linker.scorer.weights))
@@ -95,14 +95,14 @@ def rightness(asked: Sequence[Choices], weights: Weights) -> float:
 
 
 def fit_weights(sets: Sequence[tuple[float, Sequence[Choices]]], near: Weights | None = None) -> Weights:
-    """Return the weights that make what is right likeliest.
+    """Return the maximum-likelihood weights.
 
     Args:
-        sets: questions, and what all of a set count together.
-        near: weights to stay near, the more so the fewer questions there are; none when left out.
+        sets: questions, and the total weight of each set.
+        near: weights of the prior, which counts the more, the fewer questions there are; none when left out.
 
     Raises:
-        ConfigError: no question can be learnt from.
+        ConfigError: no question is usable for training.
     """
     sets = [(worth, asked) for worth, asked in sets if asked]
     if not sets:

@@ -54,18 +54,18 @@ LEARNT = 0.05
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How the ranker is trained; found on the dev splits of MetaQA and WebQSP.
+    """Training settings of the ranker; found on the dev splits of MetaQA and WebQSP.
 
     Args:
         rank: of the product of question and path
-        epochs: times that each question is looked at
-        batch: questions between two changes of the weights
-        rate: first learning rate; falls to zero in a straight line
+        epochs: passes over the questions
+        batch: questions per weight update
+        rate: first learning rate; falls linearly to zero
         decay: weight decay, of all but the features' weights
         dropout: share of a question's n-grams that are left out each time
         most: metapaths of a question at most: the most promising ones, and those that are right
-        least: questions that an n-gram must occur in
-        held_out: share of questions that are not trained on, but say how good the ranker is
+        least: minimal number of questions with an n-gram
+        held_out: share of questions that are not trained on, for evaluation
         seed: of the first weights, and of the order of questions
     """
 
@@ -102,7 +102,7 @@ class Case:
 
     @property
     def learnable(self) -> bool:
-        """Tell whether some metapath is right, and not all are equally."""
+        """True if some metapath is right, and not all are equally."""
         return len(self.right) > 1 and self.right.max() >= LEARNT and self.right.min() < self.right.max()
 
 
@@ -173,7 +173,7 @@ class Chain:
     question: str
     topic: Mention
     name: str
-    """Of the topic entity; empty where it is not known."""
+    """Id of the topic entity; empty if unknown."""
     relations: tuple[str, ...]
     """`^r` is walked backwards."""
 
@@ -204,7 +204,7 @@ def _chain(record: Record) -> Chain:
 
 
 def read_inverses(path: str | Path) -> dict[str, str]:
-    """Read which relation says the same backwards: two columns, separated by a tab. Raises `DatasetError`."""
+    """Read pairs of inverse relations: two columns, separated by a tab. Raises `DatasetError`."""
     path = Path(path)
     text = read_text(path if path.is_file() else found(path.parent, path.name))
     pairs = [line.split("\t")[:2] for _, line in text.lines]
@@ -221,14 +221,14 @@ def chain_cases(
 ) -> Iterator[Case]:
     """Yield a case for each chain that the graph can walk: its metapath is right, the others are not.
 
-    Metapaths grow out of the topic where the graph has it and the chain starts there, and else out of a node where the
-    chain starts, as a stand-in: what else leads out of that node is what the ranker learns to tell it from.
+    Metapaths start from the topic if the graph has it and the chain starts there, else from a stand-in node at which
+    the chain starts: the other metapaths of that node are the negatives.
 
     Args:
         linker: proposes metapaths.
         store: the graph, as the linker walks it (`linker.store`).
         chains: the questions.
-        inverses: relations that say the same backwards; a chain is walked either way.
+        inverses: inverse relations; a chain is walked either way.
         max_hops: longer chains are left out.
         most: metapaths of a question at most.
     """
@@ -262,7 +262,7 @@ class _Walks:
         self._nodes = np.sort(store.numbers(list(store.entities()))).astype(np.int64)
 
     def spelled(self, relations: Sequence[str]) -> list[tuple[int, ...]]:
-        """Return every way to write a chain as steps of the graph; none where it lacks a relation."""
+        """Return every way to write a chain as steps of the graph; none if it lacks a relation."""
         ways = []
         for written in relations:
             label, back = written.removeprefix(INVERSE), written.startswith(INVERSE)
@@ -310,12 +310,12 @@ def fit_ranker(
     settings: FitSettings | None = None,
     start: Weights | None = None,
 ) -> Fitted:
-    """Train a ranker for the paths of the linker that made the cases, whose graph (`linker.store`) and steps these are.
+    """Train a ranker for the paths of the linker behind the cases, with its graph (`linker.store`) and steps.
 
-    `start` says what features count to begin with: the weights of that linker; the shipped ones when left out.
+    `start` holds the initial weights of features: those of that linker; the shipped ones when left out.
 
     Raises:
-        ConfigError: no case has a metapath that is right.
+        ConfigError: no case has a right metapath.
     """
     settings = settings or FitSettings()
     usable = [case for case in cases if case.learnable]
@@ -472,7 +472,7 @@ class _Fit:
 
 @dataclass(frozen=True)
 class _Scored:
-    """Scores of a batch of B questions with P metapaths, and what they were made of."""
+    """Scores of a batch of B questions with P metapaths, and their terms."""
 
     scores: Float64
     owner: Int64
@@ -489,7 +489,7 @@ class _Scored:
     asker: Int64
     """the question of each."""
     share: Float64
-    """(B, 1) what an n-gram counts."""
+    """(B, 1) weight of an n-gram."""
     used: Int64
     """Slots that occur, and"""
     where: Int64
@@ -521,10 +521,10 @@ def exponential(x: Float64) -> Float64:
 def write_ranker(
     out: str | Path, fitted: Fitted, embedder: Embedder, settings: FitSettings, source: str, weights: Weights
 ) -> None:
-    """Write a folder of weights with a ranker, in place of what is there; `source` says what it was trained on.
+    """Write a folder of weights with a ranker, in place of an existing one; `source` describes the training data.
 
     Raises:
-        GraphError: the system does not let us write there.
+        GraphError: the folder cannot be written.
     """
     record: dict[str, object] = {
         "embedder": embedder.name,

@@ -1,8 +1,8 @@
-"""Fine-tuning a language model to write the query that answers a question, from the labels of `byokg train labels`.
+"""Fine-tuning of a language model on question and query pairs, from the labels of `byokg train labels`.
 
 LoRA over any causal model of the hub, or all weights of a small one, with transformers' own trainer: gradient
-accumulation, evaluation loss, checkpoints, and a run that was killed goes on from its last one. What is written is read
-by `llm.decoding.ConstrainedRanker`, which sees questions and queries in the same tokens as this.
+accumulation, evaluation loss, checkpoints, and resumption of a killed run from its last checkpoint. The output is read
+by `llm.decoding.ConstrainedRanker`, with the same tokens of questions and queries.
 
 Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "Implementation details".
 """
@@ -26,7 +26,7 @@ _RECORD = "sft.json"
 _CHECKPOINTS = "checkpoints"
 _PURPOSE = "fine-tuning"
 IGNORED = -100
-"""What transformers leaves out of the loss."""
+"""Label of tokens that transformers excludes from the loss."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class SftSettings:
-    """How a model is fine-tuned.
+    """Settings of fine-tuning.
 
     Args:
         model: folder or name on the model hub, which may be large: its weights are loaded as `dtype`
@@ -47,17 +47,17 @@ class SftSettings:
         alpha: LoRA's scale
         dropout: LoRA's
         targets: modules that LoRA changes: `all-linear`, or names separated by commas
-        epochs: times that each pair is looked at
+        epochs: passes over the pairs
         batch: pairs in memory together
-        accumulate: batches between two changes of the weights
+        accumulate: batches per weight update
         rate: highest learning rate
         held_out: share of pairs that are not trained on, but give the evaluation loss
         longest: tokens of a pair at most; longer ones are left out
-        save_every: changes of the weights between two checkpoints
+        save_every: weight updates between two checkpoints
         seed: of the order of pairs, of dropout and of LoRA's first weights
-        prompt: what stands before a query, with {question}; null takes that of ConstrainedRanker
-        device: cpu or cuda; null takes a GPU where there is one
-        dtype: bfloat16, float16, float32; null takes what the model was saved with
+        prompt: text before a query, with {question}; null takes that of ConstrainedRanker
+        device: cpu or cuda; null takes a GPU if there is one
+        dtype: bfloat16, float16, float32; null takes the type of the saved weights
     """
 
     model: str | None = None
@@ -90,7 +90,7 @@ class SftSettings:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What came of it."""
+    """Result of fine-tuning."""
 
     trained: int
     """Pairs."""
@@ -98,7 +98,7 @@ class Tuned:
     left_out: int
     """Pairs that are too long."""
     loss_before: float
-    """Of the held out pairs, each token of a query; of those trained on where none is held out."""
+    """Mean loss per query token of the held-out pairs; of the training pairs if none is held out."""
     loss_after: float
 
 
@@ -126,9 +126,9 @@ def read_pairs(path: str | Path) -> tuple[list[Pair], str]:
 
 
 def token_rows(tokenizer: Any, pairs: Sequence[Pair], prompt: str = PROMPT) -> list[dict[str, list[int]]]:
-    """Return what is trained on: `input_ids`, and as `labels` the query and its end alone.
+    """Return the training rows: `input_ids`, and as `labels` the query and its end alone.
 
-    The tokens are those that constrained decoding walks: the prompt's, then the query's by itself, then the end.
+    The tokens are those of constrained decoding: the prompt's, then the query's by itself, then the end.
 
     Raises:
         ConfigError: the tokenizer has no token that ends a text.
@@ -150,13 +150,13 @@ def fine_tune(
 ) -> Tuned:
     """Fine-tune a model and write it, with its tokenizer, into a folder.
 
-    The folder belongs to one model, one list of pairs and one setting: a run that was interrupted goes on where its
-    last checkpoint stood, and any other is refused.
+    The folder belongs to one model, one list of pairs and one setting: an interrupted run continues from its last
+    checkpoint, and any other is refused.
 
     Args:
-        pairs: what to learn.
+        pairs: training pairs.
         out: the folder; with LoRA it holds the adapter, which names its base model.
-        settings: how; None takes the defaults.
+        settings: hyperparameters; None takes the defaults.
         model: model and tokenizer, in the place of `settings.model`.
 
     Raises:
@@ -248,7 +248,7 @@ def _last_checkpoint(folder: Path) -> str | None:
 
 
 def _claim(out: Path, pairs: Sequence[Pair], model: str | None, settings: SftSettings) -> None:
-    """Write down what a folder is for, or check that it is for this. Raises `ConfigError` if it is not."""
+    """Write the identity of a folder, or check it. Raises `ConfigError` if it differs."""
     digest = hashlib.sha256(b"".join(json_line(asdict(pair)) for pair in pairs)).hexdigest()
     record = {"schema": 1, "model": model, "pairs": len(pairs), "digest": digest, "settings": asdict(settings)}
     path = out / _RECORD

@@ -19,7 +19,7 @@ from byokg.types import Metapath
 
 MASK = "_"
 PROMPT = "{question} ="
-"""What stands before a path: the masked question, and a sign."""
+"""Text before a path: the masked question, and a sign."""
 
 _UNKNOWN, _END = "<unk>", "<end>"
 

@@ -24,16 +24,16 @@ from byokg.types import Question
 
 Event = Mapping[str, Any]
 Ask = Callable[[str, Callable[[Event], None]], Event]
-"""Answers a question, tells of each stage as it begins and ends, and returns the question's record."""
+"""Answers a question, reports each stage as it begins and ends, and returns the question's record."""
 
 
 def asker(pipeline: Pipeline, store: GraphStore, meter: UsageMeter | None = None) -> Ask:
-    """Return what asks a pipeline; one question is asked at a time.
+    """Return a function that runs a pipeline on one question at a time.
 
     Args:
-        pipeline: what answers.
+        pipeline: answers the question.
         store: the graph, for the names of its nodes.
-        meter: counts what the pipeline's language models take.
+        meter: counts the usage of the pipeline's language models.
     """
     alone = threading.Lock()
 

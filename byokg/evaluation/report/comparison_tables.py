@@ -115,7 +115,7 @@ def anchor_tables(
 
 
 def anchor_json(like: Sequence[Anchor], unlike: Unlike, ours: Ours) -> list[dict[str, Any]]:
-    """Return published figures with ours and what keeps them apart, as JSON holds them."""
+    """Return published figures with ours and the reasons against a comparison, as JSON."""
     return [
         {
             **asdict(anchor),
@@ -134,7 +134,7 @@ def _run_headings(comparison: Comparison) -> tuple[str, str]:
 
 
 def _settings(comparison: Comparison) -> list[RenderableType]:
-    """Say what the two runs were told differently."""
+    """Return the settings that differ between the two runs."""
     lines = [
         f"  {key}: {_short(before)} → {_short(after)}"
         for key, (before, after) in list(comparison.settings.items())[:_SETTINGS_SHOWN]

@@ -68,7 +68,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Row:
-    """What one run made of one question."""
+    """Outcome of one question in one run."""
 
     scores: Scores
     stage: str | None
@@ -80,7 +80,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """Say how right it is: `right`, `partly`, `wrong` or `failed`."""
+        """Return the correctness of the answers: `right`, `partly`, `wrong` or `failed`."""
         if self.failed:
             return "failed"
         return "wrong" if not self.scores.hit else "right" if self.scores.f1 == 1 else "partly"
@@ -88,7 +88,7 @@ class Row:
 
 @dataclass
 class LiveRun:
-    """One run folder, of which what is new is read when it is asked for."""
+    """One run folder, of which only new lines are read at each request."""
 
     folder: Path
     name: str = ""
@@ -97,7 +97,7 @@ class LiveRun:
     state: str = "stopped"
     """`finished`, `running` (a process holds the folder) or `stopped`."""
     seen: tuple[object, ...] = ()
-    """What the system says of its files: when it changes, so has the run."""
+    """Sizes and times of its files: if they change, so has the run."""
     _read: tuple[int, int] = (0, 0)
     """The predictions' file and how far it was read."""
     _places: dict[str, int] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class LiveRun:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def look(self) -> bool:
-        """Tell whether something has changed since the last look."""
+        """True if the run has changed since the last look."""
         finished = (self.folder / METRICS_FILE).is_file()
         self.state = "finished" if finished else "running" if _held(self.folder / LOCK) else "stopped"
         config, *rest = (_stated(self.folder / name) for name in (CONFIG, PREDICTIONS, METRICS_FILE))
@@ -137,7 +137,7 @@ class LiveRun:
                 self._read = (start[0], start[1] + len(line))
 
     def prediction(self, id: str) -> Prediction | None:
-        """Return what was answered to one question."""
+        """Return the prediction for one question."""
         for line, _ in _added(self.folder / PREDICTIONS, (0, 0), lambda: None):
             if line_id(line, PREDICTIONS) == id:
                 return parse_prediction(line, str(self.folder / PREDICTIONS))
@@ -160,7 +160,7 @@ class LiveRun:
 
 
 def _held(lock: Path) -> bool:
-    """Tell whether the process that last wrote to a run's folder is still there."""
+    """True if the process that last wrote to a run's folder is still running."""
     try:
         os.kill(int(lock.read_text("ascii")), 0)
     except PermissionError:
@@ -179,9 +179,9 @@ def _stated(path: Path) -> tuple[int, int, int] | None:
 
 
 def _added(path: Path, read: tuple[int, int], again: Callable[[], None]) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """Yield the whole lines that came behind a place, each with the file's number and where it begins.
+    """Yield the whole lines after a place, each with the file's number and its start.
 
-    A file that is another one, or shorter, is read from its start, after `again` was called.
+    A replaced or shortened file is read from its start, after a call of `again`.
     """
     try:
         file = path.open("rb")
@@ -213,7 +213,7 @@ class LiveRuns:
 
     Args:
         places: run folders, or folders that hold them.
-        store: for the names of nodes; None shows ids where a trace holds no name.
+        store: for the names of nodes; None shows ids if a trace holds no name.
         replies: recorded replies, to show prompts and replies; None leaves them out.
     """
 
@@ -228,13 +228,13 @@ class LiveRuns:
         self.changed = threading.Condition()
         self._asked: dict[str, Asked] = {}
         self._figures: dict[tuple[Path, str], tuple[object, dict[str, Any]]] = {}
-        """By run and profile, or `took`: what the run was when they were counted, and the figures."""
+        """By run and profile, or `took`: the run's state at the time of counting, and the figures."""
         self._when: dict[str, int] = {}
         """By run, the version in which it changed last."""
         self._loading = threading.Lock()
 
     def look(self) -> bool:
-        """Find new runs and what has changed; tell whether anything has, and wake those who wait for that."""
+        """Read new runs and changes; True if there are any. Wakes threads that wait for changes."""
         folders = [folder for place in self.places for folder in _runs_under(place, _DEEP)]
         known = {run.folder: run for run in self.runs.values()}
         runs = [known.get(folder) or LiveRun(folder) for folder in dict.fromkeys(folders)]
@@ -278,10 +278,10 @@ class LiveRuns:
                 self._asked[key] = Asked(examples, folded, {one.id: at for at, one in enumerate(examples)})
             return self._asked[key]
 
-    # What the page shows
+    # Content of the page
 
     def leaderboard(self, profile: str = PROFILE) -> dict[str, Any]:
-        """Return the runs with their figures under a profile, ranked by contract; what is not counted yet is null.
+        """Return the runs with their figures under a profile, ranked by contract; figures not counted yet are null.
 
         Raises:
             RunError: there is no such profile.
@@ -321,12 +321,12 @@ class LiveRuns:
         }
 
     def _counted(self, run: LiveRun, kind: str) -> dict[str, Any] | None:
-        """Return figures of a run as it is now; None where they are not counted yet."""
+        """Return figures of a run in its present state; None if not counted yet."""
         seen, figures = self._figures.get((run.folder, kind), (None, None))
         return figures if seen == run.seen else None
 
     def _strict(self, run: LiveRun) -> dict[str, Any]:
-        """Return the figures of `metrics.json`; of a run that is not finished, means over what is answered."""
+        """Return the figures of `metrics.json`; for an unfinished run, means over the answered questions."""
         if run.state == "finished":
             summary = read_metrics(run.folder).overall
             figures = {name: asdict(estimate) for name, estimate in summary.estimates.items()}
@@ -340,7 +340,7 @@ class LiveRuns:
         return {name: {"value": sum(its) / len(rows), "ci95": None} for name, its in zip(METRICS, sums, strict=True)}
 
     def count(self, profile: str) -> bool:
-        """Count one of the figures that the leaderboard still lacks; tell whether there was one to count."""
+        """Count one of the missing figures of the leaderboard; True if there was one to count."""
         for run in list(self.runs.values()):
             several = run.repeats > 1 and run.state == "finished"
             kinds = [*([profile] if profile != PROFILE else []), *([f"repeats {profile}"] if several else [])]
@@ -448,7 +448,7 @@ def detailed(
     store: GraphStore | None,
     replies: RecordedReplies | None,
 ) -> dict[str, Any]:
-    """Return a question with what runs made of it, each with its trace, as the report's page draws it."""
+    """Return a question with its outcomes in several runs, each with its trace, as the report's page draws it."""
     runs, traces = [run for run, _ in found], [trace for _, trace in found]
     calls = None
     if replies is not None:

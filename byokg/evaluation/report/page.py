@@ -42,7 +42,7 @@ MARK = "\u0001"
 """Begins a text that is given as the numbers of its lines, in base 36 and separated by commas."""
 
 SHORT = 40
-"""Texts of fewer characters stay where they are."""
+"""Texts of fewer characters stay in place."""
 
 _TOLD = ("schema", "id", "rounds", "calls", "answers")
 """Fields of a trace that the page has a place for; others are shown as they are."""
@@ -86,7 +86,7 @@ class Blocks:
         return self._count - 1
 
     def close(self) -> None:
-        """Compress what is not compressed yet."""
+        """Compress the open block."""
         if self._open:
             self.packed.append(_compressed(f"[{','.join(self._open)}]"))
             self._open, self._characters = [], 0
@@ -110,7 +110,7 @@ class Texts:
         return value
 
     def reference(self, text: str) -> str:
-        """Keep a text, line by line, and return what stands for it."""
+        """Keep a text, line by line, and return its reference."""
         known = self._references
         numbers = []
         for line in text.split("\n"):
@@ -123,7 +123,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Details:
-    """What can be opened in a report, in compressed blocks."""
+    """Parts of a report that open on demand, in compressed blocks."""
 
     questions: Blocks
     """One record for each question, in order."""
@@ -139,13 +139,13 @@ def read_details(
     store: GraphStore | None = None,
     replies: RecordedReplies | None = None,
 ) -> Details:
-    """Return what each question's record, and each call of a model, says.
+    """Return the content of each question's record, and of each model call.
 
     Args:
-        runs: whose traces are read, one question at a time.
+        runs: with traces, which are read one question at a time.
         examples: the questions.
-        store: asked for the names of nodes; None shows ids where a trace holds no name.
-        replies: asked for prompts and replies; None leaves them out.
+        store: for the names of nodes; None shows ids if a trace holds no name.
+        replies: for prompts and replies; None leaves them out.
 
     Raises:
         RunError: a run has no traces, or they cannot be read.
@@ -181,13 +181,13 @@ def read_details(
 def run_detail(
     run: Run, example: Example, trace: Mapping[str, Any], calls: Mapping[str, Any] | None
 ) -> dict[str, Any] | None:
-    """Return one run's part of a question's record; None if the run was not asked.
+    """Return one run's part of a question's record; None if the run lacks the question.
 
     Args:
         run: answered the question.
         example: the question.
-        trace: what led to the answers.
-        calls: what stands for a recorded call of a model, by its key; None if no recorded replies were given.
+        trace: record of the stages behind the answers.
+        calls: reference of a recorded model call, by its key; None without recorded replies.
     """
     prediction = run.predictions.get(example.id)
     if prediction is None:
@@ -246,7 +246,7 @@ def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[T
 
 
 def call_detail(each: RecordedReply) -> dict[str, Any]:
-    """Return what a recorded call says."""
+    """Return the content of a recorded call."""
     call, reply = each.call, each.reply
     return {
         "model": call.model,
@@ -349,9 +349,9 @@ def build_page(
 
     Args:
         runs: at least one, over one data set.
-        examples: the questions that any of them was asked, in data-set order.
+        examples: the questions of any run, in data-set order.
         baseline: position of the run that the others are compared with.
-        store: the graph, for the names of its nodes; None shows ids where a trace holds no name.
+        store: the graph, for the names of its nodes; None shows ids if a trace holds no name.
         replies: recorded replies, to show prompts and replies; None leaves them out.
 
     Raises:

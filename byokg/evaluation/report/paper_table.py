@@ -1,8 +1,8 @@
-"""The table of runs that goes into a paper: LaTeX, Markdown or CSV.
+"""The table of runs for a paper: LaTeX, Markdown or CSV.
 
-One row a run: the metrics of one profile with half the width of their 95 % intervals, what of the gold answers the
-evidence held, and what a question took. A dagger marks a figure that differs from the first run's, after Holm's
-correction. Best figures are bold among runs under one contract; what the others' contracts differ in stands in notes.
+One row a run: the metrics of one profile with half the width of their 95 % intervals, the share of gold answers in the
+evidence, and the cost of a question. A dagger marks a figure that differs from the first run's, after Holm's
+correction. Best figures are bold among runs under one contract; notes list differences of contracts.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _LATEX_MARKS = re.compile("|".join(map(re.escape, _LATEX)))
 
 @dataclass(frozen=True)
 class PaperTable:
-    """What a table of runs says, before it is written in a format."""
+    """Content of a table of runs, independent of the format."""
 
     runs: tuple[str, ...]
-    """Names, the first is what the others are tested against."""
+    """Names of the runs; the first is the reference of the tests."""
     groups: tuple[tuple[int, ...], ...]
     """Positions of the runs under one contract, the first run's first."""
     scores: tuple[ProfileScores, ...]
@@ -71,7 +71,7 @@ class PaperTable:
         return (*first, *(name for name in last if any(each.get(name) for each in self.extra)))
 
     def best(self, metric: str, run: int) -> bool:
-        """Tell whether a run is the best of several under its contract."""
+        """True if a run is the best of several under its contract."""
         group = next(group for group in self.groups if run in group)
         found = {at: self.scores[at].estimates[metric].value for at in group if self.scores[at].estimates}
         return len(found) > 1 and found.get(run) == max(found.values())
@@ -82,7 +82,7 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTa
 
     Args:
         runs: at least one.
-        profile: what they are scored by.
+        profile: scoring of all runs.
         seed: of the bootstrap and of the permutations.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Serves one page about runs, as they are now, to a browser on this machine.
+"""Local HTTP server of one page about runs in their present state.
 
-`GET` reads, and nothing is ever written; `POST ask` asks a pipeline. Whoever has the address may do both, so it holds a
-secret that is made anew at every start, and only requests to this machine by its own name are answered: a page of
-another site knows neither. What runs and graphs hold travels as JSON, and becomes text in the page, never markup.
+`GET` reads, and nothing is ever written; `POST ask` runs a pipeline. The address grants both, so it holds a secret that
+is made anew at every start, and only requests to this machine by its own name are answered: a page of another site has
+neither. Data of runs and graphs travels as JSON, and becomes text in the page, never markup.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from byokg.evaluation.report.live import ORDERS, OUTCOMES, LiveRuns
 from byokg.evaluation.report.page import live_page
 
 Describe = Callable[[str], Event]
-"""Returns what the graph says about a node."""
+"""Returns a node's description from the graph."""
 
 _EVERY_S = 0.25
 """How often folders are looked at."""
 
 _ALIVE_S = 15.0
-"""A page that hears nothing for so long is told so, which finds connections that are gone."""
+"""Interval of keep-alive messages, which detect closed connections."""
 
 _LONGEST_BODY = 100_000
 
@@ -40,16 +40,16 @@ class ViewServer(ThreadingHTTPServer):
     """The page's server; `serve_forever` runs it.
 
     Args:
-        runs: what is shown.
-        port: on 127.0.0.1; 0 takes any that is free.
-        ask: answers questions of a graph; None where there is none.
-        describe: tells about nodes; None where no graph is open.
+        runs: the runs on the page.
+        port: on 127.0.0.1; 0 takes any free port.
+        ask: answers questions over a graph; None without a graph.
+        describe: describes nodes; None without an open graph.
     """
 
     daemon_threads = True
 
     def __init__(self, runs: LiveRuns, port: int = 0, ask: Ask | None = None, describe: Describe | None = None) -> None:
-        self._ended = threading.Event()  # before the port is taken: where it is not free, the server is closed at once
+        self._ended = threading.Event()  # before the port is taken: if it is not free, the server is closed at once
         super().__init__(("127.0.0.1", port), _Handler)
         self.runs = runs
         self.ask = ask
@@ -57,7 +57,7 @@ class ViewServer(ThreadingHTTPServer):
         self.secret = secrets.token_urlsafe(16)
         self.page = live_page().encode("utf-8")
         self.profile = PROFILE
-        """The one last looked at: figures of others are not counted before they are asked for."""
+        """The profile last viewed: figures of others are counted on demand."""
         runs.look()
         for work in (self._watch, self._count):
             threading.Thread(target=work, daemon=True).start()
@@ -73,7 +73,7 @@ class ViewServer(ThreadingHTTPServer):
         super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log what went wrong with one request; a browser that goes away in the middle is nothing to tell of."""
+        """Log request errors; ignore client disconnects."""
         _log.debug("a request was not answered", exc_info=True)
 
     def _watch(self) -> None:
@@ -158,11 +158,11 @@ class _Handler(BaseHTTPRequestHandler):
         return {**made, "ask": self.server.ask is not None}
 
     def _drawn(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Say of a question's record whether its nodes can be looked up."""
+        """Add to a question's record whether its nodes can be looked up."""
         return {**record, "graph": self.server.describe is not None}
 
     def _events(self) -> None:
-        """Tell the page the version of what it shows whenever that changes."""
+        """Send the page the version of its data at every change."""
         self._head(200, "text/event-stream")
         version = -1
         while True:
@@ -217,7 +217,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def _write(self, data: bytes) -> bool:
-        """Send; tell whether somebody is still there."""
+        """Send; True if the client is still connected."""
         try:
             self.wfile.write(data)
             self.wfile.flush()

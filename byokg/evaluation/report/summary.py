@@ -1,6 +1,6 @@
-"""What a report shows at once: the runs' figures, how they differ from one of them, and the list of questions.
+"""First view of a report: the runs' figures, their differences from a baseline, and the list of questions.
 
-Runs are read without their traces, which stay on disk until asked for.
+Runs are read without their traces, which stay on disk until needed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ TEXT_LISTED = 240
 
 _DIGITS = 6
 _CHOSEN = "options."
-"""Before the name of a group in a run's record, where the option that was chosen stands."""
+"""Prefix of a group in a run's record, before the chosen option."""
 
 Outcomes = Mapping[str, Outcome]
-"""One run's outcome of each question it was asked."""
+"""One run's outcome of each of its questions."""
 
 
 def read_reported(folders: Sequence[Path]) -> list[Run]:
@@ -71,10 +71,10 @@ def read_reported(folders: Sequence[Path]) -> list[Run]:
 
 
 def asked_by(runs: Sequence[Run]) -> list[Example]:
-    """Return the questions that any of the runs was asked: those of the first run, then what others asked besides.
+    """Return the union of the runs' questions: those of the first run, then further ones of the others.
 
     Raises:
-        RunError: two runs disagree on what a question is, or what its gold answers are.
+        RunError: two runs disagree on a question's text or gold answers.
     """
     asked: dict[str, Example] = {}
     for run in runs:
@@ -127,7 +127,7 @@ class Traces:
 
 
 def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, seed: int = 0) -> dict[str, Any]:
-    """Return what the page shows before anything is opened, as JSON holds it.
+    """Return the page's content before anything is opened, as JSON.
 
     Args:
         runs: at least one.
@@ -180,7 +180,7 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
 
 
 def _by_score(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
-    """Return what the scores of first answers are worth; None where they are all alike."""
+    """Return AUROC and calibration of first answers' scores; None if all scores are equal."""
     points = selective_by_score(outcomes)
     if not points:
         return None
@@ -197,14 +197,14 @@ def _by_score(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
 
 
 def _repeats(run: Run) -> dict[str, Any] | None:
-    """Return what pages say of a run's repeats; None where nothing is asked twice, of which no prediction is read."""
+    """Return a run's repeats for pages; None without repeats, in which case no prediction is read."""
     if not any(example.repeat for example in run.questions):
         return None
     return repeats_shown(repeat_figures(run.cases, PROFILES[PROFILE])) or None
 
 
 def repeats_shown(found: RepeatFigures | None) -> dict[str, Any]:
-    """Return what pages say of a run that asks each question several times; nothing of another."""
+    """Return the page's line on repeated questions of a run; empty without repeats."""
     if found is None:
         return {}
     k, passed = list(found.pass_at.items())[-1]
@@ -230,7 +230,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
 
 
 def taken(timings: Sequence[Timing]) -> dict[str, Any]:
-    """Average what questions took, as if every reply had been asked for now."""
+    """Average the usage of questions, as if every reply had been requested now."""
     spent = [_spent(timing) for timing in timings]
     n = max(len(spent), 1)
     total = sum(spent, Spending())
@@ -250,7 +250,7 @@ def _spent(timing: Timing) -> Spending:
 
 
 def _seconds(timing: Timing) -> float:
-    """Return the wall time of a question; replayed calls are counted with the time they took when they were asked."""
+    """Return the wall time of a question; replayed calls count with their original time."""
     return timing.seconds.get("total", 0.0) + _spent(timing).replayed.seconds
 
 
@@ -287,7 +287,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[s
     others = tuple(f"{key.removeprefix(_CHOSEN)}." for key in changed if key.startswith(_CHOSEN))
 
     def follows(key: str) -> bool:
-        """Tell whether a difference says no more than that another option of a group was chosen."""
+        """True if a difference follows from another option chosen for a group."""
         return key.startswith(others) or (
             bool(others) and not key.startswith(_CHOSEN) and (key not in old or key not in new)
         )
@@ -296,7 +296,7 @@ def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[s
 
 
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return what a run was made with, each setting under its dotted name, in the order of its file."""
+    """Return a run's settings under dotted names, in the order of its file."""
     grants = {name: config[name] for name in ("entities", "hops", "seed") if name in config}
     flat = flat_settings({**config.get("config", {}), **grants, "code": config.get("code", {}).get("digest", "")})
     return {
@@ -317,7 +317,7 @@ def _questions(runs: Sequence[Run], outcomes: Sequence[Outcomes], examples: Sequ
 
 
 def _columns(run: Run, outcomes: Outcomes, examples: Sequence[Example]) -> dict[str, list[Any]]:
-    """Return one run's columns; null stands for a question it was not asked, or of which nothing was measured."""
+    """Return one run's columns; null for a question outside the run, or without a measurement."""
     its = [outcomes.get(example.id) for example in examples]
     timings = [run.timings.get(example.id) for example in examples]
     spent = [None if timing is None else _spent(timing) for timing in timings]
