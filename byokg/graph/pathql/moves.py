@@ -382,7 +382,9 @@ class StoreMoves:
             (False, True): Direction.IN,
             (True, True): Direction.BOTH,
         }
-        forward, inverse = bool(table[:, FORWARD].any()), bool(table[:, BACKWARD].any())
+        forward = bool(table[:, FORWARD].any())
+        # An arc that loops alone allow is walked backward, as in `ColumnarMoves`.
+        inverse = bool(table[:, BACKWARD].any()) or (not forward and bool(table[:, LOOP].any()))
         if not (forward or inverse):
             return []
         direction = way[(inverse, forward) if backward else (forward, inverse)]

@@ -523,7 +523,7 @@ class Patterns:
         column = table.columns.get(predicate.name)
         if column is None or (column == UNBOUND).any():
             return None
-        texts = {self._conditions.text(bound) for bound in self.bound(distinct(column)) if bound is not None}
+        texts = {self._conditions.text(bound) for bound in self.bound(np.unique(column)) if bound is not None}
         return np.array([place for place, text in enumerate(self._relation_texts) if text in texts], np.int64)
 
     @functools.cached_property
