@@ -1,22 +1,22 @@
-"""Every error byokg raises. The tree comes first, so a caller sees what can be caught.
+"""Every error byokg raises. The tree of classes comes first, for callers that catch them.
 
 ByokgError
 ├── ConfigError            a setting is wrong or missing
 ├── MissingExtra           an optional package is not installed
 ├── NoCandidates           there is no query to choose from
 ├── EmbedderFailed         a remote embedding model raised or replied nonsense
-├── IndexUnusable          a saved index of names is missing, damaged, or made for something else
+├── IndexUnusable          a saved index of names is missing, damaged, or made for another graph
 ├── CacheUnusable          the cache of vectors cannot be read or written
 ├── LlmError               a language model gave no usable reply
 │   ├── LlmUnavailable     no connection, or the service failed (retryable)
 │   │   ├── LlmOverloaded  the service has too much to do for everybody
 │   │   └── LlmTimeout     one attempt took too long
-│   ├── LlmRateLimited     we ask too much of the service (retryable)
-│   ├── LlmBadReply        what came back is no reply in the service's own terms (retryable)
+│   ├── LlmRateLimited     the rate of requests is too high (retryable)
+│   ├── LlmBadReply        the response is no reply in the service's own terms (retryable)
 │   ├── LlmAuthFailed      the key is wrong, or does not permit this
 │   ├── LlmInvalidRequest  the service will never answer this request
 │   ├── LlmDeadline        the time for the question is over
-│   ├── LlmUnusable        a reply came and was paid, but is not what was asked for; it is in `reply`
+│   ├── LlmUnusable        a reply came and was paid, but is unusable; it is in `reply`
 │   │   ├── LlmTruncated   it ends at the limit of tokens
 │   │   ├── LlmRefused     the model, or a filter, declines
 │   │   ├── LlmEmpty       it has neither text nor tool calls
@@ -27,7 +27,7 @@ ByokgError
 ├── GraphError
 │   ├── ImportFailed       an input file cannot become a graph (file, line, reason)
 │   ├── GraphNotFound      no graph at that place
-│   ├── GraphExists        a graph would be written where something else already is
+│   ├── GraphExists        a graph would be written over something else
 │   ├── GraphCorrupt       the folder is there but not readable as a graph
 │   ├── EntityNotFound     an id is not in the store
 │   ├── RelationNotFound   a relation label is not in the store
@@ -42,7 +42,7 @@ ByokgError
 │       ├── QueryTimeout   it took too long
 │       └── QueryTooLarge  it needed too much memory
 ├── ReplyStoreError        recorded replies cannot be opened, read, written or imported (file, line, reason)
-├── FetchFailed            a file of a data set could not be fetched, or is not the one expected (url, reason)
+├── FetchFailed            a file of a data set could not be downloaded, or its digest is wrong (url, reason)
 ├── DatasetError           a question file is missing or malformed (file, line, reason)
 └── RunError               a run folder cannot be used (another configuration, torn records)
     └── RunIncomplete      a run stopped before its last question, and can be continued
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 class ByokgError(Exception):
-    """Base of all. `retryable` says whether the same call may succeed later."""
+    """Base of all. `retryable` is True if the same call may succeed later."""
 
     retryable: bool = False
 
@@ -81,14 +81,14 @@ class ConfigError(ByokgError):
 
 
 def at_least(least: float, otherwise: str, **settings: float) -> None:
-    """Raise `ConfigError` for the first of some settings that is lower; `otherwise` says what it would mean."""
+    """Raise `ConfigError` for the first of some settings that is lower; `otherwise` states the consequence."""
     for name, value in settings.items():
         if value < least:
             raise ConfigError(f"{name}={value} {otherwise}; use {least} or more")
 
 
 class MissingExtra(ByokgError):
-    """An optional package is needed for what was asked."""
+    """A missing optional package."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         super().__init__(f"{purpose} needs {package}, which is not installed; run: pip install 'byokg[{extra}]'")
@@ -97,7 +97,7 @@ class MissingExtra(ByokgError):
 
 
 def import_extra(module: str, extra: str, purpose: str) -> Any:
-    """Import a package that only one of byokg's extras installs. Raises `MissingExtra` where it is not there."""
+    """Import a package that only one of byokg's extras installs. Raises `MissingExtra` if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -147,7 +147,7 @@ class CacheUnusable(ByokgError):
 class LlmError(ByokgError):
     """A language model gave no usable reply. A failure never travels as the text of a reply.
 
-    `retries` says how often the call was repeated before this was given up.
+    `retries` is the number of repeated attempts before this error.
     """
 
     def __init__(self, model: str, reason: str) -> None:
@@ -190,7 +190,7 @@ class LlmRateLimited(LlmError):
 
 
 class LlmBadReply(LlmError):
-    """What came back is no reply in the service's own terms: broken JSON, another content type, half a stream."""
+    """The response is no reply in the service's own terms: broken JSON, another content type, half a stream."""
 
     retryable = True
 
@@ -208,7 +208,7 @@ class LlmDeadline(LlmError):
 
 
 class LlmUnusable(LlmError):
-    """A reply came and was paid for, but is not what was asked for. `reply` is what came.
+    """A reply came and was paid for, but is unusable. `reply` holds it.
 
     Recorded like any other reply, so the same call gives the same error again and costs nothing.
     """
@@ -219,7 +219,7 @@ class LlmUnusable(LlmError):
 
 
 class LlmTruncated(LlmUnusable):
-    """The reply ends where the limit of tokens cut it."""
+    """The reply ends at the limit of tokens."""
 
     def __init__(self, model: str, reply: Reply) -> None:
         tokens = f"{reply.usage.output_tokens:,} tokens" if reply.usage.output_tokens else "the limit of tokens"
@@ -242,7 +242,7 @@ class LlmEmpty(LlmUnusable):
 
 
 class LlmOffChoice(LlmUnusable):
-    """The reply is none of the texts that the server was told to choose from."""
+    """The reply is none of the texts that the server was to choose from."""
 
     def __init__(self, model: str, reply: Reply, server: str) -> None:
         reason = f"it wrote what it was not given to choose from: {_start(reply.text)}"
@@ -277,7 +277,7 @@ class ReplyPending(LlmError):
 
 
 class BudgetExceeded(LlmError):
-    """The call would cost more than the run may. It was not sent; what was answered before is kept."""
+    """The call would cost more than the run may. It was not sent; earlier answers are kept."""
 
 
 class GraphError(ByokgError):
@@ -368,7 +368,7 @@ class StoreUnavailable(GraphError):
 
 
 class CallStopped(GraphError):
-    """Whoever asked has given up, or the time for the call is over (see `graph.stopping`)."""
+    """The caller has given up, or the time for the call is over (see `graph.stopping`)."""
 
     def __init__(self) -> None:
         super().__init__("the call was ended before it had a result; ask for fewer hops or nodes, or allow more time")
@@ -389,7 +389,7 @@ class QueryFailed(GraphError):
 class QueryRefused(QueryFailed):
     """The guard does not let the query run. Nothing was executed.
 
-    `forbidden` is true where something was recognised that must not run, false where the text is merely not understood.
+    `forbidden` is True for a recognised forbidden operation, False for text that the guard cannot parse.
     """
 
     def __init__(self, found: str, line: int, column: int, reason: str, forbidden: bool = True) -> None:
@@ -441,7 +441,7 @@ class ReplyStoreError(_InFile):
 
 
 class FetchFailed(ByokgError):
-    """A file of a data set could not be fetched, or what came is not the file expected."""
+    """A file of a data set could not be downloaded, or its digest is wrong."""
 
     def __init__(self, url: str, reason: str, retryable: bool = False) -> None:
         super().__init__(f"{url}: {reason}")
@@ -455,13 +455,13 @@ class DatasetError(_InFile):
 
 
 class RunError(ByokgError):
-    """A run folder cannot be used as asked."""
+    """A run folder cannot be used."""
 
 
 class RunIncomplete(RunError):
-    """A run stopped before its last question. What was answered is recorded, and the same run continues there.
+    """A run stopped before its last question. Answered questions are recorded, and the same run continues there.
 
-    `pending` questions wait for replies that come later; `cause` is the error that stopped the run, if one did.
+    `pending` questions wait for delayed replies; `cause` is the error that stopped the run, if one did.
     """
 
     def __init__(self, answered: int, total: int, pending: int, why: str | ByokgError = "") -> None:

@@ -41,18 +41,18 @@ COMPRESSIONS = ("", ".gz", ".xz", ".zst")
 """Endings of the names of compressed files, and of plain ones."""
 
 _LINES_BYTES = 1 << 24
-"""How much of a text is held at once; more only where a single line is longer."""
+"""Amount of a text held at once; more only for a single longer line."""
 
 _UNDECODED, _HALF_PAIR = re.compile("[\udc80-\udcff]"), re.compile("[\ud800-\udfff]")
 
 
 def is_utf8(text: str) -> bool:
-    """Tell whether UTF-8 can hold a text; it cannot if half of a surrogate pair is in it, as in odd names of files."""
+    """True if UTF-8 can encode a text; False for half of a surrogate pair, as in odd names of files."""
     return _HALF_PAIR.search(text) is None
 
 
 def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return byokg's folder inside the user's cache folder, for what can be made again; it need not exist."""
+    """Return byokg's folder inside the user's cache folder, for reproducible files; it need not exist."""
     base = environment.get("XDG_CACHE_HOME", "")
     # The XDG specification has relative paths ignored.
     root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
@@ -68,7 +68,7 @@ def sha256(path: Path) -> str:
 def list_files(folder: Path) -> dict[str, dict[str, Any]]:
     """Return size and checksum of each file in a folder, by name, as a `meta.json` keeps them under `files`.
 
-    What is hidden, its name starting with a dot, is left out.
+    Hidden files, with a leading dot, are left out.
     """
     shown = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
     return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in shown}
@@ -123,15 +123,15 @@ def write_file(path: Path, content: Iterable[bytes], mode: int = 0o666) -> None:
 def new_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Give a hidden sibling of `path` to write to, and rename it over `path` afterwards.
 
-    On an error the sibling is removed and `path` stays as it was. Several processes may write the same file; what a
-    process that was killed has left is removed by the next one that writes it.
+    On an error the sibling is removed and `path` stays as it was. Several processes may write the same file; leftovers
+    of a killed process are removed by the next one that writes it.
 
     Args:
-        path: where the content appears, complete.
+        path: place of the complete content.
         mode: permissions of the file, before the umask.
 
     Raises:
-        OSError: the system does not let us write there, or the disk is full.
+        OSError: the place is not writable, or the disk is full.
     """
     remove_left_behind(path)
     partial = _sibling(path)
@@ -169,21 +169,21 @@ def new_folder(
 ) -> Iterator[Path]:
     """Give an empty hidden sibling of `folder` to write into, and rename it into place afterwards.
 
-    On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; what stood at
-    `folder` is untouched. The sibling of a process that was killed is removed by the next one that writes `folder`. A
-    process that has the replaced folder open keeps reading the old files. Of two that write it at the same time, the
-    one that ends last finds it taken, or replaces what the other wrote.
+    On an error, or when interrupted, the sibling is removed, and so are parents that were made for it; the previous
+    `folder` is untouched. The sibling of a killed process is removed by the next one that writes `folder`. A process
+    that has the replaced folder open keeps reading the old files. Of two that write it at the same time, the one that
+    ends last finds it taken, or replaces the other's.
 
     Args:
-        folder: where the content appears, complete.
-        overwrite: handed to `refuse`.
-        refuse: raises `GraphExists` when `folder` is taken; None replaces whatever is there.
-        useful: tells whether to go on with what a killed process has left, or one that was interrupted or failed
-            after more than a minute, unless what it was given cannot be used; without it, nothing is kept.
+        folder: place of the complete content.
+        overwrite: passed to `refuse`.
+        refuse: raises `GraphExists` when `folder` is taken; None replaces any content.
+        useful: True for leftovers of a killed process, or of one that was interrupted or failed after more than a
+            minute, that can be continued; without it, nothing is kept.
 
     Raises:
         GraphExists: `folder` is taken.
-        GraphError: the system does not let us write there, or the disk is full.
+        GraphError: the place is not writable, or the disk is full.
     """
     folder = Path(folder)
     if not is_utf8(str(folder)):
@@ -229,7 +229,7 @@ def new_folder(
 
 
 def _reason(error: OSError) -> str:
-    """Say why something could not be written; numpy says only how much of it was, or would have to be."""
+    """Return the reason of a failed write; numpy reports only the number of bytes."""
     from_numpy = error.errno is None and ("written" in str(error) or "free space" in str(error))
     return "the disk is full" if from_numpy or error.errno in (errno.ENOSPC, errno.EDQUOT) else str(error)
 
@@ -285,7 +285,7 @@ def remove_left_behind(path: Path) -> None:
 
 
 def _put(partial: Path, folder: Path) -> None:
-    """Rename a folder into place; what was there takes its name, so that at no moment there is none."""
+    """Rename a folder into place; the previous one takes its name, so that at no moment there is none."""
     if not folder.exists():
         partial.rename(folder)
         return
@@ -324,9 +324,9 @@ def uncompressed(path: Path) -> Path:
 
 
 def bytes_read(paths: Sequence[Path]) -> int | None:
-    """Return up to where this process has read some files that are read one after the other.
+    """Return the position of this process in some files that are read one after the other.
 
-    None where the system does not tell (only Linux does), or none of them is open.
+    None if the system does not report it (only Linux does), or none of them is open.
     """
     sizes = {str(path.resolve()): path.stat().st_size for path in paths}
     names = list(sizes)
@@ -342,7 +342,7 @@ def bytes_read(paths: Sequence[Path]) -> int | None:
 
 
 def open_decompressed(path: Path) -> BinaryIO:
-    """Open the decompressed bytes of a file whose name tells whether and how it is compressed."""
+    """Open the decompressed bytes of a file; the ending of its name gives the compression."""
     ending = path.suffix.lower()
     if ending == ".gz":
         return cast(BinaryIO, gzip.open(path, "rb"))
@@ -363,7 +363,7 @@ class _Without(io.RawIOBase):
         self._left_out = lines
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: the stream is readable."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -426,7 +426,7 @@ class TextFile:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what goes wrong with a file, whatever it holds, into `ImportFailed`."""
+        """Turn any error while reading a file into `ImportFailed`."""
         try:
             yield
         except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
@@ -469,7 +469,7 @@ def open_database(path: Path, read_only: bool = False) -> sqlite3.Connection:
             try:
                 file.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
-                # Two processes that do this at the same time are told at once, without waiting.
+                # Two processes that do this at the same time fail at once, without waiting.
                 if "locked" not in str(error):
                     raise
                 time.sleep(0.01)
@@ -482,7 +482,7 @@ def open_database(path: Path, read_only: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(file: sqlite3.Connection) -> Iterator[None]:
-    """Do in one transaction what is done inside; an error undoes it."""
+    """Run the body in one transaction; an error undoes it."""
     file.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -1,10 +1,10 @@
-"""Opening a graph by where it is: a folder, or the address of a server. Whatever opens a graph does it here.
+"""Opening of a graph by its place, a folder or the address of a server: the only way that graphs are opened.
 
 | place                                     | opens                               | credentials come from         |
 |-------------------------------------------|-------------------------------------|-------------------------------|
 | a folder                                  | `ColumnarGraph`, or an engine in it |                               |
 | `neo4j://…`, `bolt://…` (`+s`, `+ssc`)    | `Neo4jStore`                        | NEO4J_USERNAME, …_PASSWORD    |
-| `neptune-graph://ID`, `neptune-db://HOST` | `NeptuneStore`                      | where boto3 finds them        |
+| `neptune-graph://ID`, `neptune-db://HOST` | `NeptuneStore`                      | boto3's own configuration     |
 | `sparql+https://…`, `sparql+http://…`     | `SparqlEndpoint`                    | BYOKG_SPARQL_TOKEN, or …_USER |
 
 Anything without `://` is a folder. Credentials never stand in an address. Settings (`configs/graph`) are those of the
@@ -56,7 +56,7 @@ EXAMPLES: dict[str | None, str] = {
     "neptune": "neptune-graph://ID or neptune-db://HOST",
     "sparql": "sparql+https://HOST/PATH",
 }
-"""What an address of each kind looks like."""
+"""Form of the addresses of each kind."""
 
 _ENVIRONMENT: dict[ServerKind, str] = {
     "neo4j": "NEO4J_USERNAME and NEO4J_PASSWORD",
@@ -78,15 +78,15 @@ _PARAMETER = re.compile(
 
 
 def is_address(place: str | Path) -> bool:
-    """Tell whether a place is a server's address, and not a folder."""
+    """True if a place is a server's address, and not a folder."""
     return "://" in str(place)
 
 
 def server_kind(address: str) -> ServerKind:
-    """Return what kind of server an address is for.
+    """Return the kind of server of an address.
 
     Raises:
-        ConfigError: nothing here speaks its scheme, or credentials stand in it (which the message does not repeat).
+        ConfigError: no store has this scheme, or the address contains credentials (which the message does not repeat).
     """
     written, _, rest = address.partition("://")
     scheme = written.lower()
@@ -121,17 +121,17 @@ def open_graph(
     opener: Callable[[str | Path], GraphStore] | None = None,
     **settings: Any,
 ) -> Opened:
-    """Open a graph to be walked.
+    """Open a graph for traversal.
 
     Args:
         place: a folder or an address.
-        cache: where a server's schema is kept; None is the user's cache folder.
+        cache: place of servers' schemas; None is the user's cache folder.
         opener: makes the store, with settings of its own; None chooses by the place.
         settings: for the server's store, such as `id_property` (see its constructor). A folder takes none.
 
     Raises:
         GraphNotFound: there is no graph in the folder.
-        ConfigError: the address has a scheme that nothing here speaks, or holds credentials; or the place is a file.
+        ConfigError: no store has the address's scheme, the address contains credentials, or the place is a file.
         MissingExtra: the server's client library is not installed.
     """
     if is_address(place):
@@ -145,16 +145,16 @@ def open_graph(
 def open_queryable(
     place: str | Path, language: Language | None = None, cache: SchemaCache | None = None, **settings: Any
 ) -> Queryable:
-    """Open a graph to be queried.
+    """Open a graph for queries.
 
     Args:
         place: a folder or an address.
-        language: wanted of a folder that holds both engines; None takes Cypher where there is one.
+        language: wanted of a folder that holds both engines; None takes Cypher if present.
         cache: as for `open_graph`.
         settings: as for `open_graph`.
 
     Raises:
-        ConfigError: the graph does not speak the language; says how to build an engine that does.
+        ConfigError: the graph has no engine for the language; the message names the command that builds one.
         GraphNotFound, MissingExtra: as for `open_graph`.
     """
     if is_address(place):
@@ -181,7 +181,7 @@ def open_queryable(
 
 
 def _check_folder(place: str | Path, settings: Collection[str]) -> None:
-    """Refuse what can be no folder, and settings for one."""
+    """Refuse an impossible folder, and settings for a folder."""
     try:
         os.fsencode(place)
     except UnicodeEncodeError:
@@ -221,7 +221,7 @@ def _with_cache(server: GraphStore, cache: SchemaCache | None) -> GraphStore:
 
 
 def schema_at_hand(store: GraphStore) -> bool:
-    """Tell whether a schema can be had without looking at a server's whole graph."""
+    """True if a schema is available without a scan of a server's whole graph."""
     held = getattr(store, "holds_schema", None)
     return True if held is None else bool(held())
 
@@ -237,13 +237,13 @@ def opened(place: str | Path, cache: SchemaCache | None = None, **settings: Any)
 
 
 def close(store: GraphStore) -> None:
-    """Let go of what a store holds open; a graph in files holds nothing."""
+    """Release a store's connections and processes; a graph in files has none."""
     if not isinstance(store, ColumnarGraph) and callable(end := getattr(store, "close", None)):
         end()
 
 
 def identity(store: GraphStore) -> str:
-    """Return what a run records to say which graph it read.
+    """Return the identity of a graph for run records.
 
     A graph in files has the checksum of its content. A server has none, so it is identified by its address and the
     number of nodes of each type and of edges of each relation: `counts:` and a SHA-256 of these. Edits that leave all
@@ -268,7 +268,7 @@ def engines_in(folder: str | Path) -> list[Language]:
 
 
 def refuse_missing(languages: Collection[Language]) -> None:
-    """Raise `MissingExtra` when what an engine needs is not installed."""
+    """Raise `MissingExtra` if an engine's packages are not installed."""
     if "cypher" in languages:
         from byokg.graph.engines.arcadedb import refuse_missing as refuse_missing_arcadedb
 
@@ -282,12 +282,12 @@ def add_engine(folder: str | Path, language: Language, overwrite: bool = False) 
 
     Args:
         folder: of the graph.
-        language: what the engine shall understand.
-        overwrite: replace an engine that is already there.
+        language: query language of the engine.
+        overwrite: replace an existing engine.
 
     Raises:
-        GraphNotFound, GraphCorrupt: there is no graph in `folder`, or none that can be read.
-        GraphExists: the engine is there already.
+        GraphNotFound, GraphCorrupt: there is no graph in `folder`, or it cannot be read.
+        GraphExists: the engine exists already.
         OpenFileLimit: the graph has more relations than ArcadeDB may open files.
         MissingExtra: the engine is not installed.
         StoreUnavailable: the process that loads it failed.

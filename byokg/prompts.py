@@ -1,8 +1,8 @@
-"""Prompts as Markdown files: loaded, checked, filled in, and told apart by their content.
+"""Prompts as Markdown files: loading, checks, rendering and digests.
 
 A file looks like this:
 
-    <!-- What the prompt is for. This first comment is not sent. -->
+    <!-- Purpose of the prompt. This first comment is not sent. -->
     <!-- system -->
     Answer from the schema below.
 
@@ -10,12 +10,12 @@ A file looks like this:
     <!-- user -->
     {{question}}
 
-`{{name}}` is a variable, and nothing else means anything: single braces stay as they are, so Cypher maps and JSON
-need no escaping. What is filled in is never searched for variables again. The system part comes first and changes
-least, so that providers can cache it; a file without these two lines is one user message, or a section of another
-prompt. Newlines are kept as they are (Windows' become plain ones); blank lines around a part are not.
+`{{name}}` is a variable, and the only syntax: single braces stay as they are, so Cypher maps and JSON need no escaping.
+Inserted text is never searched for variables again. The system part comes first and changes least, so that providers
+can cache it; a file without these two lines is one user message, or a section of another prompt. Newlines are kept as
+they are (Windows' become plain ones); blank lines around a part are not.
 
-`VARIABLES` lists every prompt with what it is given. A file, ours or a user's, has to use exactly these.
+`VARIABLES` lists every prompt with its variables. A file, ours or a user's, has to use exactly these.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the libraries of model services raise, as our errors. The only file that knows their exceptions.
+"""Translation of the exceptions of model services' libraries into our errors. The only file with their names.
 
 No provider's package is imported: each library has its own tree, which changes between versions, but all of them carry
-the status, headers and body of what the service said. Where nothing was said, the names of the classes tell timeouts
-from broken connections and from replies that cannot be read.
+the status, headers and body of the service's reply. Without a reply, the names of the classes separate timeouts from
+broken connections and from unreadable replies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BY_NAME: Sequence[tuple[re.Pattern[str], type[LlmError]]] = (
         LlmUnavailable,
     ),
 )
-"""What the names of exceptions mean, and of the classes that they inherit from, where the service said nothing."""
+"""Meaning of names of exceptions, and of their base classes, for failures without a reply of the service."""
 
 _PLAIN = frozenset({object, BaseException, Exception, ValueError, TypeError, OSError, RuntimeError})
 
@@ -77,7 +77,7 @@ _BY_CODE: Mapping[str, type[LlmError]] = {
     "modelstreamerrorexception": LlmUnavailable,
     "internalserverexception": LlmUnavailable,
 }
-"""What services call their failures, in lower case: it says more than the status, and is all a stream has."""
+"""Services' own names of failures, in lower case: more specific than the status, and all that a stream has."""
 
 _KEY_SHAPES = re.compile(r"\b(?:sk-|lsv2_|hf_)[\w*-]{6,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|(?i:\bBearer )[\w.~+/=-]{16,}")
 _AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK")
@@ -86,16 +86,16 @@ _AWS_SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_
 def as_llm_error(
     error: Exception, model: str, secrets: tuple[str, ...] = (), now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> LlmError:
-    """Say in our terms what went wrong.
+    """Translate an exception of a library into ours.
 
     Args:
-        error: what the library raised.
+        error: the library's exception.
         model: our name of the model.
         secrets: texts that must not be repeated.
-        now: the time that a `retry-after` with a date counts from.
+        now: reference time for a `retry-after` with a date.
 
     Returns:
-        The error to raise, from its cause: that is `error`, or nothing where `error` repeats a secret.
+        The error to raise, and its cause: `error`, or None if `error` repeats a secret.
     """
     found = error if isinstance(error, LlmError) else _translated(error, model, secrets, now)
     leaks = any(without_secrets(str(each), secrets) != str(each) for each in _chain(error))
@@ -105,12 +105,12 @@ def as_llm_error(
 
 
 def may_pass(error: Exception) -> bool:
-    """Tell whether the same request may succeed later: no connection, a timeout, a rate limit, a server's fault."""
+    """True if the same request may succeed later: no connection, a timeout, a rate limit, a server's fault."""
     return issubclass(_kind(error, _Said(error)), LlmUnavailable | LlmRateLimited)
 
 
 def filtered(error: Exception) -> bool:
-    """Tell whether a filter of the service took the reply away, or the prompt: that is a refusal, not a failure."""
+    """True if a filter of the service removed the reply or the prompt: a refusal, not a failure."""
     return _Said(error).code == "content_filter" or (
         isinstance(error, ValueError) and "content filter being triggered" in str(error)  # AzureChatOpenAI's words
     )
@@ -147,7 +147,7 @@ def _translated(error: Exception, model: str, secrets: tuple[str, ...], now: Cal
 
 
 class _Said:
-    """What the service said about a failure: the first status, headers and body along the chain of exceptions."""
+    """The service's own report of a failure: the first status, headers and body along the chain of exceptions."""
 
     def __init__(self, error: BaseException) -> None:
         self.status: int | None = None
@@ -199,7 +199,7 @@ def _kind(error: Exception, said: _Said) -> type[LlmError]:
 
 
 def _while_reading(error: Exception) -> bool:
-    """Tell whether an exception comes from where a library reads a reply."""
+    """True if an exception was raised by a library's reader of replies."""
     frame = error.__traceback__
     while frame is not None:
         if _READING.search(frame.tb_frame.f_code.co_name):
@@ -219,7 +219,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(error: Exception, said: _Said) -> str:
-    """Write one line: the status, and what the service says, or the exception's own text."""
+    """Return one line: the status, and the service's message or the exception's own text."""
     text = " ".join((said.text or str(error)).split())
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
     if said.status is not None:
@@ -233,14 +233,14 @@ def _reason(error: Exception, said: _Said) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Read how long a service wants to be left alone.
+    """Return the delay that a service demands.
 
     Args:
         headers: by lower-case name; `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
-        now: what a date is counted from.
+        now: reference time for a date.
 
     Returns:
-        Seconds, at least 0; None when it does not say, or says something unreadable.
+        Seconds, at least 0; None without a readable header.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:

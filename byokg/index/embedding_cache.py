@@ -1,12 +1,12 @@
-"""Vectors kept on disk by model and text, so that a second build embeds nothing and a killed one goes on.
+"""Vectors kept on disk by model and text, so that a second build embeds nothing and a killed one resumes.
 
 Each model, precision and length of vectors has a SQLite file, `<embedder>/<precision>-<D>.sqlite`, which many threads
 and processes may use at the same time. A row holds a block of texts that were added together: the hash of each text,
-the checksum of its vector, and the vectors one after the other. Where each text is kept is looked up in memory, 24
-bytes a text. A vector whose checksum differs counts as absent.
+the checksum of its vector, and the vectors one after the other. The place of each text is held in memory, 24 bytes a
+text. A vector whose checksum differs counts as absent.
 
-Measured with 1,000,000 names of 2 to 4 words and 128 dimensions: 3 µs to look one up and 3 µs to add it, where the
-shipped embedder takes 20 µs and a transformer model 1,000 to 50,000. So even the fastest embedder gains from it.
+Measured with 1,000,000 names of 2 to 4 words and 128 dimensions: 3 µs per lookup and 3 µs per addition; the shipped
+embedder takes 20 µs and a transformer model 1,000 to 50,000. So even the fastest embedder gains from it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class EmbeddingCache:
     """Keeps the vectors of one model.
 
     Args:
-        folder: where the models' folders lie; made when they are first used.
+        folder: parent of the models' folders; made on first use.
         embedder: name of the model and its settings.
         dimensions: length D of a vector.
-        precision: `float16` takes half of the disk; each number loses what exceeds 11 bits, and a cosine changes by
-            about 0.0001. `float32` keeps vectors as they are.
+        precision: `float16` takes half of the disk; each number is rounded to 11 bits, and a cosine changes by about
+            0.0001. `float32` keeps vectors as they are.
     """
 
     def __init__(self, folder: Path, embedder: str, dimensions: int, precision: Precision = "float16") -> None:
@@ -164,14 +164,14 @@ def _checksums(rows: npt.NDArray[np.floating]) -> list[int]:
 
 
 class CachedEmbedder:
-    """An embedder that asks another one only for texts that were never embedded.
+    """An embedder that calls another one only for texts that were never embedded.
 
-    Vectors are rounded to the cache's precision before they are given back for the first time, too: what comes from
-    the cache is the same, byte by byte.
+    Vectors are rounded to the cache's precision before their first use, too, so cached and new ones are equal byte by
+    byte.
 
     Args:
-        embedder: asked for texts that are not in the cache, 1,024 at a time.
-        folder: where vectors of all models are kept.
+        embedder: encodes texts that are not in the cache, 1,024 at a time.
+        folder: parent of all models' caches.
         precision: see `EmbeddingCache`.
     """
 
@@ -185,7 +185,7 @@ class CachedEmbedder:
         return self._embedder.name
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of texts, those kept and those made now, which are kept from now on.
+        """Return the vectors of texts, from the cache or newly embedded and cached.
 
         Args:
             texts: N texts; equal ones are embedded once.
@@ -194,7 +194,7 @@ class CachedEmbedder:
             (N, D) float32, rows of length 1; zeros for a text without any known token.
 
         Raises:
-            EmbedderFailed: the embedder failed; what it gave before is kept.
+            EmbedderFailed: the embedder failed; its earlier vectors are kept.
             CacheUnusable: the cache cannot be read or written.
         """
         keys = text_keys(texts)

@@ -1,5 +1,5 @@
-"""Embedding models of LangChain as embedders: those of Amazon Bedrock and of servers that speak OpenAI's protocol by
-their settings, and any other as an object.
+"""Embedding models of LangChain as embedders: Amazon Bedrock and servers with OpenAI's protocol by their settings, and
+any other as an object.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LangChainEmbedder:
     """Encodes texts through a LangChain embeddings object.
 
     Args:
-        embeddings: what answers; texts are sent to it as documents.
+        embeddings: LangChain object; texts are sent to it as documents.
         name: identifies model and settings in caches and run records; None takes class and model name.
         batch_size: texts per call.
 
@@ -110,7 +110,7 @@ def _described(embeddings: Embeddings) -> str:
 
 
 _NO_KEY = "none"
-"""Sent where no key is given to a server of one's own: the client insists on some."""
+"""Placeholder for the key of a private server without one: the client requires some text."""
 
 
 def openai_compatible(
@@ -122,20 +122,20 @@ def openai_compatible(
     timeout_s: float = 60.0,
     max_retries: int = 5,
 ) -> LangChainEmbedder:
-    """Return an embedder that asks OpenAI, or a server that speaks its protocol (vLLM, Ollama, TEI, LiteLLM, …).
+    """Return an embedder for OpenAI, or a server with its protocol (vLLM, Ollama, TEI, LiteLLM, …).
 
     Args:
-        model: as the server calls it, for instance `text-embedding-3-small`.
+        model: the server's name of the model, for instance `text-embedding-3-small`.
         base_url: address up to `/v1`; None is OpenAI's own.
-        api_key: None takes `OPENAI_API_KEY` from the environment; a server of one's own may need none.
-        dimensions: length of a vector, where the model leaves a choice.
+        api_key: None takes `OPENAI_API_KEY` from the environment; a private server may need none.
+        dimensions: length of a vector, if the model leaves a choice.
         batch_size: texts per request.
         timeout_s: for one request.
-        max_retries: after a failure that may pass, with growing pauses.
+        max_retries: after a transient failure, with growing pauses.
 
     Raises:
         MissingExtra: langchain-openai is not installed.
-        ConfigError: neither key nor address is there.
+        ConfigError: neither key nor address is given.
     """
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if key is None and base_url is None:
@@ -171,17 +171,17 @@ def bedrock(
     timeout_s: float = 60.0,
     max_retries: int = 5,
 ) -> LangChainEmbedder:
-    """Return an embedder that asks Amazon Bedrock; credentials are found as by every AWS tool.
+    """Return an embedder for Amazon Bedrock; credentials are found as by every AWS tool.
 
     Args:
         model: Bedrock's id, for instance `amazon.titan-embed-text-v2:0` or `cohere.embed-multilingual-v3`.
         region: AWS region; None takes that of the environment or the profile.
         profile: profile in `~/.aws/credentials`.
         endpoint_url: address other than the region's own.
-        dimensions: length of a vector, where the model leaves a choice.
+        dimensions: length of a vector, if the model leaves a choice.
         batch_size: texts per call; Titan still gets one text a request.
         timeout_s: for one request.
-        max_retries: after a failure that may pass, with growing pauses.
+        max_retries: after a transient failure, with growing pauses.
 
     Raises:
         MissingExtra: langchain-aws is not installed.

@@ -1,16 +1,16 @@
-"""Which few of millions of names are worth comparing with a text letter by letter.
+"""Candidate generation for fuzzy matching: the few of millions of names worth a letter-by-letter comparison.
 
-Each word of the text stands for itself and for the words of the vocabulary like it (`Vocabulary.alike`). Names are
-weighed by the letters they have in common with the text through such words: first over the lists of names with the
-rarest of them, then exactly for the names that came up, whose words are all looked at. That weight bounds the parts of
-the WRatio scorer from above but for letters that unrelated words share by chance:
+Each word of the text expands to itself and similar words of the vocabulary (`Vocabulary.alike`). Names are weighed by
+the letters that they share with the text through such words: first over the lists of names with the rarest of them,
+then exactly for the candidates found, with all words. That weight bounds the parts of the WRatio scorer from above but
+for letters that unrelated words share by chance:
 
 - whole names: 2 · common / letters of both
 - words as sets: 0.95 · the same, over the shared words and either side
-- parts, where one side is 1.5 times as long: 0.9 · common / letters of the shorter, and 0.855 for any shared word
+- parts, if one side is 1.5 times as long: 0.9 · common / letters of the shorter, and 0.855 for any shared word
 
-The short cuts rest on that: names of a few of the text's words are looked up by their hash, since their lists would be
-long and their words few; and of the names that share a word and are of very different length, which all score the
+The short cuts rest on that: names made of few of the text's words are looked up by their hash, since their lists would
+be long and their words few; and of the names that share a word and are of very different length, which all score the
 same, only some are taken.
 """
 
@@ -82,7 +82,8 @@ class Effort:
     given: int
     """Names of like length that are proposed, at most; of others, half as many."""
     everywhere: bool
-    """Whether words of the vocabulary may be misspelt, too, where the text has a word that is in no name."""
+    """Search effort: whether words of the vocabulary may be misspelt, too, if the text has a word that is in no
+    name."""
 
 
 USUAL = Effort(listed=6, likeness=0.6, covered=0.55, needed=0.5, weighed=400, given=50, everywhere=False)
@@ -92,7 +93,7 @@ WIDE = Effort(listed=64, likeness=0.5, covered=1.0, needed=0.2, weighed=6_000, g
 
 @dataclass(frozen=True)
 class _Guesses:
-    """What one word of a text may be, the most similar first."""
+    """Vocabulary words for one word of a text, the most similar first."""
 
     words: Int64
     """(S,) word numbers."""
@@ -108,7 +109,7 @@ class _Guesses:
 
 
 class _Lists(NamedTuple):
-    """The lists of names that hold what one word of the text may be, the most similar word first."""
+    """Lists of names for one word of the text, the most similar vocabulary word first."""
 
     starts: Int64
     """(L,) where each begins among `holders`."""
@@ -138,8 +139,8 @@ class NameCandidates:
 
         Args:
             words: the folded words of the text.
-            text_length: of the text as it is compared, where that is more than the words and spaces between them.
-            effort: how far to look.
+            text_length: of the text as compared, if longer than the words and the spaces between them.
+            effort: breadth of the search.
 
         Returns:
             Rows, and about the highest score that each may have, in [0, 1].
@@ -171,10 +172,10 @@ class NameCandidates:
         return found[order], bounds[order]
 
     def around(self, word: str, words: Sequence[str], share: float) -> Int64:
-        """Return the rows that hold something like one word, and have most letters from it and other words.
+        """Return the rows that contain a match of one word, and have most letters from it and other words.
 
         Args:
-            word: a folded word; what is like it must be in the name.
+            word: a folded word; the name must contain it or a similar one.
             words: folded words of which the rest of a name may consist, or of similar ones.
             share: of a name's letters that must come from these words, in [0, 1].
         """
@@ -195,10 +196,10 @@ class NameCandidates:
         frequency = np.where(found < 0, 0, self._table.frequency(np.maximum(found, 0)))
         return [slots[at] for at in np.sort(np.argsort(frequency, kind="stable")[:_MOST_WORDS]).tolist()]
 
-    # What the words of a text may be
+    # Vocabulary words for the words of a text
 
     def _guesses(self, slots: Sequence[str], numbers: _Numbers, effort: Effort) -> list[_Guesses]:
-        """Return what each word of a text may be, and what words it has if spaces stand elsewhere."""
+        """Return the vocabulary words for each word of a text, and its words after a split or join at spaces."""
         extra: list[dict[int, int]] = [{} for _ in slots]
         torn: dict[str, None] = {}
         for at, slot in enumerate(slots):
@@ -286,7 +287,7 @@ class NameCandidates:
             left -= lists[-1].size
             covered += guesses[at].most
         needed = max(1, int(effort.needed * covered))
-        # What stands in the last lists alone has too few letters: they need not be read to look up a few rows in them.
+        # Names in the last lists alone share too few letters: these lists are not read to look up a few rows in them.
         read, rest = len(lists), 0
         while read > 1 and rest + lists[read - 1].most < needed:
             size = sum(each.size for each in lists[: read - 1])
@@ -450,14 +451,14 @@ class NameCandidates:
         return np.where(self._is_close(rows, length), np.maximum(whole, as_set) + whole / 100, part)
 
     def _is_close(self, rows: Int64, length: int) -> npt.NDArray[np.bool_]:
-        """Tell which rows are of about a length, so that they are compared as wholes."""
+        """Return a mask of the rows of similar length, which are compared as wholes."""
         letters = self._table.arrays.letters[rows].astype(np.int64)
         close: npt.NDArray[np.bool_] = np.maximum(letters, length) < FAR * np.minimum(letters, length)
         return close
 
 
 def _cuts(first: str, second: str) -> tuple[int, ...]:
-    """Return where the space between two words may stand instead, seen from the start of the first."""
+    """Return the possible places of the space between two words, from the start of the first."""
     return tuple(cut for cut in (len(first) - 1, len(first) + 1) if 0 < cut < len(first) + len(second))
 
 
@@ -501,7 +502,7 @@ def _distinct(rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def _firsts(ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Tell for each number whether it is the first of its kind."""
+    """Return a mask of the numbers that are the first of their kind."""
     first = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=first[1:])
     return first

@@ -78,7 +78,7 @@ def _split_plain(names: pa.LargeStringArray) -> tuple[pa.LargeStringArray, Int64
     folded = _FOLDED[np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]]
     bounds = bounds - bounds[0]
     inside = folded != _SPACE
-    # A word starts where nothing of a word, or another name, stands before.
+    # A word starts after a character that is no part of a word, or of another name.
     starts = inside.copy()
     starts[1:] &= ~inside[:-1]
     first = bounds[:-1][np.diff(bounds) > 0]
@@ -105,8 +105,8 @@ class NameArrays:
     """
 
     letters: npt.NDArray[np.unsignedinteger]
-    """(R,) letters of the folded words of each row with a space between two, ascending; uint8 where all are below 255,
-    else uint16, of which the highest stands for more."""
+    """(R,) letters of the folded words of each row with a space between two, ascending; uint8 if all are below 255,
+    else uint16, whose highest value stands for more."""
     word_bounds: Integers
     """(R + 1,) ranges of rows in `words`."""
     words: npt.NDArray[np.int32]
@@ -144,7 +144,7 @@ class NameTable:
     names: Texts
     """Names as they were given, those of all rows among them."""
     places: Integers | None
-    """(R,) where among the names the spelling of each row stands; None says that names and rows are the same."""
+    """(R,) position among the names of the spelling of each row; None if names and rows are the same."""
     vocabulary: Vocabulary
     arrays: NameArrays
 
@@ -152,14 +152,14 @@ class NameTable:
     def build(cls, names: Texts, owners: Integers | None = None, keep: Keep = _held) -> NameTable:
         """Make a table of E names and their owners; blank names and nulls are left out.
 
-        Beside the names it takes about 45 bytes for each, and as much for what is not put elsewhere by `keep`.
+        Beside the names it takes about 45 bytes for each, and as much for arrays that `keep` does not move elsewhere.
 
         Args:
             names: (E,) names; the same may come several times.
-            owners: (E,) who bears each, 0 or greater; the same may come several times. None numbers the names in
+            owners: (E,) owner of each, 0 or greater; the same may come several times. None numbers the names in
                 their order.
-            keep: told the name of each array of `NameArrays`, and the array; what it returns is used from then on,
-                such as the same array mapped from a file.
+            keep: called with the name of each array of `NameArrays`, and the array; its return value is used from then
+                on, such as the same array mapped from a file.
         """
         spelling, first = _distinct(names)
         vocabulary, words, counts = _words(names, first)
@@ -203,7 +203,7 @@ class NameTable:
         return self.names if self.places is None else self.names.take(positions(self.places))
 
     def bearers(self, rows: Integers) -> tuple[Int64, Int64]:
-        """Return the owners of some rows, and for each of them the position of its row among those asked for."""
+        """Return the owners of some rows, and for each of them the position of its row in `rows`."""
         first, own = self.arrays.owners[rows].astype(np.int64), np.arange(len(rows))
         if not len(self.arrays.further_rows):
             return first, own
@@ -427,5 +427,5 @@ def _holders(words: Int32, bounds: Integers, word_count: int) -> tuple[Integers,
 
 
 def _narrow(values: Integers) -> Integers:
-    """Return numbers as int32 where all fit."""
+    """Return numbers as int32 if all fit."""
     return values.astype(np.int32) if values.max(initial=0) <= np.iinfo(np.int32).max else values

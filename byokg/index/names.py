@@ -1,12 +1,12 @@
-"""Looking up names: exactly after folding, or approximately, among millions, in memory or mapped from files.
+"""Name lookup among millions, exact after folding or approximate, in memory or mapped from files.
 
-`NameIndex` does both; `NameSearch` is what entity linking asks of it and of `dense.DenseNames`. Approximate scores are
-those of thefuzz: rapidfuzz's WRatio of the processed strings.
+`NameIndex` does both; `NameSearch` is the protocol of entity linking for it and for `dense.DenseNames`. Approximate
+scores are those of thefuzz: rapidfuzz's WRatio of the processed strings.
 
 A saved index is a folder of flat files, mapped into memory when it is opened. Its `meta.json` holds format, version,
-what the owners are numbers of, and size and SHA-256 of every other file: `names.arrow` and `words.arrow` (spellings and
-vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. An index over the names of a graph has
-no `names.arrow`, as they stand in the graph. Equal input gives equal bytes.
+the identity of the owners' numbering, and size and SHA-256 of every other file: `names.arrow` and `words.arrow`
+(spellings and vocabulary), and one `.npy` file for each array of `NameArrays` and `WordArrays`. An index over the names
+of a graph has no `names.arrow`, as they stand in the graph. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from byokg.text.names import ARTICLES, encodable, fold, fold_words, leads_with_a
 
 @dataclass(frozen=True)
 class NameMatch:
-    """A name that resembles what was asked for."""
+    """A name similar to the query text."""
 
     owner: int
-    """Number of what bears the name: a node's number in its graph. Several names may have one owner, and one name
-    several owners, each of them a match of its own."""
+    """Number of the name's owner: a node's number in its graph. Several names may have one owner, and one name several
+    owners, each of them a match of its own."""
     name: str
     """As it was given to the index."""
     score: float
@@ -64,9 +64,9 @@ _WHOLE = 4
 
 
 def compared(text: str) -> str:
-    """Return what is compared of a name or mention: small letters and digits without accents, all else blank.
+    """Return the compared form of a name or mention: small letters and digits without accents, all else blank.
 
-    thefuzz's `full_process`, where it leaves accents. Empty for a text without letters and digits.
+    thefuzz's `full_process`, which keeps accents, and folding of these. Empty for a text without letters and digits.
     """
     return str(default_process(text if text.isascii() else fold(text)))
 
@@ -91,7 +91,7 @@ def scores(text: str, names: Sequence[str], least: float) -> list[tuple[int, flo
 
 
 def _by_chance(text: str, name: str) -> bool:
-    """Tell whether a name is so short that it is part of anything, or the text is and no whole word of the name."""
+    """True if a name is so short that it is part of anything, or the text is and no whole word of the name."""
     if min(len(text), len(name)) >= 2 * _WHOLE:
         return False
     name = compared(name)
@@ -109,7 +109,7 @@ _QUALIFIED = re.compile(r"(\S.*?)\s+\(([^()]*)\)\s*")
 
 
 def unqualified(name: str) -> str:
-    """Return a name without what tells it from its namesakes; empty where it has nothing of the kind.
+    """Return a name without its disambiguating qualifier; empty if it has none.
 
     >>> unqualified("Titanic (1997 film)"), unqualified("Titanic")
     ('Titanic', '')
@@ -119,7 +119,7 @@ def unqualified(name: str) -> str:
 
 
 def qualifier(name: str) -> str:
-    """Return what tells a name from its namesakes (`1997 film`); empty where it does not say."""
+    """Return the qualifier that separates a name from its namesakes (`1997 film`); empty if there is none."""
     found = _QUALIFIED.fullmatch(name)
     return found[2] if found is not None else ""
 
@@ -210,10 +210,10 @@ LONGEST = 1000
 _ENTRIES_AT_ONCE = 1 << 16
 
 _FIRST = 12
-"""Names compared before it is known what a score must reach."""
+"""Names compared before the score to reach is known."""
 
 _TEXTS_KEPT = 1 << 8
-"""Texts of which it is remembered what was found: those of one question are looked up again and again."""
+"""Texts with remembered results: those of one question are looked up repeatedly."""
 
 _WELL = 0.8
 """Score below which a name hardly resembles a text; more names are compared then, should such scores be wanted."""
@@ -277,15 +277,15 @@ class NameIndex:
 
     @classmethod
     def open(cls, folder: str | Path, made_for: str | None = None, names: Texts | None = None) -> NameIndex:
-        """Map a saved index read-only. Costs milliseconds whatever its size; `verify` checks the content.
+        """Map a saved index read-only. Costs milliseconds at any size; `verify` checks the content.
 
         Args:
-            folder: where `write` or `build_in` put it.
-            made_for: what the owners must be numbers of; None takes any.
-            names: what `build_in` was given.
+            folder: written by `write` or `build_in`.
+            made_for: required identity of the owners' numbering; None takes any.
+            names: the names given to `build_in`.
 
         Raises:
-            GraphCorrupt: files are missing, cut short or of another version, or it was made for something else.
+            GraphCorrupt: files are missing, cut short or of another version, or `made_for` differs.
         """
         folder = Path(folder)
         _read_meta(folder, made_for)
@@ -301,7 +301,7 @@ class NameIndex:
         return cls(NameTable(names, arrays.owners, words, arrays))
 
     def write(self, folder: str | Path, made_for: str = "") -> None:
-        """Write the index into an empty folder; `made_for` identifies what the owners are numbers of."""
+        """Write the index into an empty folder; `made_for` identifies the owners' numbering."""
         for field in fields(NameArrays):
             _write_array(Path(folder), _NAME_ARRAY, field.name, getattr(self._table.arrays, field.name))
         _write_column(Path(folder) / _NAMES, self._table.spellings())
@@ -312,9 +312,9 @@ class NameIndex:
         """Index names that stand in a file already, and write the index into an empty folder, part by part.
 
         Args:
-            folder: where to write. The names are not written again, and `open` must be given them.
+            folder: target. The names are not written again, and `open` must be given them.
             names: E names, whose positions are their owners; nulls and blank ones are left out.
-            made_for: identifies what the owners are numbers of.
+            made_for: identity of the owners' numbering.
         """
         place = Path(folder)
 
@@ -326,10 +326,10 @@ class NameIndex:
 
     @staticmethod
     def verify(folder: str | Path, made_for: str | None = None) -> dict[str, Any]:
-        """Read every file of a saved index and compare its checksum; return what its `meta.json` says.
+        """Read every file of a saved index and compare its checksum; return the content of its `meta.json`.
 
         Raises:
-            GraphCorrupt: a file differs from what was written, or as for `open`.
+            GraphCorrupt: a file has changed, or as for `open`.
         """
         meta = _read_meta(Path(folder), made_for)
         if changed := find_changed(Path(folder), meta["files"]):
@@ -351,11 +351,11 @@ class NameIndex:
         return [self.exact(text) for text in texts]
 
     def knows(self, text: str) -> bool:
-        """Tell whether a name is equal to `text` after folding."""
+        """True if a name is equal to `text` after folding."""
         return len(self._rows(text)) > 0
 
     def writes(self, text: str) -> bool:
-        """Tell whether a name is written exactly so."""
+        """True if a name has exactly this spelling."""
         return len(self._written(text)) > 0
 
     def spelled(self, text: str) -> Int64:
@@ -363,7 +363,7 @@ class NameIndex:
         return self._owners(self._written(text))
 
     def has_word(self, word: str) -> bool:
-        """Tell whether a folded word occurs in some name."""
+        """True if a folded word occurs in some name."""
         return self._table.vocabulary.number(word) >= 0
 
     def longest_from(self, word: str) -> int:
@@ -377,16 +377,16 @@ class NameIndex:
     # Resemblance
 
     def search(self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6) -> list[list[NameMatch]]:
-        """Return who bears the names most like each text, best first: what comparing with every name would give.
+        """Return the owners of the names most like each text, best first, as a comparison with every name would.
 
         Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, and a name of less than
         four letters is never found in a part of a text. An owner of several such names comes once, with the best.
 
         Args:
-            texts: mentions; one of nothing but punctuation, or of more than `LONGEST` letters, finds nothing.
+            texts: mentions; one of punctuation alone, or of more than `LONGEST` letters, finds nothing.
             k: owners for each text at most.
-            cutoff: lowest score in [0, 1]. Sharing one word gives 0.855, whatever else the names say; below that,
-                and among names of equal score, not all that comparing with every name would give is found.
+            cutoff: lowest score in [0, 1]. A shared word gives 0.855, whatever the rest of the names; below that, and
+                among names of equal score, the result may lack names that a full comparison would find.
 
         Raises:
             ConfigError: `k` or `cutoff` is out of range.

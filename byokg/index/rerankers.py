@@ -57,7 +57,7 @@ class BiEncoder:
         return f"bi-encoder-{self._embedder.name}"
 
     def score(self, question: str, texts: Sequence[str]) -> Scores:
-        """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 where the embedder knows no word."""
+        """Return cosines, rounded to six decimals: (N,) in [-1, 1]; 0 if the embedder has no vector for any word."""
         if not texts:
             return np.zeros(0)
         cosines: Scores = exact(self._encoded(texts)) @ exact(self._encoded([question])[0])
@@ -95,7 +95,7 @@ class _ModelReranker(ABC):
         """Return the model's scores, rounded to six decimals: (N,).
 
         Raises:
-            MissingExtra: what runs the model is not installed.
+            MissingExtra: the model's library is not installed.
             ConfigError: the model cannot be loaded, or is no reranker of this kind.
         """
         if not texts:
@@ -107,7 +107,7 @@ class _ModelReranker(ABC):
 
     @abstractmethod
     def _load(self) -> Any:
-        """Return the model and what goes with it."""
+        """Return the model with its tokenizer and settings."""
 
     @abstractmethod
     def _rate(self, loaded: Any, question: str, texts: Sequence[str]) -> Scores:
@@ -118,13 +118,13 @@ BGE_BASE = "BAAI/bge-reranker-base"
 
 
 class CrossEncoderReranker(_ModelReranker):
-    """Rates with a sentence-transformers cross-encoder; it is loaded when it is first needed.
+    """Rates with a sentence-transformers cross-encoder, loaded on first use.
 
     Args:
         model: a folder, or a model-hub name.
         device: `cpu`, `cuda`, `cuda:1`, …; None lets sentence-transformers choose.
         batch_size: pairs per forward pass.
-        max_length: tokens of question and text together; what exceeds them is cut off the longer one.
+        max_length: tokens of question and text together; the longer one is cut to it.
         revision: branch, tag or commit of a model-hub name.
 
     Raises:
@@ -189,20 +189,21 @@ PROMPT = (
     "Given a query A and a passage B, determine whether the passage contains an answer to the query by providing a "
     "prediction of either 'Yes' or 'No'."
 )
-"""What the model was trained with; it stands behind query and passage."""
+"""Prompt of the model's training; it stands behind query and passage."""
 
 
 class LayerwiseReranker(_ModelReranker):
     """Rates with a causal language model that stops after one of its later layers.
 
-    A pair is read as `A: question`, `B: text` and the prompt, on a line each, with the token that begins a text in
-    front; the score is that of the last token. Pairs are padded on the left, so that it stands at the end of each. The
-    model is loaded when it is first needed, and of its layers only those that are computed.
+    A pair is read as `A: question`, `B: text` and the prompt, on a line each, after the token that begins a text; the
+    score is that of the last token. Pairs are padded on the left, so that it stands at the end of each. The model is
+    loaded on first use, and of its layers only those that are computed.
 
     Args:
         model: a folder, or a model-hub name.
-        cutoff_layer: the layer whose score counts. 28 of 40 is what the model's card shows, 8 the first with a score.
-        device: `cpu`, `cuda`, …; None takes a GPU where there is one.
+        cutoff_layer: the layer whose score counts. 28 of 40 is the example of the model's card, 8 the first with a
+            score.
+        device: `cpu`, `cuda`, …; None takes a GPU if there is one.
         batch_size: pairs per forward pass.
         max_length: tokens of question and text together; a question is cut at three quarters of them.
         revision: branch, tag or commit of a model-hub name.
@@ -267,7 +268,7 @@ class LayerwiseReranker(_ModelReranker):
         device = self._device or ("cuda" if torch.cuda.is_available() else "cpu")
         folder = Path(self._model).expanduser()
         place = str(folder) if folder.is_dir() else self._model
-        # Half precision is what the model was made in, and slow without a GPU.
+        # The model was trained in half precision, which is slow without a GPU.
         dtype = torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16
         try:
             said = _said(place, self._revision)
@@ -321,7 +322,7 @@ _INDEX, _WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 
 
 def _said(place: str, revision: str | None) -> dict[str, Any]:
-    """Read what `config.json` says; no code is run for it."""
+    """Read `config.json`; no code is run for it."""
     from transformers import PretrainedConfig
 
     said: dict[str, Any] = PretrainedConfig.get_config_dict(place, revision=revision)[0]

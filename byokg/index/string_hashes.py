@@ -20,7 +20,7 @@ _SPREAD, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 _WORD = 4
 _LOW_BYTES = np.array([(1 << (8 * count)) - 1 for count in range(_WORD + 1)], np.uint32)
 _BLOCK_BYTES = 1 << 18
-"""Of strings that are hashed together, so that what is made of them stays in the processor's cache."""
+"""Number of strings hashed together, so that intermediate arrays stay in the processor's cache."""
 
 _LONG = 512
 """Bytes from which an id is hashed alone: few are that long, and all others would wait for them."""
@@ -30,7 +30,7 @@ _NARROW_BYTES = 1 << 31
 _KEYS, _UPPER = 1 << 20, np.uint64(0xFFFFFFFF << 32)
 """Strings or hashes that are worked on at once, and which bits of them are kept."""
 
-# pa.array(…) would import pandas, where that is installed: half a second that nothing here needs.
+# pa.array(…) would import pandas, if installed: half a second for nothing.
 
 
 def positions(numbers: npt.NDArray[np.integer]) -> pa.Array:
@@ -57,7 +57,7 @@ def string_buffers(strings: Texts) -> tuple[npt.NDArray[Any], Bytes]:
 
 
 def narrowed(strings: pa.LargeStringArray) -> Texts:
-    """Return a column with offsets of 32 bits where its texts fit: below 2 GiB in all."""
+    """Return a column with offsets of 32 bits if its texts fit: below 2 GiB in all."""
     offsets, _ = string_buffers(strings)
     fits = int(offsets[-1]) - int(offsets[0]) < _NARROW_BYTES
     found: Texts = strings.cast(pa.string()) if fits else strings
@@ -129,9 +129,9 @@ def upper_halves(hashes: UInt64) -> UInt32:
 
 
 def sorted_hashes(hashes: UInt64) -> tuple[UInt32, npt.NDArray[np.int32]]:
-    """Return the upper halves of N hashes, ascending, and the position behind each, ascending where they are equal.
+    """Return the upper halves of N hashes, ascending, and their positions, ascending among equal ones.
 
-    Takes 16 bytes a hash beside the hashes, what is returned included.
+    Takes 16 bytes a hash beside the hashes, the result included.
     """
     keys = hash_keys(hashes)
     pairs = keys.view("<u4").reshape(-1, 2)

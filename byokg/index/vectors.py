@@ -9,8 +9,8 @@ Four layouts, of which the first two and the last are chosen by size (`layout_fo
 | `ivf` | the same in the lists nearest to the query | half of the time of `pq`, recall@10 of 0.98, built in 11 s |
 | `hnsw` | a graph of neighbours | recall@10 of 0.94, 0.5 ms at 100,000, built in 11 s |
 
-Static embeddings of names form no clusters that lists or graphs could follow, which is why scanning short codes of all
-of them wins there; `hnsw` has to be asked for.
+Static embeddings of names form no clusters that lists or graphs could follow, so scanning short codes of all of them
+wins there; `hnsw` is used only on request.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NEIGHBOURS, _BUILD_WIDTH, _SEARCH_WIDTH = 32, 40, 256
 """Of `hnsw`: links of a vector, and candidates kept while building and while searching."""
 
 _SPARE = 16
-"""Vectors beyond those wanted that FAISS is asked for, so that its rounding decides nothing."""
+"""Extra vectors requested from FAISS, so that its rounding decides nothing."""
 _SLACK = 1e-3
 """How far its products may be off: they are single, and of stored vectors whose lengths half precision changes."""
 
@@ -68,7 +68,7 @@ _DIGITS = 6
 
 @dataclass(frozen=True)
 class Nearest:
-    """What is nearest to one query: best first, equal cosines by row."""
+    """Nearest vectors of one query: best first, equal cosines by row."""
 
     rows: Int64
     """(K,) numbers of vectors, in the order they were added."""
@@ -124,7 +124,7 @@ class VectorIndex:
 
     @property
     def rows(self) -> Int64 | None:
-        """Return the numbers of the vectors that are no zeros, ascending; None where all are."""
+        """Return the numbers of the nonzero vectors, ascending; None if all are nonzero."""
         return self._rows
 
     @property
@@ -156,7 +156,7 @@ class VectorIndex:
 
         Args:
             vectors: (N, D) numbers, N of 0 or more, of any length and precision; read in parts, so they may be mapped.
-            layout: None takes what suits N. Below 4,096 vectors it is always `flat`.
+            layout: None chooses by N. Below 4,096 vectors it is always `flat`.
 
         Raises:
             ConfigError: there is no such layout, or `vectors` is no matrix.
@@ -232,7 +232,7 @@ class VectorIndex:
         return [found for found in nearest if found is not None]
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """Write the files of the index into a folder, and return what `open` has to be told."""
+        """Write the files of the index into a folder, and return the arguments for `open`."""
         _faiss().write_index(self._index, str(folder / FILE))
         if self._rows is not None:
             with (folder / _ROWS_FILE).open("wb") as file:
@@ -244,7 +244,7 @@ class VectorIndex:
         """Map the index in a folder.
 
         Raises:
-            IndexUnusable: the files are missing or damaged, or do not hold what was said.
+            IndexUnusable: the files are missing or damaged, or differ from the given metadata.
         """
         index = _read(folder / FILE, mapped=True)
         rows_file = folder / _ROWS_FILE
@@ -289,7 +289,7 @@ class VectorIndex:
 
 
 _ROWS_FILE = "vector_rows.npy"
-"""Numbers of the vectors that are no zeros; absent where all are."""
+"""Numbers of the nonzero vectors; absent if all are."""
 
 _NOTHING = Nearest(np.zeros(0, np.int64), np.zeros(0))
 
@@ -363,7 +363,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _faiss() -> Any:
-    """Import FAISS when it is needed: it takes a tenth of a second. Its type stubs lack what it makes at run time."""
+    """Import FAISS on first use: it takes a tenth of a second. Its type stubs lack functions made at run time."""
     import faiss
 
     return faiss

@@ -35,7 +35,7 @@ _COMPARED = 192
 """Words whose letters are compared, of those that share most bigrams."""
 
 _MANY = 4096
-"""Words of which those that share few bigrams are left out before the likeness of all is told."""
+"""Number of candidate words above which those with few shared bigrams are dropped before the similarity is computed."""
 
 _KEPT = 64
 _LIKE = 0.5
@@ -126,14 +126,14 @@ class Vocabulary:
         return int(self.find([word])[0])
 
     def find(self, words: Sequence[str]) -> Int64:
-        """Return the number of each word, -1 where it is none of these: (len(words),)."""
+        """Return the number of each word, -1 for unknown ones: (len(words),)."""
         texts = [word.encode(errors="surrogatepass") for word in words]
         keys = np.array([int.from_bytes(text[:_KEY].ljust(_KEY, b"\0"), "big") for text in texts], np.uint64)
         if not len(self):
             return np.full(len(texts), -1, np.int64)
         found = self.arrays.key.searchsorted(keys)
         found[self.arrays.key[np.minimum(found, len(self) - 1)] != keys] = -1
-        # Words of one key are the same where they are short and equally long; zeros may end a word of punctuation.
+        # Words of one key are the same if they are short and equally long; zeros may end a word of punctuation.
         for position, text in enumerate(texts):
             start = int(found[position])
             if start >= 0 and (len(text) >= _KEY or self._offsets[start + 1] - self._offsets[start] != len(text)):
@@ -214,13 +214,13 @@ class Vocabulary:
 
 
 def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64, Int32]:
-    """Return the bigrams that occur in V words, where the words of each start, and the words.
+    """Return the bigrams that occur in V words, the start of each word's bigrams, and the words.
 
-    Words so long that they are like none of up to `LONGEST_WORD` letters are left out.
+    Words too long to be similar to any of up to `LONGEST_WORD` letters are left out.
     """
     held = np.flatnonzero(letters <= _LONGEST_LIKE)
     codes = _codes(_END + "".join(word + _END for word in words.take(positions(held)).to_pylist()))
-    # A word of L letters has L + 1 bigrams; each but the last of all words ends where the next one starts.
+    # A word of L letters has L + 1 bigrams; each but the last of all words ends at the start of the next one.
     owner = np.repeat(held, letters[held] + 1)
     bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
     bounds, holders = grouped(number, owner, len(bigram))

@@ -1,6 +1,6 @@
-"""What else a graph may call what a text names: Jamaica for `jamaican`, Saint Paul for `st paul`.
+"""Aliases of names by general rules: Jamaica for `jamaican`, Saint Paul for `st paul`.
 
-Names that are derived here count only where some node bears them, so a rule may give too many.
+An alias counts only if some node has it, so a rule may return too many.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHORT = {"st": "saint", "mt": "mount", "ft": "fort"}
 """Beginnings of names that are written in full or not."""
 _LONG = {long: short for short, long in _SHORT.items()}
 _WITHIN = _SHORT | {"us": "united states", "uk": "united kingdom", "ny": "new york", "la": "los angeles"}
-"""What abbreviations stand for within a longer name."""
+"""Expansions of abbreviations within a longer name."""
 _ABBREVIATED = frozenset(_WITHIN) | frozenset(_LONG)
 _TITLES = frozenset(
     "king queen prince princess emperor empress pope president sir lord lady saint dr mr mrs ms".split()
@@ -30,7 +30,7 @@ _SURELY = 7
 
 @dataclass(frozen=True)
 class _Places:
-    """What `places.txt` says."""
+    """Content of `places.txt`."""
 
     names: Mapping[str, Sequence[str]]
     """All names of the place that a folded name is of,"""
@@ -59,20 +59,20 @@ def _places() -> _Places:
 
 
 def hints(word: str) -> bool:
-    """Tell whether a folded word may end a text that has another name, or be short for something in it."""
+    """True if a folded word may end a text that has an alias, or abbreviate a part of it."""
     return word in _ABBREVIATED or word in _places().last or word.endswith(("an", "ans"))
 
 
 def stands_within(word: str) -> bool:
-    """Tell whether a folded word is short for something in a longer name (`st`), or stands for it (`saint`)."""
+    """True if a folded word is an abbreviation within a longer name (`st`), or has one (`saint`)."""
     return word in _ABBREVIATED
 
 
 @lru_cache(1 << 12)
 def other_names(text: str) -> tuple[str, ...]:
-    """Return names of what a text names or belongs to, besides itself; most of them no graph knows.
+    """Return aliases of a text, most of which are in no graph.
 
-    They are its `full_names`, the place that a word belongs to (`jamaican`, `the germans`), and its language.
+    They are its `full_names`, the place of a demonym (`jamaican`, `the germans`), and its language.
 
     >>> other_names("armenian")
     ('Armenia', 'Armenian language')
@@ -94,7 +94,7 @@ def other_names(text: str) -> tuple[str, ...]:
 
 @lru_cache(1 << 12)
 def full_names(text: str) -> tuple[str, ...]:
-    """Return other names of what a text names.
+    """Return the full names of a text.
 
     They are those of a place (`the us`, `UK`; without an article only in capitals), and the text with abbreviations
     written in full (`st paul`, `ny giants`), or `saint`, `mount` and `fort` abbreviated.
@@ -113,13 +113,13 @@ def full_names(text: str) -> tuple[str, ...]:
 
 
 def _of_place(word: str) -> str:
-    """Return the place in `-a` that a word may belong to (`armenians`); empty where it does not look so."""
+    """Return the place in `-a` of a demonym (`armenians`); empty for other words."""
     word = word.removesuffix("s")
     return word[:-1] if word.endswith("ian") or (word.endswith("an") and len(word) >= _SURELY) else ""
 
 
 def untitled(text: str) -> str:
-    """Return a text without the article and titles that it begins with; itself where it has none, or nothing else.
+    """Return a text without its leading article and titles; itself if it has none, or nothing else.
 
     >>> untitled("King George VI"), untitled("the steelers"), untitled("queen"), untitled("lord of the flies")
     ('George VI', 'steelers', 'queen', 'lord of the flies')

@@ -1,7 +1,7 @@
-"""Dates and spans of time: what a value of a graph says, and what a question names.
+"""Dates and periods of graph values and of questions.
 
-`read_date` reads a value of any precision, `read_periods` the years, dates, decades and centuries of a question, and
-what is before, after or between them. Both make a `Period`: a year is as long as a year, so that `1906` holds
+`read_date` reads a value of any precision, `read_periods` the years, dates, decades and centuries of a question, with
+`before`, `after` and `between`. Both return a `Period`: a year spans the year, so that `1906` holds
 `1906-04-18T05:12:00`, and a moment is the day that it falls on.
 """
 
@@ -15,7 +15,7 @@ from byokg.text.values import ReadLiteral, read_literal
 from byokg.types import Value
 
 DATES = r"-?[0-9]{4}(-[0-9][0-9](-[0-9][0-9]([T ].*)?)?)?"
-"""What a year, a date or a moment looks like where it is text; the same expression in Python and in Cypher."""
+"""Pattern of a year, a date or a moment as text; the same expression in Python and in Cypher."""
 DATE = re.compile(DATES)
 
 
@@ -24,21 +24,21 @@ Day = tuple[int, int, int]
 
 _VALUE = re.compile(r"(-?\d{1,6})(?:-(\d\d)(?:-(\d\d)(?:[T ].*)?)?)?(?:Z|[+-]\d\d:\d\d)?")
 _CYCLE, _SOME_CYCLE = 400, 2000
-"""Years after which the calendar repeats itself, and a year from which it can be asked."""
+"""Years after which the calendar repeats itself, and the first year of a cycle that `datetime` supports."""
 
 
 @dataclass(frozen=True)
 class Period:
-    """From a beginning up to an end, which is outside: ISO 8601 text, as precise as was said.
+    """Period from a beginning to an exclusive end: ISO 8601 text of any precision.
 
-    Of years after Christ such text is in the order of time, so engines compare it as text. A value that is less precise
-    than an end counts as its own beginning there.
+    For years after Christ such text sorts in the order of time, so engines compare it as text. A value that is less
+    precise than an end counts as its own beginning there.
     """
 
     begin: str | None = None
-    """None where it has no beginning."""
+    """None if there is no beginning."""
     end: str | None = None
-    """None where it has no end."""
+    """None if there is no end."""
 
     @property
     def start(self) -> Day | None:
@@ -57,11 +57,11 @@ class Period:
 
     @property
     def point(self) -> bool:
-        """Tell whether it is one date, however precise."""
+        """True for one date of any precision."""
         return self.begin is not None and read_date(self.begin) == self
 
     def holds(self, value: Value) -> bool:
-        """Tell whether a value is a year or a date in it; text that is neither is not."""
+        """True if a value is a year or a date within the period; False for other text."""
         text = str(value)
         inside = (self.begin is None or text >= self.begin) and (self.end is None or text < self.end)
         return inside and DATE.fullmatch(text) is not None
@@ -73,7 +73,7 @@ def _day(text: str) -> Day:
 
 
 def read_date(value: Value) -> Period | None:
-    """Return what a year, a month, a date or a moment lasts; None for any other value.
+    """Return the period of a year, a month, a date or a moment; None for any other value.
 
     >>> read_date("1906-04-18T05:12:00"), read_date(1906)
     (Period(begin='1906-04-18', end='1906-04-19'), Period(begin='1906', end='1907'))
@@ -140,7 +140,7 @@ _REWRITTEN = tuple(
         (r"\b(?:early|mid|late)-(?=['\u2019\d])", ""),
     )
 )
-"""What is said in fewer ways before it is read."""
+"""Rewrites of variant expressions before parsing."""
 
 _WORD = re.compile(r"[^\s()]+")
 _LONGEST = 4
@@ -158,14 +158,14 @@ _BETWEEN = re.compile(r"\bbetween(?: the)?(?: years?)?$", re.IGNORECASE)
 
 
 def _joins(before: str, between: str) -> bool:
-    """Tell whether two moments are the ends of one period, by what stands before and between them."""
+    """True if two moments are the ends of one period, by the words before and between them."""
     if _TO.fullmatch(between):
         return True
     return _AND.fullmatch(between) is not None and _BETWEEN.search(before) is not None
 
 
 def _moments(text: str) -> list[tuple[Period, str]]:
-    """Return each moment that a text names, with what stands between it and the one before."""
+    """Return each moment in a text, with the words between it and the previous one."""
     spans = [found.span() for found in _WORD.finditer(text)]
     moments = []
     done, word = 0, 0
@@ -185,7 +185,7 @@ def _moments(text: str) -> list[tuple[Period, str]]:
 
 
 def _moment(text: str, before: str) -> Period | None:
-    """Read a text that says when, and nothing else."""
+    """Parse a text that is a time expression and nothing else."""
     if century := _CENTURY.fullmatch(text):
         last = 100 * int(century[1])
         return Period(f"{last - 99:04d}", f"{last + 1:04d}") if last else None
@@ -196,7 +196,7 @@ def _moment(text: str, before: str) -> Period | None:
 
 
 def _period(read: ReadLiteral) -> Period | None:
-    """Return what a literal lasts: one of years after Christ, and of four digits also at its end."""
+    """Return the period of a literal: after Christ, and with four digits also at its end."""
     if read.kind == "decade" and isinstance(read.value, int) and read.value > 0:
         return Period(f"{read.value:04d}", f"{read.value + 10:04d}")
     lasts = read_date(read.value) if read.kind in ("date", "year") else None

@@ -11,7 +11,7 @@ _CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """Word boundary within camel case."""
 
 LABEL_PARTS = re.compile(r"[./#:]+|__+")
-"""What stands between a label's namespace and its own name: `film.film.genre`, `film__film__genre`, `http://…#genre`."""
+"""Separators between a label's namespace and its own name: `film.film.genre`, `film__film__genre`, `http://…#genre`."""
 
 
 def split_label(label: str) -> str:

@@ -32,8 +32,7 @@ ARTICLES = frozenset(("the", "a", "an"))
 def normalize_name(text: str) -> str:
     """Fold case, accents, punctuation and a leading English article, and collapse spaces.
 
-    Folding twice gives the same as folding once. A text of punctuation alone keeps its characters, so that it can
-    still be told from others.
+    Folding is idempotent. A text of punctuation alone keeps its characters, so that it stays distinct from others.
 
     >>> normalize_name("The  Côte-d'Ivoire")
     'cote d ivoire'
@@ -52,7 +51,7 @@ def fold_words(text: str) -> list[str]:
 
 
 def leads_with_article(words: Sequence[str]) -> bool:
-    """Tell whether folded words start with an article that a name can do without.
+    """True if folded words start with an article that is not part of the name.
 
     Only one that no other follows, so that folding twice changes nothing and A. A. Milne keeps his initials.
     """
@@ -83,7 +82,7 @@ _WITHOUT_ACCENTS = _WithoutAccents()
 
 
 def _is_accent(char: str) -> bool:
-    """Tell whether a character is a mark that people leave out.
+    """True if a character is a mark that people leave out.
 
     The classes kept make another letter: Indic nuktas and viramas, Japanese voicing, Thai and Lao vowels and tones.
     """
@@ -101,10 +100,10 @@ _IDENTIFIER = re.compile(
 
 
 def is_identifier(text: str) -> bool:
-    """Tell whether a string is a Freebase MID, a Wikidata id, a blank node label or a UUID.
+    """True for a Freebase MID, a Wikidata id, a blank node label or a UUID.
 
-    A node whose name is one has no name of its own: in Freebase mostly a mediator (CVT) node that stands for an
-    event or a role between other nodes.
+    A node named so has no name of its own: in Freebase mostly a mediator (CVT) node, which stands for an event or a
+    role between other nodes.
     """
     return _IDENTIFIER.fullmatch(text) is not None
 
@@ -167,12 +166,12 @@ class Lexicon:
 
 
 def related(word: str, other: str) -> bool:
-    """Tell whether two words share a stem, as a whole or as the second half of a compound.
+    """True if two words share a stem, as a whole or as the second half of a compound.
 
-    Not `snowballstemmer`, which ties neither `written` to `writers` nor `screenwriter` to either. Hits@1 of the offline
-    pipeline with this function, and with equal stems of Snowball's English: MetaQA 98.3, 95.0 and 95.3 against 98.3,
-    77.0 and 74.0 (300 dev questions of 1, 2 and 3 hops), atlas 37.3 both (453 dev questions), WebQSP 63.0 against 63.3
-    (300 dev questions).
+    Not `snowballstemmer`, which relates neither `written` to `writers` nor `screenwriter` to either. Hits@1 of the
+    offline pipeline with this function, and with equal stems of Snowball's English: MetaQA 98.3, 95.0 and 95.3 against
+    98.3, 77.0 and 74.0 (300 dev questions of 1, 2 and 3 hops), atlas 37.3 both (453 dev questions), WebQSP 63.0 against
+    63.3 (300 dev questions).
 
     >>> related("written", "writers"), related("screenwriter", "written"), related("start", "star")
     (True, True, False)
@@ -185,12 +184,12 @@ def related(word: str, other: str) -> bool:
 
 
 def _halves(word: str) -> range:
-    """Return where the second half of a compound may begin."""
+    """Return the possible starts of the second half of a compound."""
     return range(_HALF, len(word) - _STEM + 1)
 
 
 def _same_stem(word: str, other: str) -> bool:
-    """Tell whether two words differ in English endings alone."""
+    """True if two words differ in English endings alone."""
     same = 0
     for here, there in zip(word, other, strict=False):
         if here != there:
@@ -229,16 +228,16 @@ def estimated_quarters(byte: int) -> int:
 
 
 _FORGERY = re.compile(r"<(?=\s*[/!?|A-Za-z])|\[(?=\s*e?\d)")
-"""What begins a tag, or a citation of a line of evidence."""
+"""Start of a tag, or of a citation of a line of evidence."""
 
 _SPACE = re.compile(r"\s+")
 
 
 def on_one_line(text: str, longest: int = 300) -> str:
-    """Return a text of the graph as a line of a prompt holds it: data that cannot pass for anything else.
+    """Return a text of the graph as one line of a prompt: data that cannot pass for markup.
 
-    Line ends and characters that do not show become spaces; `<` that would begin a tag becomes `‹`, and `[` that would
-    begin a citation `(`; what is longer than `longest` characters is cut.
+    Line ends and invisible characters become spaces; `<` at the start of a tag becomes `‹`, and `[` at the start of a
+    citation `(`; text longer than `longest` characters is cut.
     """
     if len(text) > longest:
         text = f"{text[: longest - 1]}…"
@@ -260,7 +259,7 @@ QUESTION_WORDS = frozenset("who whom whose what which when where how why".split(
 
 
 def locate(name: str, text: str, ids: tuple[EntityId, ...] = ()) -> Mention:
-    """Return the mention of a name: where its name stands in the text, if it does, whatever the accents."""
+    """Return the mention of a name: its place in the text, if it occurs there, whatever the accents."""
     spans = list(WORD.finditer(text))
     wanted = [normalize_name(word) for word in WORD.findall(name)]
     words = [normalize_name(span.group()) for span in spans]

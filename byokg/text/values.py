@@ -67,7 +67,7 @@ _LONGEST = 400
 
 @dataclass(frozen=True)
 class ReadLiteral:
-    """What a text says that is a value or an identifier."""
+    """Value or identifier read from a text."""
 
     kind: Kind
     value: Value
@@ -77,9 +77,9 @@ class ReadLiteral:
 
 
 def read_literal(text: str) -> ReadLiteral | None:
-    """Read a text as an identifier, a date, a year, a decade or a number; None when it is none of these.
+    """Read a text as an identifier, a date, a year, a decade or a number; None for any other text.
 
-    An impossible date (`31 February 1990`) is none. See the module's text for what decides between two readings.
+    An impossible date (`31 February 1990`) is none. The module's text states the choice between two readings.
 
     >>> read_literal("12 May 1990").value, read_literal("1,234").value, read_literal("Heat")
     ('1990-05-12', 1234, None)
@@ -97,7 +97,7 @@ def read_literal(text: str) -> ReadLiteral | None:
 
 
 def is_wordless(text: str) -> bool:
-    """Tell whether a text has no letter: nothing that resembles it is the same (1990 is not 1991)."""
+    """True if a text has no letter: it has no approximate matches (1990 is not 1991)."""
     return not any(map(str.isalpha, text))
 
 
