@@ -71,7 +71,7 @@ _SPARE_FILES = 300
 """Descriptors for the Java machine, its libraries, and Python."""
 
 _BESIDE_HEAP_MB = 768
-"""What the worker may use beside Java's heap: code, buffers, threads, and Python with the rows of one answer."""
+"""Memory of the worker beside Java's heap: code, buffers, threads, and Python with the rows of one result."""
 
 _START_S = 300.0
 """Opening takes a millisecond or two for each relation, more on a busy machine."""
@@ -143,7 +143,7 @@ class ArcadeStore:
         heap_mb: int = 1024,
         limits: QueryLimits | None = None,
     ) -> None:
-        """Use `open` or `hold` instead, which know where the database is."""
+        """Internal; use `open` or `hold`, which locate the database."""
         refuse_missing()
         refuse_too_many(graph)
         self.graph = graph
@@ -247,10 +247,10 @@ class ArcadeStore:
     # What QueryStore asks
 
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
-        """Run one reading query. See `QueryStore.run` for what it raises.
+        """Run one reading query. See `QueryStore.run` for its errors.
 
-        Nodes carry the graph's own ids, so what they say can be looked up in this store. An answer without rows may
-        come without columns.
+        Nodes carry the graph's own ids, so they can be looked up in this store. A result without rows may come without
+        columns.
         """
         limits = limits or self._limits
         # One row more than wanted shows whether there are more, and lets the engine stop there.
@@ -271,7 +271,7 @@ class ArcadeStore:
 
     @property
     def name(self) -> str:
-        """Say which graph this is."""
+        """Return the graph's name for messages."""
         return self.graph.name
 
     @property
@@ -281,7 +281,7 @@ class ArcadeStore:
 
     @property
     def folder(self) -> Path | None:
-        """Return where the graph lies; None for one that is held in memory."""
+        """Return the graph's folder; None for one in memory."""
         return self.graph.folder
 
     @property
@@ -304,7 +304,7 @@ class ArcadeStore:
         return self.graph.names_of_nodes()
 
     def names_at(self, nodes: NodeArray) -> list[str]:
-        """Return the name of each node number, in the order asked."""
+        """Return the name of each node number, in the order given."""
         return self.graph.names_at(nodes)
 
     def schema(self) -> Schema:
@@ -337,7 +337,7 @@ class ArcadeStore:
         return self.graph.ids(nodes)
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
+        """Return nodes with name, type and properties, in the order of `ids`. Raises `EntityNotFound`."""
         return self.graph.nodes(ids)
 
     def edges(
@@ -351,11 +351,11 @@ class ArcadeStore:
         return self.graph.relation_counts(nodes)
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
-        """Return the properties of each edge number, in the order asked."""
+        """Return the properties of each edge number, in the order given."""
         return self.graph.edge_properties(edges)
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
-        """Return up to `per_relation` edges of each relation, by relation, spread evenly over what is stored."""
+        """Return up to `per_relation` edges of each relation, by relation, spread evenly over the stored ones."""
         return self.graph.sample_edges(per_relation)
 
 
@@ -376,13 +376,13 @@ class BothEngines(ArcadeStore):
         Args:
             folder: the folder of the graph.
             heap_mb: heap limit of ArcadeDB's Java machine.
-            limits: what a query may use unless `run` is told otherwise.
+            limits: default limits of queries.
             memory_mb: memory at which Oxigraph's process is stopped.
 
         Raises:
             GraphNotFound: there is no graph in `folder`.
             GraphError: it lacks an engine.
-            GraphCorrupt: something in it cannot be read.
+            GraphCorrupt: a part of it cannot be read.
         """
         from byokg.graph.engines.oxigraph import OxigraphStore
 
@@ -395,7 +395,7 @@ class BothEngines(ArcadeStore):
 
     @property
     def engines(self) -> Sequence[QueryableGraph]:
-        """Return what runs queries, openCypher first."""
+        """Return the query engines, openCypher first."""
         return (self, self.sparql)
 
     def close(self) -> None:
@@ -405,7 +405,7 @@ class BothEngines(ArcadeStore):
 
 
 def names_of(graph: ColumnarGraph) -> Names:
-    """Decide what the labels and properties of a graph are called in ArcadeDB."""
+    """Choose the labels and property names of a graph in ArcadeDB."""
     schema = graph.schema()
     keys = {key for kind in schema.node_properties.values() for key in kind}
     return Names.of(
@@ -418,7 +418,7 @@ def names_of(graph: ColumnarGraph) -> Names:
 
 
 def _redundant(graph: ColumnarGraph, keys: set[str]) -> set[str]:
-    """Return those of the properties `id` and `name` that say what the node's id or name says, wherever they are."""
+    """Return those of the properties `id` and `name` that equal the node's id or name wherever they occur."""
     left = set(keys)
     entities = graph.entities()
     while left and (block := list(islice(entities, 1 << 15))):
@@ -502,7 +502,7 @@ def _read_build(place: Path, graph: ColumnarGraph) -> Names:
 
 
 def _holds(folder: Path, graph: ColumnarGraph) -> bool:
-    """Tell whether a folder is where exactly this graph is saved."""
+    """True if exactly this graph is saved in a folder."""
     if graph.checksum is None or not (folder / META).exists():
         return False
     try:

@@ -27,14 +27,14 @@ _BEFORE_NODE = frozenset(["MATCH", *",->=("])
 
 @dataclass(frozen=True)
 class Names:
-    """Names that had to change, each from what the graph calls it to what ArcadeDB does."""
+    """Names that had to change, each from the graph's name to ArcadeDB's."""
 
     types: Mapping[str, str] = field(default_factory=dict)
     relations: Mapping[str, str] = field(default_factory=dict)
     node_properties: Mapping[str, str] = field(default_factory=dict)
     edge_properties: Mapping[str, str] = field(default_factory=dict)
     base_type: str = ""
-    """What the graph calls the type of nodes that have the label `BASE` only."""
+    """The graph's name of the type of nodes that have the label `BASE` only."""
 
     @classmethod
     def of(
@@ -51,9 +51,9 @@ class Names:
             types: node types; the empty one is for nodes without.
             relations: relation labels.
             node_properties: property names of nodes. `id` and `name` are taken by the node's id and name, so a
-                property called so becomes `property_id` or `property_name`.
+                property of that name becomes `property_id` or `property_name`.
             edge_properties: property names of edges.
-            same: which of `id` and `name` always hold what the node's id or name is, and need no other name.
+            same: those of `id` and `name` that always equal the node's id or name, and need no other name.
         """
         found = set(types)
         stored_types = {label: label.replace(",", _COMMA) for label in sorted(found - {""})}
@@ -139,7 +139,7 @@ class _Chain:
     """The node patterns of one comma-separated part of a MATCH."""
 
     nodes: list[tuple[int | None, bool]] = field(default_factory=list)
-    """Where a label could be added (None: there is one), and whether the node is what the search starts from."""
+    """Place for an additional label (None: there is one), and whether the search starts from the node."""
     simple: bool = True
     """Every relationship has one type and one hop, so that ArcadeDB's planner can start at either end."""
 
@@ -156,7 +156,7 @@ def _is_name(token: Token) -> bool:
 
 
 def _close(tokens: Sequence[Token], at: int, bracket: str) -> int:
-    """Return the position of the next closing bracket, or `at` where there is none."""
+    """Return the position of the next closing bracket, or `at` if there is none."""
     return next((number for number in range(at, len(tokens)) if tokens[number].key == bracket), at)
 
 

@@ -1,7 +1,7 @@
 """The part of the ArcadeDB store that runs in the worker process, beside the Java machine.
 
 Only `byokg.graph.engines.arcadedb` starts it. The Java machine is started once for each process and keeps its heap
-limit; when the heap is used up, it ends the process, and the parent says so.
+limit; when the heap is used up, it ends the process, and the parent reports it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class ArcadeEngine:
             self._database = self._read(Path(self._folder), self._types)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close database and server."""
         database, self._database = self._database, None
         if database is not None:
             database.close()
@@ -156,9 +156,9 @@ class ArcadeEngine:
 
         Args:
             graph: folder of the columnar graph.
-            folder: where to make the database; does not exist yet.
-            names: what is called differently there.
-            files: descriptors that will be needed.
+            folder: new folder of the database.
+            names: names that differ in ArcadeDB.
+            files: number of file descriptors needed.
         """
         allow_files(files)
         throwable = self._java("java.lang.Throwable")
@@ -174,7 +174,7 @@ class ArcadeEngine:
             ) from error
 
     def _read(self, folder: Path, types: int) -> Any:
-        """Open a folder read-only, after finishing what a process that was killed while writing has left."""
+        """Open a folder read-only, after recovery from a process that was killed while writing."""
         place = folder / DATABASE
         if not place.is_dir():
             raise GraphNotFound(folder)
@@ -226,7 +226,7 @@ class ArcadeEngine:
 
 
 class _Answer:
-    """Turns Java values into cells; one for each query, because it remembers nodes and counts what it has read."""
+    """Turns Java values into cells; one for each query, because it caches nodes and counts the values read."""
 
     def __init__(self, engine: ArcadeEngine) -> None:
         names = engine._names
@@ -422,7 +422,7 @@ class _Load:
 
 
 def allow_files(needed: int) -> None:
-    """Raise this process's soft limit of open files to what is needed, as far as the hard limit lets us."""
+    """Raise this process's soft limit of open files to the number needed, as far as the hard limit allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < needed:
         most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
@@ -441,7 +441,7 @@ def _blocks(items: Iterator[EntityId], size: int) -> Iterator[list[EntityId]]:
 
 
 def _translated(error: Any, text: str, timeout_s: float) -> QueryFailed:
-    """Say in our words what the engine's exception, or one behind it, means."""
+    """Translate the engine's exception, or one behind it."""
     for cause in _causes(error):
         name = str(cause.getClass().getSimpleName())
         if name in _TIMEOUT:
@@ -466,6 +466,6 @@ def _causes(error: Any) -> Iterator[Any]:
 
 
 def _first_line(error: Any) -> str:
-    """Return an exception's message without Java's class names and without what follows its first line."""
+    """Return the first line of an exception's message, without Java's class names."""
     message = str(error.getMessage() or error.getClass().getSimpleName())
     return message.strip().splitlines()[0][:500] if message.strip() else str(error.getClass().getSimpleName())

@@ -1,6 +1,6 @@
 """The embedded RDF store: pyoxigraph in a worker process, which can be killed.
 
-A folder holds `meta.json` (format, prefixes, schema, what it was built from) and `store/`, pyoxigraph's own files.
+A folder holds `meta.json` (format, prefixes, schema, source) and `store/`, pyoxigraph's own files.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _MANY = 12
 def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrite: bool = False) -> OxigraphStore:
     """Load a graph into pyoxigraph, and open it.
 
-    RDF is kept as it is, named graphs too; queries see the union of all graphs. Blank nodes become IRIs, so that they
-    can be asked about, and statements about triples (RDF-star, RDF 1.2) become `rdf:subject`, `rdf:predicate` and
+    RDF is kept as it is, named graphs too; queries see the union of all graphs. Blank nodes become IRIs, so that
+    queries can name them, and statements about triples (RDF-star, RDF 1.2) become `rdf:subject`, `rdf:predicate` and
     `rdf:object`, which SPARQL 1.1 can read.
 
     Args:
-        source: an RDF file (see `rdf.importer`), or any graph, written as `rdf.files.graph_quads` says.
+        source: an RDF file (see `rdf.importer`), or any graph, written as by `rdf.files.graph_quads`.
         out: folder to write; appears only when complete.
-        overwrite: replace a store that is already there. Anything else is never replaced.
+        overwrite: replace an existing store. Anything else is never replaced.
 
     Raises:
         ImportFailed: the file is not RDF, or has a syntax error.
@@ -96,9 +96,9 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
 
 
 class OxigraphStore(SparqlStore):
-    """A store that `build_oxigraph` wrote, opened read-only in a worker process; implements both protocols.
+    """A store written by `build_oxigraph`, opened read-only in a worker process; implements both protocols.
 
-    Several processes may have it open. See `SparqlStore` for what nodes, edges and names are.
+    Several processes may have it open. `SparqlStore` defines nodes, edges and names.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class OxigraphStore(SparqlStore):
         except ValueError as error:
             raise GraphCorrupt(folder, f"the schema in {_META} is damaged") from error
         self.source: Mapping[str, Any] = meta["source"]
-        """What the store was built from."""
+        """Source of the store."""
         self.triple_count: int = meta["triples"]
         """How many triples it holds, those for names, types and properties included."""
         settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
@@ -140,7 +140,7 @@ class OxigraphStore(SparqlStore):
 
     @property
     def checksum(self) -> str:
-        """Return a SHA-256 of what the store says about itself: what it was built from, its schema and counts."""
+        """Return a SHA-256 of the store's metadata: source, schema and counts."""
         return sha256(Path(self._name) / _META)
 
     @property
@@ -170,7 +170,7 @@ class OxigraphStore(SparqlStore):
 
 
 class _LoadedStore(SparqlStore):
-    """A store in this process, to read the schema of what has just been loaded."""
+    """A store in this process, to read the schema after loading."""
 
     def __init__(self, store: Any, prefixes: Prefixes) -> None:
         super().__init__("the store being built", prefixes, None, 0)

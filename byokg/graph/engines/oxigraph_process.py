@@ -10,15 +10,15 @@ from byokg.errors import GraphCorrupt, QueryInvalid, StoreUnavailable, import_ex
 
 
 def import_pyoxigraph() -> Any:
-    """Import pyoxigraph. Raises `MissingExtra` where it is not installed."""
+    """Import pyoxigraph. Raises `MissingExtra` if it is not installed."""
     return import_extra("pyoxigraph", "sparql", "the embedded RDF store")
 
 
 class OxigraphEngine:
-    """What runs in the worker process."""
+    """The engine of the worker process."""
 
     def __init__(self, folder: str, union: bool) -> None:
-        """Say what to open; `union` lets queries see all named graphs as one, which costs a little."""
+        """Configure the store; `union` lets queries see all named graphs as one, at a small cost."""
         self._folder = folder
         self._union = union
         self._store: Any = None
@@ -46,8 +46,9 @@ class OxigraphEngine:
 
         Args:
             text: the query.
-            max_rows: how many rows to read.
-            every_graph: it says nothing of graphs, so it sees all of them; otherwise the engine would overlook FROM.
+            max_rows: number of rows to read.
+            every_graph: True for a query without graph clauses, which sees all graphs; otherwise the engine would
+                overlook FROM.
         """
         pyoxigraph = import_pyoxigraph()
         try:

@@ -47,7 +47,7 @@ _LAST_WORDS = 40
 
 
 class Engine(Protocol):
-    """What runs in the child: made with the settings, opened once, asked one thing at a time.
+    """The object in the child process: made with the settings, opened once, called one at a time.
 
     Any public method may be called through `Worker.call`. A method that takes a time limit of its own gets it as
     an ordinary argument. Errors of `byokg.errors` reach the parent as they are.
@@ -77,15 +77,15 @@ class Worker:
         reply_mb: int = 256,
         env: Mapping[str, str] | None = None,
     ) -> None:
-        """Say what to run; nothing is started yet.
+        """Configure a worker; nothing is started yet.
 
         Args:
             engine: `package.module:Class`, imported by the child.
             settings: keyword arguments of the class; must be picklable.
-            name: what to call the store in messages.
-            memory_mb: private memory (not counting mapped files) that the child may have. While a call runs it is
-                looked at 50 times a second, where there is a `/proc`, and the child killed shortly before.
-            start_timeout_s: how long the engine may take to open.
+            name: the store's name in messages.
+            memory_mb: private memory (not counting mapped files) of the child. While a call runs it is
+                checked 50 times a second, on systems with `/proc`, and the child killed shortly before.
+            start_timeout_s: longest time to open the engine.
             reply_mb: size at which a reply is refused.
             env: environment variables for the child, in addition to the caller's own.
         """
@@ -109,25 +109,25 @@ class Worker:
 
     @property
     def peak_bytes(self) -> int:
-        """Return the highest resident memory that any child so far has had; 0 where there is no `/proc`."""
+        """Return the highest resident memory that any child so far has had; 0 without `/proc`."""
         child = self._child
         return max(self._peak, 0 if child is None else child.peak_bytes())
 
     def call(self, method: str, *arguments: Any, timeout_s: float | None = None) -> Any:
-        """Call `method` of the engine and return what it returns.
+        """Call `method` of the engine and return its result.
 
         Args:
             method: a public method of the engine.
             arguments: its arguments; must be picklable.
             timeout_s: seconds after which the call ends as `QueryTimeout`, `GRACE_S` later at most; None waits
-                as long as it takes.
+                without limit.
 
         Raises:
             QueryTimeout: the child was still busy and has been killed; the next call starts another.
             QueryTooLarge: the child grew beyond its memory, or the reply is too big; it has been killed likewise.
             StoreUnavailable: the child could not start, or died.
-            CallStopped: nobody waits any more (see `graph.stopping`); the child has been killed, and another starts.
-            ByokgError: whatever the engine raised.
+            CallStopped: the call was cancelled (see `graph.stopping`); the child has been killed, and another starts.
+            ByokgError: errors of the engine.
         """
         with self._turn():
             if self._closed:
@@ -175,7 +175,7 @@ class Worker:
             self._lock.release()
 
     def _start_again(self) -> None:
-        """Start a child for the next call; where that fails, the call will say why."""
+        """Start a child for the next call; a failure is reported by that call."""
         with self._lock, suppress(ByokgError):
             if not self._closed:
                 self._started()
@@ -232,7 +232,7 @@ class Worker:
 
 
 class _Overgrown(Exception):
-    """The child uses too much memory, or wants to say too much."""
+    """The child uses too much memory, or its reply is too large."""
 
 
 class _Child:
@@ -288,7 +288,7 @@ class _Child:
         return self._peak
 
     def exit(self) -> str:
-        """Say how the process ended."""
+        """Return how the process ended."""
         try:
             code = self._process.wait(GRACE_S)
         except subprocess.TimeoutExpired:
@@ -296,7 +296,7 @@ class _Child:
         return f"signal {-code}" if code < 0 else f"exit code {code}"
 
     def last_words(self) -> str:
-        """Return the end of what the engine printed, once its output has ended."""
+        """Return the end of the engine's output, once it is complete."""
         self._listener.join(GRACE_S)
         return " ".join(" ".join(self._words).split())[-600:] or "nothing"
 
@@ -396,7 +396,7 @@ def _listen(process: subprocess.Popen[bytes], pipe: Any, words: deque[str]) -> N
 
 
 def _memory_bytes(pid: int) -> tuple[int, int]:
-    """Return resident memory, and the part of it that is no mapped file; zeros where there is no `/proc`."""
+    """Return resident memory, and the part of it that is no mapped file; zeros without `/proc`."""
     try:
         fields = Path(f"/proc/{pid}/statm").read_bytes().split()
         resident, shared = int(fields[1]), int(fields[2])
@@ -471,7 +471,7 @@ def _parts(error: ByokgError) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _receive(requests: io.BufferedReader, inbox: queue.SimpleQueue[tuple[Any, ...] | None]) -> None:
-    """Hand on each message; when the parent has gone, let the engine close, but not finish what it is at."""
+    """Pass on each message; when the parent has gone, let the engine close, but not finish its work."""
     while len(header := requests.read(_HEADER.size)) == _HEADER.size:
         inbox.put(pickle.loads(requests.read(_HEADER.unpack(header)[0])))
     inbox.put(None)

@@ -1,4 +1,4 @@
-"""What a query may call and which words give away a write (`allowlist.toml`), and what a query names.
+"""Allowed calls and forbidden words of queries (`allowlist.toml`), and records of the names that a query uses.
 
 `nearest_names` proposes existing names for a wrong one.
 """
@@ -24,10 +24,10 @@ def _by_lower_case(names: str) -> dict[str, str]:
 
 
 WRITES: dict[str, str] = _LISTS["cypher"]["writes"]
-"""Cypher words that change something where a clause may begin, with what to tell the writer."""
+"""Cypher words that write at the start of a clause, with a message for the query's author."""
 
 OUTSIDE: dict[str, str] = _LISTS["cypher"]["outside"]
-"""Cypher words that reach past the graph or act on the server, with what to tell the writer."""
+"""Cypher words that reach past the graph or act on the server, with a message for the query's author."""
 
 SQL: dict[str, str] = _LISTS["cypher"]["sql"]
 """Words of SQL, with what to write in Cypher instead."""
@@ -59,8 +59,8 @@ _COMPARED = 200
 def nearest_names(name: str, known: Iterable[str], count: int = 3, cutoff: float = 60.0) -> list[str]:
     """Return up to `count` of the known names, the most similar first.
 
-    Similarity goes from 0 to 100: how much of the spelling is shared, or nearly as much where all words of one name
-    are in the other. Case and signs between words do not count. Of long names the beginnings are compared.
+    Similarity goes from 0 to 100: the shared part of the spelling, or nearly as much if all words of one name are in
+    the other. Case and signs between words do not count. Of long names the beginnings are compared.
     """
     candidates = sorted(set(known))
     asked, folded = [_folded(name[:_COMPARED])], [_folded(known[:_COMPARED]) for known in candidates]
@@ -80,7 +80,7 @@ End = Literal["node", "edge"]
 
 @dataclass(frozen=True)
 class Name:
-    """A label, relation type or property key as written, and the character where it starts."""
+    """A label, relation type or property key as written, and its first character."""
 
     text: str
     start: int
@@ -88,7 +88,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Binding:
-    """What a pattern says of a variable: one of these labels or types, none when it does not say."""
+    """Labels or types that a pattern allows for a variable, none if unrestricted."""
 
     kind: End
     names: tuple[str, ...] = ()
@@ -104,7 +104,7 @@ class LabelUse:
 
 @dataclass(frozen=True)
 class PropertyUse:
-    """A property asked of a variable, or of an anonymous pattern part."""
+    """Use of a property of a variable, or of an anonymous pattern part."""
 
     name: Name
     owner: Binding
@@ -112,7 +112,7 @@ class PropertyUse:
 
 @dataclass(frozen=True)
 class EdgeUse:
-    """One step of a pattern, head to tail; `directed` is false where it may be walked either way."""
+    """One step of a pattern, head to tail; `directed` is False if it may be walked either way."""
 
     types: tuple[Name, ...]
     head: Binding
@@ -124,7 +124,7 @@ class EdgeUse:
 
 @dataclass(frozen=True)
 class IriUse:
-    """A predicate, or the class behind ``a``: the full IRI and where it stands."""
+    """A predicate, or the class behind ``a``: the full IRI and its place."""
 
     iri: str
     start: int

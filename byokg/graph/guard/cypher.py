@@ -1,8 +1,8 @@
-"""openCypher, parsed as far as it takes to know that a query only reads, and what it asks of the schema.
+"""Parser of openCypher, as far as needed to prove that a query only reads, and to list the schema names it uses.
 
-A recursive descent over clauses and patterns; `cypher_expressions` reads what stands inside them. It decides the one
-thing that matters: whether a word stands where a clause may begin, or is a variable, property, label, key or function.
-Whatever fits no rule raises `Unreadable`.
+A recursive descent over clauses and patterns; `cypher_expressions` reads the expressions inside them. It decides the
+one thing that matters: whether a word starts a clause, or is a variable, property, label, key or function. Text that
+fits no rule raises `Unreadable`.
 
 Accepted beyond openCypher 9: subqueries (CALL, EXISTS, COUNT, COLLECT), quantified path patterns, label expressions,
 path selectors, type predicates, and the reading clauses FILTER, LET, FOR, FINISH of GQL.
@@ -21,7 +21,7 @@ from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, r
 
 
 class PatternParser(ExpressionParser):
-    """Reads patterns, and notes what they say of variables."""
+    """Reads patterns, and records the labels and types of variables."""
 
     def patterns(self) -> None:
         self.separated(self.pattern)
@@ -65,7 +65,7 @@ class PatternParser(ExpressionParser):
         return self.ahead() in PATH_WORDS and (self.ahead(2) in PATH_WORDS or self.ahead(2) in ("(", "number"))
 
     def at_relationship(self, at: int) -> bool:
-        """Say whether ``-[``, ``--``, ``<-[`` or ``<--`` stands here."""
+        """True at ``-[``, ``--``, ``<-[`` or ``<--``."""
         keys = [token.key for token in self.tokens[at : at + 3]]
         if keys and keys[0] == "<":
             del keys[0]
@@ -173,7 +173,7 @@ class CypherQuery:
 
     edits: tuple[Edit, ...]
     limit: RowLimit | None
-    """None where the query does not end in one RETURN, as in a UNION, or computes how many rows it wants."""
+    """None if the query does not end in one RETURN, as in a UNION, or computes its number of rows."""
     labels: tuple[LabelUse, ...]
     properties: tuple[PropertyUse, ...]
     edges: tuple[EdgeUse, ...]
@@ -218,9 +218,9 @@ class _Parser(PatternParser):
         }
 
     def options(self) -> tuple[int, int] | None:
-        """Pass over ``CYPHER 25 runtime=…``, EXPLAIN and PROFILE; return from where to where they stand.
+        """Skip ``CYPHER 25 runtime=…``, EXPLAIN and PROFILE; return their extent.
 
-        They ask how a query is run, or for its plan. Here rows are wanted, so the query behind them is run without.
+        They choose how a query is run, or request its plan. Rows are wanted here, so the query is run without them.
         """
         while self.key in ("CYPHER", "EXPLAIN", "PROFILE"):
             if self.advance().key == "CYPHER":
@@ -264,7 +264,7 @@ class _Parser(PatternParser):
         self.scope = outer
 
     def single_query(self, close: str) -> None:
-        """Read clauses up to what ends them, or branches of WHEN, or a query in braces."""
+        """Read clauses up to their end, or branches of WHEN, or a query in braces."""
         if self.key in (close, "UNION", "NEXT", "ELSE"):
             raise self.unexpected("a query is missing here; begin with MATCH")
         if self.key == "WHEN":
@@ -387,7 +387,7 @@ class _Parser(PatternParser):
         self.limit = self.projection()
 
     def projection(self) -> RowLimit | None:
-        """Read WITH or RETURN, its items and what orders and cuts them; carry bindings over to the new names."""
+        """Read WITH or RETURN, with its items, order and limits; carry bindings over to the new names."""
         self.advance()
         if not self.keyword("DISTINCT") and self.ahead() != "(":
             self.keyword("ALL")
@@ -413,7 +413,7 @@ class _Parser(PatternParser):
         return limit
 
     def order_skip_limit(self) -> RowLimit | None:
-        """Read what orders and cuts rows; return the number behind LIMIT, or where a LIMIT could stand."""
+        """Read order and limits of rows; return the number behind LIMIT, or the place for a LIMIT."""
         if self.accept("ORDER"):
             self.expect("BY")
             self.separated(self.sort_key)

@@ -25,7 +25,7 @@ from byokg.graph.guard.allowlist import (
 from byokg.graph.guard.tokens import MAX_NESTING, Cursor, RowLimit, Token, Unreadable, check_brackets, shortened
 
 VARIABLE_ENDS = frozenset(", . ) ] } : ; end AS = <> != < > <= >= =~ % / ^ || | AND OR XOR IN IS CONTAINS".split())
-"""What can follow a variable but not a keyword such as DISTINCT or CASE, which an operand must follow."""
+"""Tokens that can follow a variable but not a keyword such as DISTINCT or CASE, which an operand must follow."""
 
 
 class CypherCursor(Cursor):
@@ -52,14 +52,14 @@ class CypherCursor(Cursor):
             raise self.unexpected("too many variables, or labels of one, in too many parts; write a shorter query")
 
     def copied(self) -> dict[str, Binding]:
-        """Return what is known of variables, to be changed."""
+        """Return a copy of the bindings, to be changed."""
         self.spend(len(self.scope))
         return dict(self.scope)
 
     def _last_pipes(self) -> dict[int, int]:
-        """Return, for each opening bracket, where the last ``|`` directly inside it stands.
+        """Return, for each opening bracket, the place of the last ``|`` directly inside it.
 
-        There a list comprehension's projection begins, although a label expression before it may hold others.
+        A list comprehension's projection begins there, although a label expression before it may hold others.
         """
         found: dict[int, int] = {}
         inside: list[int] = []
@@ -73,7 +73,7 @@ class CypherCursor(Cursor):
         return found
 
     def is_name(self, count: int = 0) -> bool:
-        """Say whether a token is a quoted name or a word, which may be used as a name."""
+        """True if a token is a quoted name or a word, which may be used as a name."""
         key = self.ahead(count) if count else self.key
         return key == "name" or key[0] == "_" or "A" <= key[0] <= "Z"
 
@@ -83,7 +83,7 @@ class CypherCursor(Cursor):
         return self.advance()
 
     def unexpected(self, reason: str) -> Unreadable:
-        """Say what is wrong with the token reached, blaming a writing word before it where there is one."""
+        """Return the error for the current token, blaming a writing word before it if there is one."""
         token = self.token
         before = self.tokens[self.at - 1] if self.at else token
         if token.key in WRITES:
@@ -107,11 +107,11 @@ class CypherCursor(Cursor):
         return Unreadable(token.text, token.start, f"{WRITES[token.key]}; only reading clauses run", True)
 
     def keyword(self, key: str) -> bool:
-        """Take a keyword such as DISTINCT, unless what follows shows that it is a variable of that name."""
+        """Take a keyword such as DISTINCT, unless the next token proves that it is a variable of that name."""
         return not self.is_variable() and self.accept(key)
 
     def is_variable(self) -> bool:
-        """Say whether the keyword reached must be a variable, because no operand comes behind it."""
+        """True if the current keyword must be a variable, because no operand follows."""
         following = self.ahead()
         return (
             following in VARIABLE_ENDS
@@ -120,7 +120,7 @@ class CypherCursor(Cursor):
         )
 
     def forget(self, variable: Token) -> None:
-        """Drop what is known of a variable that now holds a value from elsewhere."""
+        """Drop the bindings of a variable that now holds a value from elsewhere."""
         self.scope.pop(variable.text, None)
 
     def deeper(self) -> None:
@@ -170,7 +170,7 @@ class ExpressionParser(CypherCursor):
 
     @abstractmethod
     def at_relationship(self, at: int) -> bool:
-        """Say whether ``-[``, ``--``, ``<-[`` or ``<--`` stands here."""
+        """True at ``-[``, ``--``, ``<-[`` or ``<--``."""
 
     @abstractmethod
     def subquery(self) -> None:
@@ -210,7 +210,7 @@ class ExpressionParser(CypherCursor):
                 return certain
 
     def ends_label(self) -> bool:
-        """Say whether what follows a ``|`` cannot be a label, so that the ``|`` belongs to something around it."""
+        """True if the token after a ``|`` cannot be a label, so that the ``|`` belongs to an outer construct."""
         return not (self.is_name(1) or self.ahead() in ("!", "(", "%", "$", ":")) or (
             self.is_name(1) and self.ahead(2) == "("
         )
@@ -234,7 +234,7 @@ class ExpressionParser(CypherCursor):
             raise Unreadable(token.text, token.start, f"this sign ({code}) is no {token.key!r}; write {token.key}")
 
     def operator(self) -> bool:
-        """Read what follows an operand; return whether another operand must come."""
+        """Read an operator after an operand; True if another operand must follow."""
         while True:
             match self.key:
                 case ".":
@@ -351,7 +351,7 @@ class ExpressionParser(CypherCursor):
         self.pipe = self.outer_pipes.pop()
 
     def starts_pattern(self) -> bool:
-        """Say whether this parenthesis is a node with a relationship or another path behind it."""
+        """True if this parenthesis is a node with a relationship or another path behind it."""
         after = self.pairs[self.at] + 1
         node = (
             self.ahead() == ")"
@@ -373,7 +373,7 @@ class ExpressionParser(CypherCursor):
             self.name("a parameter's name")
 
     def projects_map(self) -> bool:
-        """Say whether ``count {`` and the like is a map projection of a variable of that name."""
+        """True if ``count {`` and the like is a map projection of a variable of that name."""
         return self.ahead(2) in (".", "}") or (self.is_name(2) and self.ahead(3) in (":", ",", "}"))
 
     def pattern_subquery(self, key: str) -> None:
@@ -545,7 +545,7 @@ class ExpressionParser(CypherCursor):
         self.unbracketed -= 1
 
     def when_operand(self) -> None:
-        """Read what a value is compared with behind WHEN, perhaps with the operator before it."""
+        """Read the operand of WHEN, possibly with an operator before it."""
         if self.key in ("IS", ":", "::") or (self.key in ("STARTS", "ENDS") and self.ahead() == "WITH"):
             if self.operator():
                 self.expression()

@@ -1,25 +1,25 @@
-"""The guard: decides whether query text only reads, before any engine sees it.
+"""The guard: proves that query text only reads, before any engine sees it.
 
-Every `QueryStore` runs `check_cypher(text).text` or `check_sparql(text).text`, never the text it was given: comments
-are gone from it, and what engines could read in two ways has been written in one. The guard is strict: it parses the
-text, and refuses what it does not understand. It needs no schema.
+Every `QueryStore` runs `check_cypher(text).text` or `check_sparql(text).text`, never the original text: comments are
+removed, and ambiguous syntax is rewritten unambiguously. The guard is strict: it parses the text, and refuses text that
+it cannot parse. It needs no schema.
 
-What it cannot know is what an engine's procedures really do, so those go by a list (`allowlist.toml`); and it
-does not bound time or memory, which are the engine's to bound.
+The effects of an engine's procedures are beyond it, so those go by a list (`allowlist.toml`); and it does not bound
+time or memory, which are the engine's to bound.
 
 Decisions:
-- SPARQL's CONSTRUCT and DESCRIBE, which answer with a graph, are handed on as they are; stores read their triples.
+- SPARQL's CONSTRUCT and DESCRIBE, which return a graph, pass unchanged; stores read their triples.
 - FROM may name graphs, but no files, and no addresses within a network: some servers fetch the document named.
-- EXPLAIN, PROFILE and options such as ``CYPHER 25`` are taken away: an answer is wanted, and no plan.
+- EXPLAIN, PROFILE and options such as ``CYPHER 25`` are removed: rows are wanted, and no plan.
 - A UNION, and a query that ends without RETURN, gets no LIMIT: it would bind to the last part only, and wrapping the
   whole in a subquery reorders columns. The store's own row cap applies, as it does to a LIMIT that is computed.
-- Plain unknown functions are the engine's to refuse; unknown functions with a namespace may be plug-ins and are not let
-  through.
+- Plain unknown functions are the engine's to refuse; unknown functions with a namespace may be plug-ins and are
+  refused.
 
 `lint_query` finds names in a query that its graph does not have, and steps against a relation's direction. An engine
-answers such a query with no rows and no error, so its writer learns nothing from it. Findings say what is wrong and
-which existing names are nearest; whether a query with findings runs is the caller's choice. `lint_query` takes any
-store that answers queries; `lint_cypher` and `lint_sparql` take a schema.
+answers such a query with no rows and no error, so its author gets no hint. A finding has the fault and the nearest
+existing names; the caller decides whether the query runs. `lint_query` takes any store that runs queries; `lint_cypher`
+and `lint_sparql` take a schema.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class CheckedQuery:
     """A query that only reads."""
 
     text: str
-    """What to hand to the engine: no comments, no semicolon at the end, no higher LIMIT than asked for."""
+    """Text for the engine: no comments, no semicolon at the end, no LIMIT above the cap."""
     capped: bool = False
     """The guard added a LIMIT, or lowered it; elsewhere only the store's own row cap applies."""
 
@@ -70,11 +70,11 @@ def check_cypher(text: str, row_cap: int | None = None) -> CheckedQuery:
 
     Args:
         text: the query, as a person or a language model wrote it.
-        row_cap: highest LIMIT of a final RETURN, added where there is none; ask for one row more than wanted to
-            learn whether there were more. None changes nothing.
+        row_cap: highest LIMIT of a final RETURN, added if there is none; one row more than wanted reveals
+            whether there were more. None changes nothing.
 
     Raises:
-        QueryRefused: it is not; the error says which part, where, and what to write instead.
+        QueryRefused: it does not; the error has the part, its place, and an alternative.
     """
     query = read(text, lambda text: _parse(text, parse_cypher))
     return _checked(text, query.edits, query.limit, row_cap)
@@ -85,11 +85,11 @@ def check_sparql(text: str, row_cap: int | None = None) -> CheckedQuery:
 
     Args:
         text: the query, as a person or a language model wrote it.
-        row_cap: highest LIMIT, added where there is none; ask for one row more than wanted to learn whether there
+        row_cap: highest LIMIT, added if there is none; one row more than wanted reveals whether there
             were more. None changes nothing.
 
     Raises:
-        QueryRefused: it is not; the error says which part, where, and what to write instead.
+        QueryRefused: it does not; the error has the part, its place, and an alternative.
     """
     query = read(text, lambda text: _parse(text, parse_sparql))
     return _checked(text, query.edits, query.limit, row_cap)
@@ -105,9 +105,9 @@ def _checked(text: str, edits: Sequence[Edit], limit: RowLimit | None, row_cap: 
 
 
 def _parse(text: str, parse: Callable[[str], T]) -> T:
-    """Parse a text in every way an engine may read it; what is forbidden in one is refused.
+    """Parse a text in every way an engine may read it; a forbidden operation in one of them is refused.
 
-    A reading that is merely wrong does not count: the engine is handed text that has the first reading only.
+    A parse that merely fails does not count: the engine gets text with the first parse only.
     """
     others = readings(text)
     query = parse(text)
@@ -140,7 +140,7 @@ class Finding:
     line: int
     column: int
     message: str
-    """Says what is wrong and what exists, fit to be shown to the language model that wrote the query."""
+    """Fault and existing alternatives, fit for the language model that wrote the query."""
     nearest: tuple[str, ...] = ()
     """Existing names, the most similar first."""
 
@@ -149,12 +149,12 @@ def lint_cypher(text: str, schema: Schema, known_properties: Collection[str] = (
     """Compare an openCypher query with a schema.
 
     Args:
-        text: a query that `check_cypher` lets through.
-        schema: what the graph holds.
-        known_properties: properties that every node has, whether or not the schema lists them.
+        text: a query that passed `check_cypher`.
+        schema: the graph's schema.
+        known_properties: properties that every node has, in the schema or not.
 
     Returns:
-        Findings in the order of the text; none where the schema has nothing to say.
+        Findings in the order of the text; none if the schema is empty.
 
     Raises:
         QueryRefused: the text cannot be parsed.
@@ -172,7 +172,7 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
     """Compare a SPARQL query's predicates and classes with a schema whose names are IRIs.
 
     Returns:
-        Findings in the order of the text; none where the schema's names are no IRIs.
+        Findings in the order of the text; none if the schema's names are no IRIs.
 
     Raises:
         QueryRefused: the text cannot be parsed.
@@ -283,7 +283,7 @@ def _fits(relation: RelationSchema, head: tuple[str, ...], tail: tuple[str, ...]
 
 
 def _end_fits(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
-    """Say whether a node with one of the labels may stand at an end; where nothing is said, anything may."""
+    """True if a node with one of the labels may stand at an end; always True without labels."""
     return not asked or not any(stored) or len(asked) > _MOST or any(label in stored for label in asked)
 
 
@@ -338,18 +338,18 @@ def _character(escape: re.Match[str]) -> str:
 
 
 class LintedStore(Protocol):
-    """What is asked of a store: `GraphStore` and `QueryStore` have it."""
+    """Part of `GraphStore` and `QueryStore` that the linter needs."""
 
     @property
     def language(self) -> Language:
-        """Say in which language queries are written."""
+        """Return the query language."""
 
     def schema(self) -> Schema:
         """Return node types and the relations between them."""
 
 
 class LintedRdfStore(LintedStore, Protocol):
-    """What is asked of a store that SPARQL is written for."""
+    """Part of an RDF store that the linter needs."""
 
     @property
     def prefixes(self) -> Prefixes:
@@ -361,7 +361,7 @@ class LintedRdfStore(LintedStore, Protocol):
 
     @property
     def naming_iris(self) -> Sequence[str]:
-        """Return the IRIs of what names nodes and of what leads to their classes."""
+        """Return the IRIs of predicates of names and classes."""
 
     @property
     def class_iris(self) -> Sequence[str]:
@@ -371,16 +371,15 @@ class LintedRdfStore(LintedStore, Protocol):
 def lint_query(store: LintedStore, text: str) -> list[Finding]:
     """Find names in a query that its graph does not have, and steps against a relation's direction.
 
-    An engine answers such a query with no rows and no error. What only a sample of the graph was looked at for is not
-    held against a query, or said to be so; nor are directions where nodes have several labels, of which a schema names
-    one.
+    An engine answers such a query with no rows and no error. Names missing from a sampled schema are no findings, or
+    are marked as uncertain; nor are directions if nodes have several labels, of which a schema names one.
 
     Args:
-        store: what the query is for. Its schema is read if it was not before.
-        text: one that the guard lets through.
+        store: the query's graph. Its schema is read on first use.
+        text: a query that passed the guard.
 
     Returns:
-        Findings in the order of the text, each with the nearest names there are.
+        Findings in the order of the text, each with the nearest existing names.
 
     Raises:
         QueryRefused: the text cannot be parsed.
@@ -395,7 +394,7 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
 def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
     everywhere: tuple[str, ...] = ()
     if base := getattr(store, "base_label", None):
-        # Every node of an embedded engine has this label besides its own one. Of thousands of relations few are asked.
+        # Every node of an embedded engine has this label besides its own one. Queries use few of thousands of relations.
         relations = [
             replace(relation, domain=(*relation.domain, base), range=(*relation.range, base))
             if relation.name.replace("`", "``") in text
@@ -421,7 +420,7 @@ def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:
     schema, prefixes = store.schema(), store.prefixes
     try:
         sent = complete(text, {}, prefixes)
-    except QueryInvalid:  # the engine says better what is wrong
+    except QueryInvalid:  # the engine's own message is better
         return
     labels = {name for names in schema.node_properties.values() for name in names}
     labels |= {name for relation in schema.relations for name in relation.properties}

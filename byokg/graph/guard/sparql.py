@@ -60,7 +60,7 @@ class SparqlQuery:
 
     edits: tuple[Edit, ...]
     limit: RowLimit | None
-    """None where no number in the text is that of rows: in ASK, CONSTRUCT and DESCRIBE."""
+    """None if no number in the text is that of rows: in ASK, CONSTRUCT and DESCRIBE."""
     predicates: tuple[IriUse, ...]
     classes: tuple[IriUse, ...]
 
@@ -106,7 +106,7 @@ class _Parser(SparqlPatterns):
         return SparqlQuery(tuple(self.edits), self.limit, tuple(self.predicates), tuple(self.classes))
 
     def construct(self) -> None:
-        """Read a CONSTRUCT; what its template says of predicates and classes, the graph need not have."""
+        """Read a CONSTRUCT; predicates and classes of its template need not be in the graph."""
         self.advance()
         if self.key == "{":
             known = len(self.predicates), len(self.classes)
@@ -238,7 +238,7 @@ class _Parser(SparqlPatterns):
 
 
 def _outside(iri: str) -> bool:
-    """Say whether an IRI that should name a graph is a file, or an address that only a server itself can reach."""
+    """True if an IRI of a graph is a file, or an address that only a server itself can reach."""
     try:
         parts = urlsplit(iri)
         host = parts.hostname or ""
@@ -255,7 +255,7 @@ def _outside(iri: str) -> bool:
 
 
 def _inside_network(host: str) -> bool:
-    """Say whether a host is an address that is not one of the public network."""
+    """True if a host is an address outside the public network."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -276,7 +276,7 @@ _UNSAFE = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
 
 
 def addressable(iri: str) -> bool:
-    """Tell whether an IRI from an answer can stand in a query."""
+    """True if an IRI from a result can stand in a query."""
     return ":" in iri and _UNSAFE.search(iri) is None
 
 
@@ -299,13 +299,13 @@ class Sent:
 
 
 def gives_triples(text: str) -> bool:
-    """Tell whether a query that `guard.check_sparql` handed on answers with a graph: a CONSTRUCT or DESCRIBE."""
+    """True if a checked query returns a graph: a CONSTRUCT or DESCRIBE."""
     words = (token.key for token in tokenise_sparql(text)[0])
     return next((word for word in words if word in _FORMS), "") in ("CONSTRUCT", "DESCRIBE")
 
 
 def chooses_graphs(text: str) -> bool:
-    """Tell whether a query that `guard.check_sparql` handed on says FROM, and so does not ask all graphs."""
+    """True if a checked query has FROM, and so does not read all graphs."""
     return any(token.key == "FROM" for token in tokenise_sparql(text)[0])
 
 
@@ -315,10 +315,10 @@ def complete(text: str, parameters: Mapping[str, Cell], prefixes: Prefixes) -> S
     Not every engine reads all prefixed names (pyoxigraph stumbles over `fb:people.person.parents`), but all read IRIs.
 
     Args:
-        text: the query as `guard.check_sparql` hands it on.
+        text: the query as returned by `guard.check_sparql`.
         parameters: variable name without `?` to value; a `NodeCell` becomes the node's IRI, a list `1, 2` (for
             `IN (?x)`).
-        prefixes: what may be used undeclared.
+        prefixes: prefixes that need no declaration.
 
     Raises:
         QueryInvalid: no variable has a parameter's name, or a value has no SPARQL form.

@@ -239,7 +239,7 @@ class SparqlPatterns(Cursor):
         self.operand()
 
     def at_call(self) -> bool:
-        """Tell whether a function or EXISTS stands here."""
+        """True at a function call or EXISTS."""
         return self.key in SPARQL_FUNCTIONS or self.key in (*NAMES, "EXISTS", "NOT")
 
     def expression(self) -> None:

@@ -1,9 +1,9 @@
 """Query text as tokens: strings, quoted names, comments, numbers, words and signs, each with its place.
 
-`tokenise_cypher` and `tokenise_sparql` are strict: a character that they do not know, an unclosed string, an invisible
-character or half of one raises `Unreadable`. They also say how the text must be rewritten (`Edit`) so that no engine
-can read it otherwise: comments become blanks, unusual spaces become spaces, and escapes that some engines decode before
-they look for quotes become plain ones. `Cursor` walks over the tokens, for the parsers of both languages.
+`tokenise_cypher` and `tokenise_sparql` are strict: an unknown character, an unclosed string, an invisible character or
+half of one raises `Unreadable`. They also return rewrites (`Edit`) that leave every engine a single reading: comments
+become blanks, unusual spaces become spaces, and escapes that some engines decode before they look for quotes become
+plain ones. `Cursor` walks over the tokens, for the parsers of both languages.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ MAX_NESTING = 100
 class Token(NamedTuple):
     """One word, name, literal or sign.
 
-    `key` is what parsers compare: a word in capitals, the sign itself (the ASCII one for other dashes), or a
+    `key` is the compared form: a word in capitals, the sign itself (the ASCII one for other dashes), or a
     lower-case kind: ``name`` (quoted, or a word with other than ASCII letters), ``string``, ``number``, and ``end``
     behind the last token. SPARQL adds ``iri``, ``pname``, ``var``, ``blank`` and ``lang``. `text` is the value: quotes
-    of names are gone, and so are escapes that stand for a character by its number. It fills the characters from `start`
+    of names are removed, and so are escapes of a character by its number. It fills the characters from `start`
     up to `stop`.
     """
 
@@ -59,7 +59,7 @@ _ROW_DIGITS = 18
 
 
 class RowLimit(NamedTuple):
-    """The number of rows that a query asks for, from `start` to `stop`; or where it could, if `rows` is None."""
+    """The number of rows that a query requests, from `start` to `stop`; or the place for it, if `rows` is None."""
 
     start: int
     stop: int
@@ -67,10 +67,10 @@ class RowLimit(NamedTuple):
 
 
 class Unreadable(Exception):
-    """Text that is not one reading query as far as this package can tell.
+    """Text that cannot be parsed as one reading query.
 
-    `forbidden` is true where something was recognised that must not run (a write, a call to the outside, a second
-    statement), false where the text is merely not understood.
+    `forbidden` is True for a recognised forbidden operation (a write, a call to the outside, a second statement), False
+    for text that is merely not understood.
     """
 
     def __init__(self, found: str, start: int, reason: str, forbidden: bool = False) -> None:
@@ -82,7 +82,7 @@ class Unreadable(Exception):
 
 
 def read(text: str, parse: Callable[[str], Read]) -> Read:
-    """Return what parsing a text gives. Raises `QueryRefused`, which names line and column, for what it cannot read."""
+    """Return the result of a parser. Raises `QueryRefused`, with line and column, for unreadable text."""
     try:
         return parse(text)
     except Unreadable as error:
@@ -93,7 +93,7 @@ def read(text: str, parse: Callable[[str], Read]) -> Read:
 
 
 def shortened(text: str) -> str:
-    """Return a text for a message: the whole, or its beginning where it is long."""
+    """Return a text for a message: the whole, or its beginning if it is long."""
     return text if len(text) <= 60 else text[:59] + "…"
 
 
@@ -119,7 +119,7 @@ NUMBERED_ESCAPE = re.compile(_NUMBERED)
 
 
 def character(escape: re.Match[str]) -> str:
-    """Return what an escape stands for; itself where it has no number, or one that is no character's."""
+    """Return the character of an escape; the escape itself if it has no number, or one of no character."""
     code = escape[1] or escape[2]
     number = int(code, 16) if code else -1
     return chr(number) if 0 <= number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else escape[0]
@@ -176,10 +176,10 @@ def _plain_string(text: str) -> str:
 def tokenise(
     text: str, start: int, stop: int, match: Match, name: Callable[[str, str, int, int], Token]
 ) -> tuple[list[Token], list[Edit]]:
-    """Cut text by a pattern whose groups say what a token is.
+    """Cut text by a pattern whose groups are the kinds of tokens.
 
     Args:
-        text: holds what is to be cut from `start` up to `stop`.
+        text: the characters from `start` up to `stop` are cut.
         start: the first character.
         stop: behind the last character.
         match: matches at a place the pattern of the language, with the groups ``space``, ``comment``, ``string``,
@@ -243,7 +243,7 @@ def tokenise(
 
 
 def _strange(text: str, at: int) -> Unreadable:
-    """Say what is wrong with a character that starts no token."""
+    """Return the error for a character that starts no token."""
     character = text[at]
     unclosed = {
         "'": "this string is never closed; end it with ', and write a ' inside it as \\'",
@@ -328,14 +328,14 @@ class Cursor(ABC):
         return self.tokens[place].key if place < len(self.tokens) else "end"
 
     def accept(self, key: str, *more: str) -> bool:
-        """Go past these keys if they come next, one behind the other, and say whether they do."""
+        """Skip these keys if they come next, one behind the other; True if they do."""
         if self.key != key or any(self.ahead(count) != each for count, each in enumerate(more, 1)):
             return False
         self.go_to(self.at + 1 + len(more))
         return True
 
     def accept_any(self, keys: Collection[str]) -> bool:
-        """Go on if the token reached has one of these keys, and say whether it had."""
+        """Skip the current token if it has one of these keys; True if it has."""
         if self.key not in keys:
             return False
         self.advance()
@@ -356,7 +356,7 @@ class Cursor(ABC):
         self.expect(close)
 
     def expect(self, key: str, what: str = "") -> Token:
-        """Go on if the token reached has this key. Raises `Unreadable` otherwise, which says what was expected."""
+        """Skip the current token if it has this key. Raises `Unreadable` otherwise, with the expected key."""
         if self.key != key:
             raise self.unexpected(f"expected {what or key}")
         return self.advance()
@@ -369,7 +369,7 @@ class Cursor(ABC):
 
     @abstractmethod
     def unexpected(self, reason: str) -> Unreadable:
-        """Say what is wrong with the token reached."""
+        """Return the error for the current token."""
 
 
 # Dashes and arrow heads that openCypher takes for the ASCII ones.
@@ -403,7 +403,7 @@ _CYPHER = re.compile(
 
 
 def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
-    """Cut openCypher into tokens, and say how to rewrite it so that every engine reads the same.
+    """Cut openCypher into tokens, with rewrites that leave every engine a single reading.
 
     Returns:
         Tokens in order, the last with the key ``end``; edits in order.
@@ -488,7 +488,7 @@ _RUN = re.compile(rf"(?:[{_LETTERS}]|{_CODE})(?:{_PN_CHAR}|\.)*+")
 
 
 def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple[list[Token], list[Edit]]:
-    """Cut SPARQL, or a part of it, into tokens, and say how to rewrite it so that every engine reads the same.
+    """Cut SPARQL, or a part of it, into tokens, with rewrites that leave every engine a single reading.
 
     Returns:
         Tokens in order, the last with the key ``end``; edits in order.
@@ -529,7 +529,7 @@ def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
 
 
 def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
-    """Read ``?a<?b&&?c>?d`` as comparisons, where the standard's longest match makes an IRI of ``<?b&&?c>``.
+    """Read ``?a<?b&&?c>?d`` as comparisons; the standard's longest match makes an IRI of ``<?b&&?c>``.
 
     Engines that parse without a separate tokeniser compare. An IRI holds no space, bracket { or comment, so nothing can
     hide in one read so. Expressions stand in parentheses; there an IRI follows an operand only in lists, and is not of
@@ -553,7 +553,7 @@ def with_comparisons(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _compares(inner: str) -> bool:
-    """Tell from what stands between < and > behind an operand in parentheses whether both are comparisons."""
+    """True if both < and > are comparisons, by the text between them behind an operand in parentheses."""
     if "#" in inner:
         return False
     joined = any(mark in inner for mark in ("&&", "(", ")", ","))

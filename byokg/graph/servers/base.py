@@ -1,4 +1,4 @@
-"""What the stores behind servers have in common: numbers given out as things are met, and what was read kept."""
+"""Common base of stores behind servers: numbering of nodes and relations, and caches."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ _EVERY_S = 5.0
 """Seconds between two lines about nodes that are being listed."""
 
 _ENDS_S = 2.0
-"""How long to wait for what is being read in the background when a store is closed."""
+"""Longest wait for a background read when a store is closed."""
 
 _EXCERPT = 300
-"""Characters of what a server said that are told."""
+"""Characters of a server's message that are repeated."""
 
 _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
 class NumberingStore(ABC):
-    """A store that numbers nodes and relations by what its server calls them, in the order in which they are met.
+    """A store that numbers nodes and relations by its server's keys, in the order of first use.
 
-    Numbers mean something within this object only, and stay as they are. Threads may share it.
+    Numbers are valid within this object only, and never change. Threads may share it.
     """
 
     def __init__(self, name: str, timeout_s: float) -> None:
@@ -101,7 +101,7 @@ class NumberingStore(ABC):
         self.close()
 
     def close(self) -> None:
-        """Let go of what is held open, and read nothing more in the background."""
+        """Release connections, and stop background reads."""
         self._stop.end()
         self._let_go()
         if self._reader is not None:
@@ -112,14 +112,14 @@ class NumberingStore(ABC):
 
     @property
     def name(self) -> str:
-        """Say which graph this is, without credentials."""
+        """Return the graph's address without credentials."""
         return self._name
 
     @property
     def relations(self) -> Sequence[str]:
         """Return relation labels; a relation number is a position in this list, which only ever grows.
 
-        A label of a relation that was met is there at once; all are listed only when more than that is asked of it.
+        Labels of relations met so far are available at once; all are listed only on demand.
         """
         return RelationLabels(self)
 
@@ -145,15 +145,15 @@ class NumberingStore(ABC):
         self._cache = cache
 
     def holds_schema(self) -> bool:
-        """Tell whether the schema was read, or is kept and still counts, so that asking for it takes no long look."""
+        """True if the schema was read, or is cached and still valid, so that it needs no scan."""
         return self._schema is not None or (self._cache is not None and self._cache.has(self._cache_key()))
 
     def watch(self, told: Callable[[str], None]) -> None:
-        """Have it told in a line what is being read of the schema and how many nodes were listed, whenever that is."""
+        """Register a callback for progress lines: the part of the schema being read, and the number of nodes listed."""
         self._tell = told
 
     def _counted_out(self, pages: Iterable[Sequence[Result]], ended: bool = True) -> Iterator[Sequence[Result]]:
-        """Yield pages of all nodes; have it told now and then how many there were so far, and perhaps at the end."""
+        """Yield pages of all nodes; report their number now and then, and possibly at the end."""
         began = told = time.monotonic()
         done = 0
         for page in pages:
@@ -166,13 +166,13 @@ class NumberingStore(ABC):
             self._tell(f"listed {done:,} nodes of {self._name} in {time.monotonic() - began:.1f} s")
 
     def _reading(self, what: str) -> None:
-        """Tell what is being read of the schema."""
+        """Report the part of the schema being read."""
         self._tell(f"reading the schema of {self._name}: {what}")
 
     def read_ahead(self) -> None:
         """Begin to read the schema in the background, unless it is there; `schema` waits for it.
 
-        What goes wrong meanwhile is raised where the schema is asked for.
+        Errors are raised by the next access to the schema.
         """
         with self._schema_lock:
             if self._ahead is not None or self._schema is not None:
@@ -190,7 +190,7 @@ class NumberingStore(ABC):
         self._reader.start()
 
     def _await_schema(self) -> None:
-        """Wait for the schema where it is being read in the background; raise what went wrong there, once."""
+        """Wait for a schema that is being read in the background; raise its error, once."""
         ahead = self._ahead
         if ahead is not None and threading.current_thread() is not self._reader:
             try:
@@ -204,10 +204,10 @@ class NumberingStore(ABC):
 
     @abstractmethod
     def _cache_key(self) -> str:
-        """Return under what the schema is kept."""
+        """Return the cache key of the schema."""
 
     def refresh(self) -> None:
-        """Forget the schema, nodes and edges, so that they are read anew when asked for. Numbers stay as they are."""
+        """Forget the schema, nodes and edges, so that they are read again on demand. Numbers stay as they are."""
         self._edge_memory.forget()
         self._node_memory = NodeMemory(self._read_nodes, _NODES)
         with self._schema_lock:
@@ -215,9 +215,9 @@ class NumberingStore(ABC):
             self._listed = False
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked. Raises `EntityNotFound`.
+        """Return nodes with name, type and properties, in the order of `ids`. Raises `EntityNotFound`.
 
-        Nodes that were asked for before are remembered, as edges are.
+        Nodes are cached, as edges are.
         """
         return self._node_memory.nodes(list(ids))
 
@@ -230,7 +230,7 @@ class NumberingStore(ABC):
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only. See `EdgeBatch` for the order.
 
-        Edges that were asked for before are remembered (see `EdgeMemory`).
+        Edges are cached (see `EdgeMemory`).
 
         Raises:
             EntityNotFound: a node number was not given out by this store.
@@ -280,7 +280,7 @@ class NumberingStore(ABC):
         return numbers
 
     def _relation_keys(self, relations: RelationArray) -> list[str]:
-        """Return what the server calls relations, each once, in number order. Raises `RelationNotFound`."""
+        """Return the server's keys of relations, each once, in number order. Raises `RelationNotFound`."""
         keys = self._relations.keys()
         wanted = np.unique(np.asarray(relations, np.int64)).tolist()
         if wanted and not 0 <= wanted[0] <= wanted[-1] < len(keys):
@@ -310,7 +310,7 @@ class NumberingStore(ABC):
 
 
 class RelationLabels(Sequence[str]):
-    """The labels of a store's relations; those that were not met yet are asked for when they are needed."""
+    """The labels of a store's relations; further ones are read on demand."""
 
     def __init__(self, store: NumberingStore) -> None:
         self._store = store
@@ -372,10 +372,10 @@ def patiently(call: Callable[[float], Result], timeout_s: float, met: bool = Fal
 
 
 def within(seconds: float, work: Callable[[], Result]) -> Result:
-    """Do something in a thread of its own, and give up on it after some seconds.
+    """Run a function in a thread of its own, and give up after some seconds.
 
-    For clients whose timeouts count from the last byte received: a server that sends one now and then would hold us
-    for ever. What is still running then ends with its connection.
+    For clients whose timeouts count from the last byte received: a server that sends one now and then would hold us for
+    ever. An abandoned call ends with its connection.
 
     Raises:
         TimeoutError: it took longer.
@@ -393,7 +393,7 @@ def within(seconds: float, work: Callable[[], Result]) -> Result:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine."""
+    """True if a host is this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -401,7 +401,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bare(url: str) -> str:
-    """Return an address without what may be secret: credentials and parameters."""
+    """Return an address without its secrets: credentials and parameters."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -410,6 +410,6 @@ def bare(url: str) -> str:
 
 
 def excerpt(body: bytes) -> str:
-    """Return the start of what a server said, on one line and without markup."""
+    """Return the start of a server's message, on one line and without markup."""
     text = re.sub(r"<[^>]*>", " ", body[:4000].decode("utf-8", "replace"))
     return " ".join(text.split())[:_EXCERPT]

@@ -1,10 +1,10 @@
-"""Neo4j, and other servers that speak Bolt, through the official driver.
+"""Neo4j, and other servers with the Bolt protocol, through the official driver.
 
     with Neo4jStore("neo4j://localhost:7687", id_property="id") as store:
         store.run("MATCH (m:Movie) RETURN m.title LIMIT 3")
 
-Connections come from the driver's asynchronous half, in one background thread: it is the one that can drop a
-connection in the middle of an answer, so that a timeout holds even when the server keeps none.
+Connections come from the driver's asynchronous half, in one background thread: it can drop a connection in the middle
+of a result, so that a timeout holds even when the server keeps none.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ _PLANS = 1000
 
 
 class Neo4jStore(CypherStore):
-    """A graph in Neo4j, or in another server that speaks Bolt. Implements `GraphStore` and `QueryStore`.
+    """A graph in Neo4j, or in another server with Bolt. Implements `GraphStore` and `QueryStore`.
 
-    Queries run in read access mode. Where the server is Neo4j itself, its planner also has to say that a query of
-    `run` only reads; other servers do not keep to either, so give them an account that may only read.
+    Queries run in read access mode. On Neo4j itself, the planner also has to confirm that a query of `run` only reads;
+    other servers enforce neither, so give them an account with read permission only.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Neo4jStore(CypherStore):
         fetch_size: int = 1000,
         vector_index: str | None = None,
     ) -> None:
-        """Get ready; the first call connects.
+        """Configure the store; the first call connects.
 
         Args:
             uri: `neo4j://host:port`, `bolt://host:port`, either with `+s` for TLS or `+ssc` for TLS with a
-                certificate that nobody signed; `/name` after the port chooses a database.
-            database: the database, if the URI does not say; None is the account's own.
+                self-signed certificate; `/name` after the port chooses a database.
+            database: the database, if it is not in the URI; None is the account's own.
             username: the account; None takes NEO4J_USERNAME from the environment.
             password: its password; None takes NEO4J_PASSWORD from the environment.
             id_property: see `CypherStore`.
@@ -102,7 +102,7 @@ class Neo4jStore(CypherStore):
             vector_index: see `CypherNames`.
 
         Raises:
-            ConfigError: the URI is none that Bolt knows, or holds a password.
+            ConfigError: the URI has no scheme of Bolt, or holds a password.
             MissingExtra: the driver is not installed.
         """
         self._bolt = BoltServer(uri, database, username, password, fetch_size)
@@ -118,7 +118,7 @@ class Neo4jStore(CypherStore):
         limit: int,
         timeout_s: float,
     ) -> npt.NDArray[np.int64] | None:
-        """Return all shortest paths between two nodes; see `ShortestPathStore`. Only Neo4j and ArcadeDB are asked."""
+        """Return all shortest paths between two nodes; see `ShortestPathStore`. Used on Neo4j and ArcadeDB only."""
         labels = None if relations is None else self._relation_keys(relations)
         if labels is not None and not (len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
             return None  # as a condition, it is tested after a search over all relations
@@ -143,7 +143,7 @@ class Neo4jStore(CypherStore):
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
     ) -> npt.NDArray[np.int64] | None:
-        """Return the nodes that edges lead to; see `ReachingStore`. Only Neo4j is asked, which meets each node once."""
+        """Return the far ends of edges; see `ReachingStore`. Used on Neo4j only, which visits each node once."""
         labels = self._relation_keys(relations)
         if not (labels and len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
             return None
@@ -202,7 +202,7 @@ class BoltServer(CypherServer):
         return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def agent(self, timeout_s: float) -> str:
-        """Return what the server calls itself."""
+        """Return the server's own name."""
         if self._agent is None:
             self._run(self._meet_server, timeout_s)
         return self._agent or ""
@@ -249,7 +249,7 @@ class BoltServer(CypherServer):
         yield from self._list_pages("MATCH (a)-[r]->(b)", columns, timeout_s)
 
     def _list_pages(self, pattern: str, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Let the server make one list of what matches, and read it in pieces."""
+        """Let the server collect all matches in one list, and read it in pieces."""
         collected = f"{pattern} WITH collect([{', '.join(columns)}]) AS l"
         text = f"{collected} UNWIND range(0, size(l) - 1, {_PAGE}) AS k RETURN l[k..k + {_PAGE}] AS part"
         session, result = self._run(lambda: self._open(text), timeout_s)
@@ -280,7 +280,7 @@ class BoltServer(CypherServer):
                 self._run(lambda: _close(session), timeout_s)
 
     def labels(self, timeout_s: float) -> list[str]:
-        """List the labels, by the server's own list where it has one."""
+        """List the labels, by the server's own list if it has one."""
         return self._own_list(
             "CALL db.labels() YIELD label RETURN collect(label) AS labels", timeout_s
         ) or super().labels(timeout_s)
@@ -365,7 +365,7 @@ class BoltServer(CypherServer):
         )
 
     async def _meet_server(self) -> None:
-        """Learn what the server calls itself, before anything else is sent. Raises `ConfigError` for a pretender."""
+        """Read the server's own name, before anything else is sent. Raises `ConfigError` for an impostor."""
         if self._agent is not None:
             return
         async with self._session() as session:
@@ -384,7 +384,7 @@ class BoltServer(CypherServer):
     async def _fetch(
         self, text: str, parameters: Mapping[str, Any], timeout_s: float, max_rows: int | None
     ) -> tuple[tuple[str, ...], list[list[Any]]]:
-        """Run a query and return columns and rows, one more than `max_rows` where there are more."""
+        """Run a query and return columns and rows, one more than `max_rows` if there are more."""
         await self._meet_server()
         async with self._session() as session:
             result = await session.run(self._neo4j.Query(text, timeout=timeout_s), dict(parameters))
@@ -454,7 +454,7 @@ class _Background:
 
 
 async def _close(session: neo4j.AsyncSession) -> None:
-    """Close a session; where the server has much to say before it can, drop the connection instead."""
+    """Close a session; drop the connection if the server still has much to send."""
     try:
         async with asyncio.timeout(_CLOSE_S):
             await session.close()
@@ -463,7 +463,7 @@ async def _close(session: neo4j.AsyncSession) -> None:
 
 
 class _ToOurLog(logging.Handler):
-    """Hands what the driver says on to our own log, at a level that nobody sees unless asked for."""
+    """Passes the driver's messages on to our own log, at a level that is hidden by default."""
 
     def emit(self, record: logging.LogRecord) -> None:
         _LOG.debug("%s", record.getMessage())
@@ -514,22 +514,23 @@ def _without_explain(message: str) -> str:
 
 
 def planner_is_trusted(agent: str) -> bool:
-    """Tell from what a server calls itself whether it is Neo4j; others answer `EXPLAIN` with what says nothing."""
+    """True if a server's own name is that of Neo4j; others answer `EXPLAIN` without meaning."""
     return agent.startswith("Neo4j/") and "compatible" not in agent.casefold()
 
 
 def pretends(agent: str, query_type: str | None) -> bool:
-    """Tell whether a server only calls itself Neo4j, which tells of every query whether it reads or writes."""
+    """True if a server uses Neo4j's name without Neo4j's classification of queries."""
     return planner_is_trusted(agent) and query_type is None
 
 
 def finds_shortest_paths(agent: str) -> bool:
-    """Tell from what a server calls itself whether its `allShortestPaths` finds what a search step by step does."""
+    """True if a server's `allShortestPaths` is known to equal a step-by-step search, by its own name."""
     return planner_is_trusted(agent) or "ArcadeDB" in agent
 
 
 def planner_objection(agent: str, query_type: str | None) -> str | None:
-    """Say why the plan of a query forbids to run it; None when it only reads, or the planner is not trusted."""
+    """Return the reason why a query's plan forbids its execution; None if it only reads, or the planner is not
+    trusted."""
     if query_type == "r" or not planner_is_trusted(agent):
         return None
     does = {"rw": "reads and writes", "w": "writes", "s": "asks for more than the graph's data"}

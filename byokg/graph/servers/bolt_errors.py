@@ -1,4 +1,4 @@
-"""What the errors of a server that speaks Bolt, and of its driver, mean in our words."""
+"""Translation of the errors of Bolt servers and of their driver into ours."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _FORBIDDEN = frozenset(
 
 
 def translated(error: Exception, place: str, seconds: float) -> ByokgError:
-    """Say in our words what an exception of the driver means.
+    """Translate an exception of the driver.
 
     Args:
         error: a `Neo4jError`, which has a code, or a `DriverError`, which has none.
         place: the server, for the message.
-        seconds: how long the query ran: a server may have a limit of its own.
+        seconds: run time of the query: a server may have a limit of its own.
     """
     message = str(getattr(error, "message", None) or error).strip() or type(error).__name__
     code = getattr(error, "code", None)
@@ -44,7 +44,7 @@ def translated(error: Exception, place: str, seconds: float) -> ByokgError:
 
 
 def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
-    """Say in our words what a server's error code means; see `translated`."""
+    """Translate a server's error code; see `translated`."""
     first_line = message.splitlines()[0] if message else code
     if code == "Neo.ClientError.Security.CredentialsExpired":
         return ConfigError(

@@ -79,7 +79,7 @@ def moment(value: Any) -> str:
 
 
 def unread(tag: bytes, fields: Sequence[Any]) -> str:
-    """Write a date or time that the driver could not read, from what the server sent.
+    """Format a date or time that the driver could not read, from the server's raw fields.
 
     Args:
         tag: D for a date, d for a local time, I with an offset, i with a zone; F and f are the older forms of these.
@@ -153,5 +153,5 @@ def _offset(seconds: int) -> str:
 
 
 def _short(text: str) -> str:
-    """Return an ISO 8601 time without the zeros that say nothing."""
+    """Return an ISO 8601 time without insignificant zeros."""
     return _NANOSECONDS.sub(lambda digits: f".{digits[1]}".rstrip("0").rstrip("."), text).replace("+00:00", "Z")

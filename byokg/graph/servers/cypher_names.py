@@ -1,4 +1,4 @@
-"""What nodes behind a server that speaks openCypher are called: their ids, names and labels."""
+"""Ids, names and labels of nodes behind a server with openCypher."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LABELS = "labels"
 """Property that holds all labels of a node that has several, as JSON."""
 
 _LABELS_TOGETHER = 50
-"""Labels asked about in one round trip."""
+"""Labels per round trip."""
 
 _FUZZY_FROM = 3
 """Letters from which a word may be misspelt."""
@@ -55,7 +55,7 @@ def guess_name_property(properties: Iterable[str]) -> str | None:
 
 
 class CypherNames(NumberingStore):
-    """Knows nodes by what identifies and names them."""
+    """Lookup of nodes by their identifying and naming properties."""
 
     def __init__(
         self,
@@ -68,19 +68,19 @@ class CypherNames(NumberingStore):
         """Read a graph through a server.
 
         Args:
-            server: whom to ask.
-            id_property: the property that identifies a node: unique, better indexed. Nodes that lack it, or all
-                nodes when it is None, are identified by the server's own id.
+            server: executes the queries.
+            id_property: the property that identifies a node: unique, better indexed. Nodes without it, or all
+                nodes if it is None, are identified by the server's own id.
             name_property: the property that holds a node's name; None, or a node without it, means the guess of
-                `guess_name_property` for its type, and the id where there is none.
+                `guess_name_property` for its type, and the id if there is none.
             timeout_s: for each round trip that is not part of `run`.
-            vector_index: a vector index of the server over nodes, which holds the vectors of their names as the
-                linking embedder makes them; None uses none. The vectors are left out of the nodes' properties.
+            vector_index: a vector index of the server over nodes, with the vectors of their names by the linking
+                embedder; None uses none. The vectors are left out of the nodes' properties.
         """
         super().__init__(server.name, timeout_s)
         self._server = server
         self.id_property = id_property
-        """The property that identifies nodes; None where the server's own ids do."""
+        """The property that identifies nodes; None if the server's own ids do."""
         self._name_property = name_property
         self._vector_index = vector_index
         self._vectors: tuple[str, str] | None = None
@@ -101,7 +101,7 @@ class CypherNames(NumberingStore):
         return rows
 
     def _entity(self, variable: str) -> str:
-        """Write what identifies the node in `variable`, other than the server's id."""
+        """Return the Cypher expression of the identifying property of the node in `variable`."""
         if self.id_property is None:
             return "null"
         return f"{variable}.{quoted(self.id_property)}"
@@ -121,7 +121,7 @@ class CypherNames(NumberingStore):
         return self._elements.get(entity, entity)
 
     def _remember(self, elements: Sequence[str], values: Sequence[Any]) -> list[EntityId]:
-        """Return what identifies some nodes, given the server's ids and the values of the identifying property."""
+        """Return the keys of some nodes, given the server's ids and the values of the identifying property."""
         if self.id_property is None:
             return cast(list[EntityId], list(elements))
         entities = []
@@ -137,13 +137,13 @@ class CypherNames(NumberingStore):
         return entities
 
     def _meet(self, elements: Sequence[str], values: Sequence[Any]) -> Int64:
-        """Return the numbers of nodes; new ones are numbered in the order of what identifies them."""
+        """Return the numbers of nodes; new ones are numbered in the order of their keys."""
         entities = self._remember(elements, values)
         self._nodes.add(sorted({entity for entity in entities if entity not in self._nodes}, key=natural))
         return self._nodes.add(entities)
 
     def _look_up(self, entities: Sequence[EntityId]) -> None:
-        """Ask for nodes by what identifies them, and number those that exist in the order given."""
+        """Look up nodes by their keys, and number the existing ones in the given order."""
         found: set[EntityId] = set()
         if self.id_property is not None:
             rows = self._by_property(self.id_property, entities)
@@ -176,19 +176,19 @@ class CypherNames(NumberingStore):
         return rows
 
     def _all_labelled(self) -> bool:
-        """Tell whether every node has a label, so that none has to be looked for among all nodes."""
+        """True if every node has a label, so that no lookup has to scan all nodes."""
         if self._bare is None:
             text = "MATCH (n) WHERE size(labels(n)) = 0 RETURN 1 AS one LIMIT 1"
             self._bare = bool(self._ask(text, {}))
         return not self._bare
 
     def refresh(self) -> None:
-        """Forget the schema, labels, nodes and edges, so that they are read anew when asked for next."""
+        """Forget the schema, labels, nodes and edges, so that they are read again on demand."""
         super().refresh()
         self._listed_labels = self._text_indexes = self._bare = self._vectors = None
 
     def _labels(self) -> Sequence[str]:
-        """Return the labels that the server says it has."""
+        """Return the server's own list of labels."""
         if self._schema is not None:
             return sorted(label for label in self._schema.node_types if label)
         if self._listed_labels is None:
@@ -234,7 +234,7 @@ class CypherNames(NumberingStore):
 
     @property
     def names_key(self) -> str:
-        """Tell apart graphs whose nodes have other ids or names; see `NamedStore`."""
+        """Return a key that differs between graphs with other ids or names; see `NamedStore`."""
         return digest(self.name, self.id_property, self._name_property)
 
     def named(self, texts: Sequence[str]) -> list[list[int]]:
@@ -268,7 +268,7 @@ class CypherNames(NumberingStore):
         return self._met_nodes(self._ask("\nUNION\n".join(parts), {"texts": list(texts)}))
 
     def _met_nodes(self, rows: Sequence[Sequence[Any]]) -> list[Node]:
-        """Return the nodes in rows of the server's id, what identifies it, labels, and properties; number them."""
+        """Return the nodes in rows of the server's id, the key, labels, and properties; number them."""
         self._meet([row[0] for row in rows], [row[1] for row in rows])
         nodes = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in rows]
         self._count_labels(nodes)
@@ -315,7 +315,7 @@ class CypherNames(NumberingStore):
 
     @property
     def vector_index(self) -> str | None:
-        """Return the index of vectors that is to be asked; see `VectorStore`."""
+        """Return the name of the vector index; see `VectorStore`."""
         return self._vector_index
 
     def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
@@ -340,7 +340,7 @@ class CypherNames(NumberingStore):
         return found
 
     def _find_vectors(self) -> tuple[str, str]:
-        """Return label and property of the index of vectors. Raises `ConfigError` where it cannot be asked."""
+        """Return label and property of the vector index. Raises `ConfigError` if it is unusable."""
         if self._vectors is None:
             text = (
                 "SHOW VECTOR INDEXES YIELD name, entityType, labelsOrTypes, properties, state "

@@ -1,11 +1,11 @@
-"""What is asked of every server that speaks openCypher, how names and parameters are written, and reading its schema.
+"""Protocol of openCypher servers, quoting of names and parameters, and reading of their schema.
 
-A schema is read with Cypher that every server understands: no plugin needed. Up to `EXACT_SIZE` nodes and edges, two
-queries look at everything and all counts are exact: a scan of half a million edges takes less time than planning
+A schema is read with Cypher that every server supports: no plugin needed. Up to `EXACT_SIZE` nodes and edges, two
+queries scan everything and all counts are exact: a scan of half a million edges takes less time than planning
 queries for a few dozen relations. Above that, labels and relation types are listed and counted one by one, which
-servers answer from counters of their own, and what stands at the ends of a relation, and which properties there are, is
-sampled; with more than `MANY_NAMES` of them, the first nodes and edges stand for all. Kinds and examples of properties
-come from a few nodes and edges in either case.
+servers answer from counters of their own, and the ends of relations and the properties are sampled; with more than
+`MANY_NAMES` of them, the first nodes and edges stand for all. Kinds and examples of properties come from a few nodes
+and edges in either case.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def quoted(name: str) -> str:
 
 
 def writable(name: str) -> bool:
-    r"""Tell whether a name means itself when quoted.
+    r"""True if a name keeps its meaning when quoted.
 
     Neo4j decodes `\u0060` before it looks for backticks, so a name that holds such a sequence could end its quotes
-    early. There are other ways to say such a name; see `node_pattern` and `edge_pattern`.
+    early. `node_pattern` and `edge_pattern` have other forms for such a name.
     """
     return bool(name) and "\\u" not in name
 
@@ -97,7 +97,7 @@ EXACT_SIZE = 10_000_000
 """Nodes and edges together, up to which everything is counted."""
 
 MANY_NAMES = 200
-"""Labels or relation types that are asked about one by one, so that the number of queries has a bound."""
+"""Labels or relation types that get a query each, so that the number of queries has a bound."""
 
 FIRST = 1_000_000
 """Nodes, and edges, that stand for all of a large graph with many labels or relation types."""
@@ -117,7 +117,7 @@ _EXAMPLES, _EXAMPLE_LENGTH = 3, 60
 """Values shown of a property, and characters in one."""
 
 _TOGETHER = 50
-"""Labels or relation types asked for in one round trip."""
+"""Labels or relation types per round trip."""
 
 _DATE = re.compile(r"-?\d{4,}-\d\d-\d\d")
 
@@ -126,7 +126,7 @@ _Writer = Callable[[str, int], str]
 
 @dataclass(frozen=True)
 class Records:
-    """What a server answers: column names, rows of plain values and of `ServerNode`, `ServerEdge`, `ServerPath`."""
+    """Result of a server: column names, rows of plain values and of `ServerNode`, `ServerEdge`, `ServerPath`."""
 
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Any]]
@@ -218,7 +218,7 @@ class CypherServer(ABC):
         """Let go of connections."""
 
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:  # noqa: B027
-        """Ask the planner whether the query only reads, where its verdict means something. Raises `QueryRefused`."""
+        """Check by the planner, if trusted, that the query only reads. Raises `QueryRefused`."""
 
     def node_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
         """Yield some expressions of each node `n`, in the order of the server's ids: one query for each page."""
@@ -233,15 +233,15 @@ class CypherServer(ABC):
             after = max(row[0] for row in rows)
 
     def edge_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
-        """Yield some expressions of each edge `r` from `a` to `b`. Raises `QueryTooLarge` where that takes too much."""
+        """Yield some expressions of each edge `r` from `a` to `b`. Raises `QueryTooLarge` if there are too many."""
         raise QueryTooLarge(f"{self.name} gives edges by their nodes only")
 
     def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is."""
+        """Return the labels and relation types with their counts."""
         return Catalogue(*self.sizes(timeout_s), tuple(self.labels(timeout_s)), tuple(self.relations(timeout_s)))
 
     def labels(self, timeout_s: float) -> list[str]:
-        """List the labels, by looking at all nodes where the server keeps no list."""
+        """List the labels, by a scan of all nodes if the server keeps no list."""
         text = "MATCH (n) UNWIND labels(n) AS label RETURN DISTINCT label"
         return [row[0] for row in self.ask(text, {}, timeout_s).rows]
 
@@ -256,12 +256,12 @@ class CypherServer(ABC):
         return int(nodes[0][0]), int(edges[0][0])
 
     def property_names(self, timeout_s: float) -> PropertyNames | None:
-        """List all property names; None where the server cannot do so by itself."""
+        """List all property names; None if the server keeps no list."""
         return None
 
 
 def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
-    """Choose the label that says most about a node: the rarest one, then the first by name; none gives ``""``."""
+    """Return the most specific label of a node: the rarest one, then the first by name; ``""`` for none."""
     return min(labels, key=lambda label: (counts.get(label, 0), label), default="")
 
 
@@ -278,11 +278,11 @@ def read_schema(
     ends of relations stands the one label that `node_type` chooses. Nodes without a label stand under ``""``.
 
     Args:
-        server: whom to ask.
+        server: executes the queries.
         timeout_s: for each round trip.
-        exact_size: nodes and edges up to which all are looked at.
-        catalogue: what the server said there is, if it was asked already.
-        reading: told what comes next.
+        exact_size: largest number of nodes and edges for a full scan.
+        catalogue: the server's catalogue, if it was read already.
+        reading: called with the part that is read next.
 
     Raises:
         QueryTimeout: even a sample took too long.
@@ -304,7 +304,7 @@ def read_schema(
 
 @dataclass
 class _Findings:
-    """What was seen so far."""
+    """Collected counts and samples."""
 
     types: Counter[str] = field(default_factory=Counter)
     type_properties: dict[str, set[str]] = field(default_factory=dict)
@@ -346,12 +346,12 @@ class _Findings:
 
 
 def _details(names: Iterable[str], values: Mapping[str, Sequence[Any]] | None) -> tuple[PropertySchema, ...]:
-    """Describe each property by the values seen; nothing where none of an owner's values was."""
+    """Describe each property by its sampled values; empty if none was sampled."""
     return tuple(property_schema(name, values.get(name, ())) for name in sorted(names)) if values else ()
 
 
 def property_schema(name: str, values: Sequence[Any]) -> PropertySchema:
-    """Say of which kind some values of a property are, and show a few that are short."""
+    """Return the kind of a property's values, with a few short examples."""
     kinds = {_kind(value) for value in values}
     if kinds == {"int", "float"}:
         kinds = {"float"}
@@ -431,7 +431,7 @@ def _sample(server: CypherServer, catalogue: Catalogue, timeout_s: float) -> _Fi
 
 
 def _look_at_values(server: CypherServer, findings: _Findings, timeout_s: float) -> None:
-    """Look at what a few nodes and edges hold; a server that fails at this leaves kinds and examples unknown."""
+    """Sample values of a few nodes and edges; on a failure kinds and examples stay unknown."""
     labels = _by_count({label: findings.types[label] for label, names in findings.type_properties.items() if names})
     labels = sorted([label for label in labels if label][:MANY_NAMES])
     described = [relation for relation, names in findings.relation_properties.items() if names]
@@ -447,7 +447,7 @@ def _look_at_values(server: CypherServer, findings: _Findings, timeout_s: float)
 
 
 def _add_values(found: dict[str, dict[str, list[Any]]], rows: Iterable[Sequence[Any]]) -> None:
-    """Sort the properties of nodes or edges by what they belong to."""
+    """Group the properties of nodes or edges by their owner."""
     for owner, held in rows:
         values = found.setdefault(owner, {})
         for key, value in sorted(held.items()):
@@ -455,7 +455,7 @@ def _add_values(found: dict[str, dict[str, list[Any]]], rows: Iterable[Sequence[
 
 
 def _of_nodes(returned: str, limit: int | None = None) -> _Writer:
-    """Return what writes the query for the nodes `n` of a label, or for some of them."""
+    """Return a query builder for the nodes `n` of a label, or for some of them."""
     some = "" if limit is None else f" WITH n LIMIT {limit}"
     return lambda label, number: (
         f"MATCH {node_pattern('n', label, f'name{number}')}{some} RETURN $name{number} AS name, {returned}"
@@ -463,7 +463,7 @@ def _of_nodes(returned: str, limit: int | None = None) -> _Writer:
 
 
 def _of_edges(returned: str, limit: int | None = None, head: str = "", tail: str = "") -> _Writer:
-    """Return what writes the query for the edges `r` of a relation type, or for some of them; ends may have names."""
+    """Return a query builder for the edges `r` of a relation type, or for some of them; ends may have names."""
     some = "" if limit is None else f" WITH {', '.join(filter(None, (head, 'r', tail)))} LIMIT {limit}"
     return lambda relation, number: (
         f"MATCH {edge_pattern(head, tail, [relation], f'list{number}')}{some} RETURN $name{number} AS name, {returned}"
@@ -480,7 +480,7 @@ def _known_names(server: CypherServer, timeout_s: float) -> PropertyNames | None
 def _counts(
     server: CypherServer, names: Sequence[str], write: _Writer, timeout_s: float, seen: Counter[str]
 ) -> Counter[str]:
-    """Count what there is under each name; where the server is too slow for that, at least what was seen is known."""
+    """Count each name; if the server is too slow for that, sampled names count as present."""
     try:
         return Counter(dict(map(tuple, _ask_each(server, names, write, timeout_s))))
     except QueryFailed:

@@ -1,7 +1,7 @@
-"""A graph behind a server that speaks openCypher: what Neo4j and Neptune have in common.
+"""A graph behind a server with openCypher: the common part of Neo4j and Neptune.
 
-A `CypherServer` sends query text and turns what comes back into plain values. Everything else is here: which texts
-are sent, how nodes and edges get their numbers, what identifies and names a node, and how answers become cells.
+A `CypherServer` sends query text and converts results into plain values. Everything else is here: the texts of
+queries, the numbering of nodes and edges, keys and names of nodes, and the conversion of results into cells.
 """
 
 from __future__ import annotations
@@ -69,8 +69,9 @@ _SPREAD = 20
 class CypherStore(CypherNames):
     """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
 
-    Numbers of nodes and edges are given out as they are met, and mean something within this object only. What was
-    met stays as it was: `refresh` forgets the schema, nodes and their edges, a new store forgets everything.
+    Numbers of nodes and edges are given out in the order of first use, and are valid within this object only. They
+    never
+    change: `refresh` forgets the schema, nodes and their edges, a new store forgets everything.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class CypherStore(CypherNames):
         return self._relations.keys()
 
     def _list_relations(self) -> None:
-        """Number all relation types: those that the server lists, where the schema has not been read."""
+        """Number all relation types: those that the server lists, if the schema has not been read."""
         if self._schema is None:
             names = patiently(lambda left_s: self._server.relations(left_s), self._timeout_s, self._met)
             self._relations.add(sorted(names))
@@ -136,13 +137,13 @@ class CypherStore(CypherNames):
 
     @property
     def node_count(self) -> int:
-        """Return how many nodes the server said it has when the schema was read."""
+        """Return the server's number of nodes at the time of reading the schema."""
         self._known_schema()
         return self._sizes[0]
 
     @property
     def edge_count(self) -> int:
-        """Return how many edges the server said it has when the schema was read."""
+        """Return the server's number of edges at the time of reading the schema."""
         self._known_schema()
         return self._sizes[1]
 
@@ -177,7 +178,7 @@ class CypherStore(CypherNames):
         asked = list(ids)
         unknown = [entity for entity in dict.fromkeys(asked) if entity not in self._nodes]
         if lost := next((entity for entity in unknown if encodable(entity) != entity), None):
-            raise EntityNotFound(lost, self.name)  # which no server can be asked for
+            raise EntityNotFound(lost, self.name)  # no server can return it
         for start in range(0, len(unknown), _TOGETHER):
             self._look_up(unknown[start : start + _TOGETHER])
         for entity in unknown:
@@ -268,7 +269,7 @@ class CypherStore(CypherNames):
 
     @property
     def language(self) -> Language:
-        """Say which language `run` takes."""
+        """Return the language of `run`."""
         return "cypher"
 
     @property
@@ -279,7 +280,7 @@ class CypherStore(CypherNames):
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query; see `QueryStore.run`.
 
-        The guard looks at the text first, then the planner where it can be trusted, then the server runs it.
+        The guard checks the text first, then the planner if it can be trusted, then the server runs it.
         """
         limits = limits or QueryLimits()
         checked = check_cypher(text, limits.max_rows + 1).text
@@ -336,7 +337,7 @@ class CypherStore(CypherNames):
     def _hop_rows(
         self, elements: Sequence[str], labels: Sequence[str] | None, inverses: Sequence[bool]
     ) -> Sequence[Sequence[Any]]:
-        """Ask for the edges of some nodes: origin, inverse, relation, edge, other end, what identifies it, properties.
+        """Fetch the edges of some nodes: origin, inverse, relation, edge, other end, its key, properties.
 
         Servers send lists more than twice as fast as rows, but have to hold a list before they send it.
         """
@@ -446,7 +447,7 @@ class CypherStore(CypherNames):
     # Cells
 
     def _resolve(self, rows: Sequence[Sequence[Any]], timeout_s: float) -> None:
-        """Find out what identifies the nodes at the ends of edges that were returned without them."""
+        """Look up the keys of edge ends that were returned without them."""
         if self.id_property is None:
             return
         wanted: dict[str, None] = {}

@@ -40,7 +40,7 @@ MAX_ANSWER_MB = 256
 
 _CONNECT_S = 5
 _SPARE_S = 1.0
-"""How much longer than the query a connection lives, so that the server can say itself that time is up."""
+"""Extra lifetime of a connection beyond the query, so that the server itself can report a timeout."""
 
 _CHUNK = 1 << 20
 
@@ -81,7 +81,7 @@ class NeptuneStore(CypherStore):
         timeout_hint: bool = True,
         client: Any = None,
     ) -> None:
-        """Get ready; the first call connects.
+        """Configure the store; the first call connects.
 
         Args:
             address: `neptune-graph://ID` for Neptune Analytics, ID being `g-` and ten characters; `neptune-db://HOST`
@@ -91,12 +91,12 @@ class NeptuneStore(CypherStore):
             id_property: see `CypherStore`; None takes Neptune's ids, which users choose when they load a graph.
             name_property: see `CypherStore`.
             timeout_s: see `CypherStore`.
-            timeout_hint: Database only: tell the server with each query when to stop; engines before 1.3.2.0 do not
-                understand it.
+            timeout_hint: Database only: send the time limit with each query; engines before 1.3.2.0 do not
+                support it.
             client: a boto3 client for `neptune-graph` or `neptunedata` to use instead of our own.
 
         Raises:
-            ConfigError: the address is of neither kind, or comes with a setting that is not for it; or no region is
+            ConfigError: the address is of neither kind, or comes with a setting of the other; or no region is
                 known.
             MissingExtra: boto3 is not installed.
         """
@@ -169,7 +169,7 @@ class _Clients:
 
 
 class _NeptuneServer(CypherServer):
-    """What both kinds of Neptune have in common. Its plans do not say whether a query writes, and it has no cursor."""
+    """Common part of both kinds of Neptune. Its plans do not reveal writes, and it has no cursor."""
 
     identity = "id"
     anchor = "MATCH (n) WHERE id(n) IN $ids WITH n"
@@ -187,7 +187,7 @@ class _NeptuneServer(CypherServer):
         return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def labels(self, timeout_s: float) -> list[str]:
-        """List the labels of Neptune's summary; by a query where there is none."""
+        """List the labels of Neptune's summary; by a query if there is none."""
         summary = self._summarised(timeout_s)
         return super().labels(timeout_s) if summary is None else list(summary.labels)
 
@@ -197,11 +197,11 @@ class _NeptuneServer(CypherServer):
         return super().relations(timeout_s) if summary is None else list(summary.relations)
 
     def catalogue(self, timeout_s: float) -> Catalogue:
-        """Say what there is, likewise."""
+        """Return labels and relation types from the summary."""
         return self._summarised(timeout_s) or super().catalogue(timeout_s)
 
     def _summarised(self, timeout_s: float) -> Catalogue | None:
-        """Return what the summary that Neptune keeps says."""
+        """Return Neptune's own summary."""
         try:
             summary = self._call(self._summary, timeout_s)
             found = summary["numNodes"], summary["numEdges"], summary["nodeLabels"], summary["edgeLabels"]
@@ -216,7 +216,7 @@ class _NeptuneServer(CypherServer):
 
     @abstractmethod
     def _rows(self, client: Any, text: str, parameters: Mapping[str, Any], timeout_s: float) -> Any:
-        """Run a query, and return what the service answers."""
+        """Run a query, and return the service's result."""
 
     @abstractmethod
     def _summary(self, client: Any) -> Any:
@@ -319,7 +319,7 @@ def _plain(value: Any) -> Any:
 
 
 def _is_path(items: Sequence[Any]) -> bool:
-    """Tell whether a list is a path: nodes and the edges that join them, by turns. Neptune writes both alike."""
+    """True if a list is a path: nodes and the edges that join them, by turns. Neptune writes both alike."""
     nodes, edges = items[0::2], items[1::2]
     return (
         len(items) >= 3
@@ -333,12 +333,12 @@ def _is_path(items: Sequence[Any]) -> bool:
 
 
 def translated(response: Mapping[str, Any], place: str, timeout_s: float) -> ByokgError:
-    """Say in our words what an error answer means.
+    """Translate an error response.
 
     Args:
         response: `response` of botocore's `ClientError`: code, message, reason and HTTP status.
         place: the server, for the message.
-        timeout_s: the limit that the query had.
+        timeout_s: the limit of the query.
     """
     error = response.get("Error", {})
     code = str(error.get("Code", ""))

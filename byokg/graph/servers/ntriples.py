@@ -42,7 +42,7 @@ class TripleLines:
         return len(self._lines) >= self._most
 
     def rows(self) -> list[Mapping[str, Mapping[str, Any]]]:
-        """Return the triples, with terms as in SPARQL's JSON results. Raises `ValueError` for what is no N-Triples."""
+        """Return the triples, with terms as in SPARQL's JSON results. Raises `ValueError` for malformed N-Triples."""
         self.take(b"\n")
         return [_triple(line.decode()) for line in list(self._lines)[: self._most]]
 

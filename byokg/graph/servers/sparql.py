@@ -57,10 +57,10 @@ _VIRTUOSO, _FUSEKI, _OXIGRAPH = "Virtuoso", "Fuseki", "Oxigraph"
 _LIMITS = {_VIRTUOSO: 1000, _FUSEKI: 1}
 """Servers that take a time limit, with its units in a second."""
 _VIRTUOSO_BATCH, _VIRTUOSO_LOOKED_UP = 100, 200
-"""Virtuoso's time to look at nodes grows more than linearly, but where it looks them up as it is told."""
+"""Largest batch of nodes for Virtuoso, whose time grows more than linearly unless an index is prescribed."""
 _VIRTUOSO_ERROR = re.compile(r"Virtuoso (\w{5}) Error (.*?)(?: SPARQL query:|$)", re.DOTALL)
 _VIRTUOSO_ROWS = "10000"
-"""Rows that Virtuoso gives at most, as it is set up; it says so of tables, and not of triples."""
+"""Virtuoso's default row limit; it reports the cut for tables, and not for triples."""
 _SORTED = re.compile(r"SR353: Sorted TOP .* more then (\d+) rows .* Only (\d+) are allowed")
 """How Virtuoso refuses to sort a query's rows where more are wanted."""
 _VIRTUOSOS_OWN = re.compile(
@@ -72,7 +72,7 @@ _VIRTUOSOS_OWN = re.compile(
 _NAMES_GRAPHS = re.compile(r"\b(?:FROM|GRAPH)\b", re.IGNORECASE)
 """In a query that may choose its graphs by itself."""
 _NO_GRAPH = "urn:byokg:nothing"
-"""Read in the place of graphs where nobody has put any into a Virtuoso."""
+"""Graphs read from a Virtuoso without user graphs."""
 _MANY_GRAPHS = 20
 _LISTING_S = 3.0
 """How long Virtuoso may list its graphs."""
@@ -84,7 +84,7 @@ _AT_ONCE = 4
 
 _RESULTS, _CSV = "application/sparql-results+json", "text/csv"
 _TYPED = frozenset(("?v", "?least", "?most"))
-"""Variables of whose terms the kind is read, which CSV does not tell."""
+"""Variables whose kind of term is selected, too, since CSV loses it."""
 _TRIPLE_TYPES = ("application/n-triples", "text/plain", "text/ntriples")
 _JSON_TYPES = (_RESULTS, "application/json")
 _LONG = 1800
@@ -101,10 +101,10 @@ _TIMED_OUT = re.compile(
 class SparqlEndpoint(SparqlStore):
     """A graph behind a SPARQL 1.1 endpoint; implements `GraphStore` and `QueryStore`.
 
-    See `SparqlStore` for what nodes, edges and names are. Many endpoints cut long answers without saying so. Answers
-    to the traversal's requests are checked against a count until so many rows are known to come whole, and one that
-    was cut is asked again in smaller parts. A user's query that is cut is marked `truncated` once the endpoint's limit
-    is known from that, or where the endpoint says so.
+    `SparqlStore` defines nodes, edges and names. Many endpoints cut long results silently. Results of traversal
+    requests are checked against a count until as many rows are known to arrive whole, and a cut one is requested again
+    in smaller parts. A user's query that is cut is marked `truncated` once the endpoint's limit is known from that, or
+    if the endpoint reports it.
     """
 
     def __init__(
@@ -125,23 +125,23 @@ class SparqlEndpoint(SparqlStore):
         user_agent: str | None = None,
         ca_file: str | None = None,
     ) -> None:
-        """Get ready; nothing is sent yet.
+        """Configure the store; nothing is sent yet.
 
         Args:
             url: address of the endpoint, `https://…`, `http://…`, or either with `sparql+` before it.
             languages: tags of the texts to read, beside untagged ones; None reads all.
-            name_predicates: IRIs of what names a node, best first; None chooses those known that the graph has.
-            alias_predicates: IRIs of what else a node is called; likewise.
-            type_predicates: IRIs of what leads to a node's class, the first that a node has deciding; likewise.
-            prefixes: how to write labels; None takes the well known ones.
+            name_predicates: IRIs of naming predicates, best first; None chooses those known that the graph has.
+            alias_predicates: IRIs of alias predicates; likewise.
+            type_predicates: IRIs of class predicates, the first that a node has deciding; likewise.
+            prefixes: abbreviations of labels; None takes the well known ones.
             default_graphs: IRIs of the named graphs to read; none reads the endpoint's default graph, on Virtuoso
-                without the graphs that it keeps for itself.
-            timeout_s: how long one request of the traversal may take.
-            patience_s: how long to wait in all, between attempts, for an endpoint that is busy.
-            attempts: how often to send a request of which the endpoint says that it is busy, or nothing.
-            page_rows: rows asked for at once; None takes 400,000 where a server is known to give all, else 10,000.
+                without its system graphs.
+            timeout_s: limit of one request of the traversal.
+            patience_s: total wait, between attempts, for a busy endpoint.
+            attempts: most attempts of a request that a busy endpoint rejects or leaves unanswered.
+            page_rows: rows per request; None takes 400,000 for servers known to give all, else 10,000.
             reply_mb: size at which a reply is refused.
-            user_agent: what to call oneself; public endpoints want a way to reach you in it.
+            user_agent: the client's name; public endpoints want contact information in it.
             ca_file: certificates to trust instead of the system's.
 
         Raises:
@@ -191,7 +191,7 @@ class SparqlEndpoint(SparqlStore):
         return self._key
 
     def schema(self) -> Schema:
-        """Return node types and relations; of a sample, with its counts, where the endpoint cannot count them all."""
+        """Return node types and relations; of a sample, with its counts, if the endpoint cannot count them all."""
         self._await_schema()
         with self._schema_lock:
             fingerprint = self._take_kept()
@@ -244,7 +244,7 @@ class SparqlEndpoint(SparqlStore):
         return found
 
     def _fingerprint(self) -> str | None:
-        """Count the triples; None where the endpoint cannot do so quickly."""
+        """Count the triples; None if the endpoint cannot do so quickly."""
         try:
             answer = self._ask(sparql.count("?s ?p ?o"), _FINGERPRINT_S, 0.0)
             return f"{int(answer.table.bindings[0]['rows']['value'])} triples"
@@ -278,7 +278,7 @@ class SparqlEndpoint(SparqlStore):
         in_order = [kept.schema.relations[place] for place in np.argsort(numbers)]
         return replace(kept.schema, relations=tuple(in_order))
 
-    # How a store is asked
+    # Execution of requests
 
     def _words(self, timeout_s: float | None = None) -> Vocabulary:
         known = self._vocabulary
@@ -292,14 +292,14 @@ class SparqlEndpoint(SparqlStore):
         return words
 
     def _choose_indexes(self, timeout_s: float | None) -> None:
-        """Tell Virtuoso by which index to look up nodes, if it has those that it is set up with."""
+        """Prescribe the index for node lookups on a Virtuoso with default indexes."""
         where = sparql.edges([_NO_GRAPH], Direction.BOTH, None, False, sparql.VIRTUOSO)
         with suppress(QueryFailed):
             self._ask(sparql.select("?s ?p ?o", where, 1), timeout_s or self._timeout_s, 0.0)
             self._lookup, self._batch = sparql.VIRTUOSO, _VIRTUOSO_LOOKED_UP
 
     def _leave_out_system_graphs(self, timeout_s: float | None) -> None:
-        """Read the graphs that people put into a Virtuoso, if there are few; else say what it reads besides."""
+        """Read the user graphs of a Virtuoso, if there are few; else warn about its system graphs."""
         where = "{ SELECT DISTINCT ?g WHERE { GRAPH ?g { ?s ?p ?o } } }"
         try:
             answer = self._ask(sparql.select("?g", where, _MANY_GRAPHS), min(timeout_s or 60.0, _LISTING_S), 0.0)
@@ -397,7 +397,8 @@ class SparqlEndpoint(SparqlStore):
             raise StoreUnavailable(self._name, str(error)) from error
 
     def _gives_up(self, state: RetryCallState) -> bool:
-        """Tell whether to ask no more: one that has answered before may be starting again, and is waited for."""
+        """True if no more attempts are worthwhile: an endpoint that has answered before may be restarting, and gets
+        time."""
         error = state.outcome.exception() if state.outcome is not None else None
         waited_for = self._answered and isinstance(error, _Again) and error.away
         return state.attempt_number >= self._attempts and not waited_for
@@ -499,7 +500,7 @@ class SparqlEndpoint(SparqlStore):
             response.close()
 
     def _failure(self, status: int, headers: httpx.Headers, body: bytes, timeout_s: float) -> Exception:
-        """Say what a status other than success means."""
+        """Return the error for a status other than success."""
         said = excerpt(body)
         if found := _VIRTUOSO_ERROR.search(said):
             if found[1] == "S1T00" or "execution time" in said:
@@ -523,23 +524,23 @@ class SparqlEndpoint(SparqlStore):
 
 
 def _reaches(most: str, rows: Sequence[Binding]) -> bool:
-    """Tell whether an answer has as many rows as a server says that it gives at most."""
+    """True if a result has as many rows as the server's row limit."""
     return most.isdigit() and len(rows) >= int(most)
 
 
 @dataclass(frozen=True)
 class _Answer:
-    """What an endpoint answered, and whether it said that something is missing."""
+    """Reply of an endpoint, with its own note on missing rows."""
 
     table: SparqlResult
     cut: bool
     """There are more rows."""
     interrupted: bool = False
-    """A time limit of the server ended it: what came may be anything."""
+    """True if a time limit of the server ended it: the rows are arbitrary."""
 
 
 class _Again(Exception):
-    """The request may be sent again, after some seconds where the endpoint says so."""
+    """The request may be repeated, after the endpoint's delay, if it gives one."""
 
     def __init__(self, reason: str, after_s: float | None = None, away: bool = False) -> None:
         super().__init__(reason)
@@ -548,7 +549,7 @@ class _Again(Exception):
 
 
 def _broken(format: str, body: bytes, timeout_s: float, error: ValueError) -> Exception:
-    """Say what a reply means that cannot be read: some engines keep to a time limit after they have begun to answer."""
+    """Return the error for an unreadable reply: some engines hit a time limit after they have begun to answer."""
     if _TIMED_OUT.search(body[-2000:].decode("utf-8", "replace")):
         return QueryTimeout(timeout_s)
     return _Again(f"its reply is no {format}, or breaks off ({error})")

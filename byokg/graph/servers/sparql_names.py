@@ -1,4 +1,4 @@
-"""What nodes of RDF stores are called, what their types are and what else is said of them: whatever the vocabulary."""
+"""Names, types and properties of nodes of RDF stores, for any vocabulary."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 class Naming:
     """IRIs of the predicates that name nodes and give them types; None chooses those that the graph has.
 
-    What is known are RDF Schema, SKOS, schema.org, FOAF, Freebase, Wikidata and DBpedia.
+    Known vocabularies are RDF Schema, SKOS, schema.org, FOAF, Freebase, Wikidata and DBpedia.
     """
 
     names: Sequence[str] | None = None
@@ -65,11 +65,11 @@ class SparqlNames(NumberingStore):
         """Set up an empty numbering.
 
         Args:
-            name: which graph this is, for messages.
-            prefixes: how to write labels.
+            name: the graph, for messages.
+            prefixes: abbreviations of labels.
             languages: tags of the texts to read, beside untagged ones; None reads all.
-            timeout_s: how long each request of the traversal may take.
-            naming: what names nodes and gives them types; None chooses all by what the graph holds.
+            timeout_s: limit of each request of the traversal.
+            naming: predicates of names and types; None chooses all by the graph's content.
         """
         super().__init__(name, timeout_s)
         self._naming = naming or Naming()
@@ -79,13 +79,13 @@ class SparqlNames(NumberingStore):
         self._labelling = threading.RLock()
         self._vocabulary: Vocabulary | None = None
         self._batch = 1000
-        """Nodes asked about in one request."""
+        """Nodes per request."""
         self._called: dict[str, str] = {}
         self._lookup = sparql.PLAIN
         self._joins = self._joins_all = False
         """Whether the engine gives the edges of some nodes, or of all, faster as one text than row by row."""
 
-    # How a store is asked
+    # Execution of requests
 
     @abstractmethod
     def _select(
@@ -104,7 +104,7 @@ class SparqlNames(NumberingStore):
 
     @property
     def names_key(self) -> str:
-        """Tell apart graphs whose nodes have other ids or names; see `NamedStore`."""
+        """Return a key that differs between graphs with other ids or names; see `NamedStore`."""
         return digest(self._name, self._naming.names, self._naming.aliases, sorted(self._languages or ()))
 
     def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
@@ -141,7 +141,7 @@ class SparqlNames(NumberingStore):
             yield [(node_id(iri), fallback_name(iri)) for iri in iris if iri not in seen]
 
     def _texts(self, predicate: str) -> Iterator[list[tuple[str, str]]]:
-        """Yield IRIs with what a predicate calls them, in pages."""
+        """Yield IRIs with their texts under a predicate, in pages."""
         if self._joins_all:
             with suppress(QueryInvalid, QueryTooLarge):
                 where = sparql.joined_values(predicate, self._languages)
@@ -153,7 +153,7 @@ class SparqlNames(NumberingStore):
             yield [(row["n"]["value"], row["v"]["value"]) for row in rows]
 
     def _all_values(self, predicates: Sequence[str], types: bool) -> Iterator[Binding]:
-        """Yield what some predicates say of all nodes, ?n ?k ?v: their classes, or else literals."""
+        """Yield the values of some predicates for all nodes, ?n ?k ?v: classes, or else literals."""
         if self._joins_all:
             with suppress(QueryInvalid, QueryTooLarge):
                 yield from list(self._joined_classes(predicates) if types else self._joined_literals(predicates))
@@ -189,9 +189,9 @@ class SparqlNames(NumberingStore):
         batch_size: int | None = None,
         count: Callable[[Sequence[Key]], Mapping[Key, int]] | None = None,
     ) -> list[Binding]:
-        """Return all rows for all keys, whatever the store cuts off: keys are divided, and one key's rows paged.
+        """Return all rows for all keys, in spite of row limits: keys are divided, and one key's rows paged.
 
-        Where `count` can tell how many rows each key has, keys are divided by that, else halved.
+        With `count`, which returns the number of rows of each key, keys are divided by that, else halved.
         """
         limit_s = self._timeout_s if timeout_s is None else timeout_s
         size = batch_size or self._batch
@@ -244,7 +244,7 @@ class SparqlNames(NumberingStore):
             yield [iri for iri in values_of(page, "n") if not iri.startswith(EDGE)]
 
     def _words(self, timeout_s: float | None = None) -> Vocabulary:
-        """Return which predicates name nodes and give types: as the settings say, else what the graph has."""
+        """Return the predicates of names and types: those of the settings, else those of the graph."""
         if self._vocabulary is None:
             given = self._naming
             known = [*NAME_PREDICATES, *ALIAS_PREDICATES, *(iri for group in TYPE_PREDICATES for iri in group)]
@@ -265,7 +265,7 @@ class SparqlNames(NumberingStore):
         return self._vocabulary
 
     def _class_names(self, classes: Iterable[str]) -> Mapping[str, str]:
-        """Return what classes are called: by the end of their IRI, or by name where that says nothing (Freebase)."""
+        """Return the names of classes: the end of their IRI, or their label if that end has no meaning (Freebase)."""
         words = self._words()
         unknown = [iri for iri in dict.fromkeys(classes) if iri not in self._called]
         if unknown and words.names_classes:
@@ -337,7 +337,7 @@ class SparqlNames(NumberingStore):
 
 
 def joined_ends(row: Binding, between: str = sparql.BETWEEN) -> list[str]:
-    """Return the IRIs that were joined. Raises `QueryInvalid` where there are not as many as there should be."""
+    """Return the IRIs that were joined. Raises `QueryInvalid` if their number differs from the count."""
     ends = sparql.split(row, between)
     if ends is None:
         raise QueryInvalid("the engine cuts long texts")

@@ -1,7 +1,7 @@
-"""Reading the schema of an RDF graph: which relations, classes and properties there are, and how often.
+"""Schema of an RDF graph: relations, classes and properties with counts.
 
-Every triple is looked at once or twice, not once for each relation: what an engine is asked are a few queries that
-count in groups. Where even that takes too long, some triples stand for all.
+Every triple is read once or twice, not once for each relation: an engine gets a few queries that count in groups. If
+even that takes too long, a sample of triples stands for all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FEW_PREDICATES = 200
 
 @dataclass
 class SchemaFindings:
-    """What was counted, by IRI; classes are shown by other names later."""
+    """Counts by IRI; classes get their display names later."""
 
     relations: Counter[str] = field(default_factory=Counter)
     literals: dict[str, int] = field(default_factory=dict)
@@ -49,13 +49,13 @@ class SchemaFindings:
     def schema(
         self, labels: Iterable[tuple[str, str]], label: Callable[[str], str], called: Callable[[str], str], naming: str
     ) -> Schema:
-        """Put it into order.
+        """Return the findings as a schema.
 
         Args:
             labels: IRI and label of each relation, in the order of their numbers.
-            label: writes the IRI of a property.
-            called: what a class is called.
-            naming: predicate that is a node's name, and no property.
+            label: abbreviates the IRI of a property.
+            called: returns the name of a class.
+            naming: predicate of a node's name, which is no property.
         """
         types = Counter[str]()
         for iri, count in self.types.items():
@@ -89,7 +89,7 @@ def look_at(
 ) -> SchemaFindings:
     """Count relations, classes and properties, over all triples or the first `sample` of them.
 
-    `reading` is told what comes next.
+    `reading` is called with the part that is read next.
     """
     found = SchemaFindings()
     reading("nodes, classes and relations" if sample is None else f"relations and classes, of {sample:,} triples")
@@ -126,9 +126,9 @@ def look_at(
 def _look_further(
     ask: Ask, words: Vocabulary, sample: int | None, repeats: bool, found: SchemaFindings, several: bool
 ) -> None:
-    """Read what stands at the ends of relations, and properties.
+    """Read the ends of relations, and properties.
 
-    `several` says that a node may have several classes, so that edges whose end has one have to be counted.
+    `several` is True if a node may have several classes, so that edges whose end has one have to be counted.
     """
     any_type = any(found.types.keys() - {""})
     questions: list[Question] = []

@@ -46,15 +46,15 @@ from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell,
 Key = TypeVar("Key")
 
 Stated: TypeAlias = tuple[str, str, str, str]
-"""IRIs of head, relation, tail, and of the statement about them, empty where there is none."""
+"""IRIs of head, relation, tail, and of the statement about them, empty if there is none."""
 
 _TYPES_SPELLED = 40
-"""Types of which the notes for query writers tell the IRI."""
+"""Types whose IRI the notes for query writers list."""
 
 _BATCH = 1000
-"""Nodes asked about in one request."""
+"""Nodes per request."""
 _TOGETHER = 200
-"""Predicates asked about in one request."""
+"""Predicates per request."""
 _ROWS = 100_000
 _WRITTEN = 50
 """Relations that a property path is made of, at most."""
@@ -119,7 +119,7 @@ class SparqlStore(SparqlNames):
         return self._labels
 
     def _list_relations(self) -> None:
-        """Number all relations: by one look at the graph, where the schema has not been read."""
+        """Number all relations: by one scan of the graph, if the schema has not been read."""
         if self._schema is None:
             self._number_relations(self._find_relations())
 
@@ -134,18 +134,18 @@ class SparqlStore(SparqlNames):
 
     @property
     def naming_iris(self) -> Sequence[str]:
-        """Return the IRIs of what names nodes and of what leads to their classes, none of which is a relation."""
+        """Return the IRIs of predicates of names and classes, none of which is a relation."""
         words = self._words()
         return (*words.names, *words.aliases, *words.types)
 
     def schema(self) -> Schema:
-        """Return node types and relations with counts; asked once, then remembered until `refresh`."""
+        """Return node types and relations with counts; read once, then cached until `refresh`."""
         if self._schema is None:
             self._schema = self._read_schema(None)
         return self._schema
 
     def refresh(self) -> None:
-        """Forget the schema, nodes and edges, so that they are read anew when asked for. Numbers stay as they are."""
+        """Forget the schema, nodes and edges, so that they are read again on demand. Numbers stay as they are."""
         super().refresh()
         self._vocabulary = None
         self._node_total = None
@@ -154,7 +154,7 @@ class SparqlStore(SparqlNames):
 
     @property
     def node_count(self) -> int | None:
-        """Count the nodes; None where the store cannot count them."""
+        """Count the nodes; None if the store cannot count them."""
         if self._node_total is None:
             try:
                 rows, _ = self._select("?count", sparql.node_count(self._words().reified), self._timeout_s)
@@ -165,13 +165,13 @@ class SparqlStore(SparqlNames):
 
     @property
     def edge_count(self) -> int | None:
-        """Return how many edges there are; None where the schema is that of a sample."""
+        """Return the number of edges; None if the schema is that of a sample."""
         schema = self.schema()
         return None if schema.sampled else sum(relation.count for relation in schema.relations)
 
     @property
     def class_iris(self) -> Sequence[str]:
-        """Return the IRIs of the classes that the schema counts; asked for where the schema was not read here."""
+        """Return the IRIs of the classes that the schema counts; read if the schema was not read here."""
         self.schema()
         if self._classes is None:
             rows = self._gather("?t ?count", lambda _: sparql.type_counts(self._words(), None), [""])
@@ -238,10 +238,10 @@ class SparqlStore(SparqlNames):
             yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES))) for iri in iris]
 
     def _nodes_of(self, found: Collection[str]) -> Iterable[list[str]]:
-        """Return the IRIs of all nodes, given those of which something is said.
+        """Return the IRIs of all nodes, given those with properties or types.
 
-        The others are ends of edges, which are read for it and kept until `all_edges`: looking for nodes takes an
-        engine as long as giving all edges. It has to look where some text or blank node may be all that a node has.
+        The others are ends of edges, which are read for it and kept until `all_edges`: a search for nodes takes an
+        engine as long as returning all edges. It is needed if a node may have nothing but some text or blank node.
         """
         if self._languages is not None or self._words().reified or self._counted("b"):
             return self._every_node()
@@ -257,7 +257,7 @@ class SparqlStore(SparqlNames):
         self._pages_read = {}
 
     def _edge_pages(self) -> Iterator[EdgeBatch]:
-        """Yield every edge once, and remember what was read."""
+        """Yield every edge once, and cache it."""
         reified = self._words().reified
         counts, others = self._counted("e"), {**self._counted("l"), **self._counted("b")}
         self._number_relations(sorted(counts))
@@ -397,7 +397,7 @@ class SparqlStore(SparqlNames):
         ]
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
-        """Return the properties of each edge number, in the order asked. Raises `GraphError` for an unknown one."""
+        """Return the properties of each edge number, in the order given. Raises `GraphError` for an unknown one."""
         try:
             statements = [self._edges.key(number)[3] for number in np.asarray(edges).tolist()]
         except IndexError as error:
@@ -429,12 +429,12 @@ class SparqlStore(SparqlNames):
 
     @property
     def language(self) -> Language:
-        """Say which language `run` takes."""
+        """Return the language of `run`."""
         return "sparql"
 
     @property
     def notes(self) -> str:
-        """Say how the schema's names are written in queries: relations and types by prefix, nodes by IRI."""
+        """Return the notation of the schema's names in queries: relations and types by prefix, nodes by IRI."""
         naming = self._prefixes.spelled(self._words().names[0] if self._words().names else RDFS_LABEL)
         lines = [f"In SPARQL, {naming} is a node's name. Prefixes need not be declared."]
         if any(iri.startswith(TERM) for iri in (*self.relation_iris, *self.class_iris)):
@@ -531,7 +531,7 @@ class SparqlStore(SparqlNames):
         return head, relation, tail, self._edges.add(keys)
 
     def _cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
-        """Return what turns the terms of some rows into cells, once the names behind their IRIs have been asked."""
+        """Return a converter of the terms of some rows into cells, with the names behind their IRIs looked up."""
         words = self._words()
         iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
         asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]

@@ -1,11 +1,11 @@
-"""The SPARQL 1.1 that is sent to RDF stores, embedded and remote alike, and the answers that come back.
+"""SPARQL 1.1 texts for RDF stores, embedded and remote alike, and parsing of their results.
 
 Edges are the triples between two IRIs, except `rdf:type`, which is a node's type. Properties are the triples that end
 in a literal. An edge that has properties of its own, or parallel ones, is described by statements besides its triple:
 `?statement rdf:subject ?head ; rdf:predicate ?relation ; rdf:object ?tail`, one for each parallel edge, each with its
 properties.
 
-A pattern function returns the inside of a WHERE clause; what it binds stands in its docstring.
+A pattern function returns the inside of a WHERE clause; its docstring lists the bound variables.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _prologue(where: str) -> str:
 
 @dataclass(frozen=True)
 class Lookup:
-    """How an engine is told to go from nodes that are given to their triples."""
+    """Engine hint for the lookup of the triples of given nodes."""
 
     table: bool = False
     """The nodes are given with a second column, so that an engine joins them instead of testing each triple."""
@@ -95,13 +95,13 @@ class Lookup:
 
 PLAIN = Lookup()
 VIRTUOSO = Lookup(True, ' OPTION (TABLE_OPTION "index RDF_QUAD_SP")', ' OPTION (TABLE_OPTION "index RDF_QUAD_OP")')
-"""Left to itself, Virtuoso may read all triples of each relation that a node has; that depends on what it sampled."""
+"""By default, Virtuoso may read all triples of each relation of a node, depending on its sampling."""
 
 
 def edges(
     iris: Sequence[str], direction: Direction, relations: Sequence[str] | None, reified: bool, lookup: Lookup = PLAIN
 ) -> str:
-    """Match edges that touch nodes: ?s ?p ?o, and ?e in rows that tell of a statement."""
+    """Match edges that touch nodes: ?s ?p ?o, and ?e in rows of a statement."""
     parts = []
     for inverse in (False, True):
         if direction is (Direction.OUT if inverse else Direction.IN):
@@ -193,7 +193,7 @@ BETWEEN = " "
 
 
 def split(row: Binding, between: str = BETWEEN) -> list[str] | None:
-    """Return the IRIs, or the lines, in ?ends of a row; None where there are not as many as ?count says."""
+    """Return the IRIs, or the lines, in ?ends of a row; None if their number differs from ?count."""
     found: list[str] = row["ends"]["value"].split(between)
     return found if len(found) == int(row["count"]["value"]) else None
 
@@ -206,9 +206,10 @@ def reached(iri: str, direction: Direction, relations: Sequence[str]) -> str:
 
 
 def touching_counts(iris: Sequence[str], reified: bool, lookup: Lookup = PLAIN) -> str:
-    """Match how many edges of each relation leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or "in".
+    """Match the number of edges of each relation that leave and enter nodes: ?n ?p ?way ?edges, ?way being "out" or
+    "in".
 
-    `BIND` comes last, because Virtuoso reads the whole graph where it comes first, and counts wrongly.
+    `BIND` comes last: in first place it makes Virtuoso read the whole graph, and count wrongly.
     """
     parts = []
     for way, near, far in (("out", "?n", "?m"), ("in", "?m", "?n")):
@@ -291,7 +292,7 @@ class Vocabulary:
 
     @property
     def names_classes(self) -> bool:
-        """Tell whether a class is called by its name, and not by the end of its IRI."""
+        """True if a class is shown by its name, and not by the end of its IRI."""
         return not {RDF_TYPE, TYPE_OBJECT_TYPE}.issuperset(self.types)
 
 
@@ -311,9 +312,9 @@ def called(texts: Sequence[str], predicates: Sequence[str], tags: Sequence[str])
 
 
 def all_edges(relations: Sequence[str], reified: bool, pure: bool = False) -> str:
-    """Match every edge of some relations: ?s ?p ?o, and ?e in rows that tell of a statement.
+    """Match every edge of some relations: ?s ?p ?o, and ?e in rows of a statement.
 
-    `pure` says that all their triples are edges, which saves an engine looking at every end.
+    `pure` is True if all their triples are edges, which saves an engine a check of every end.
     """
     wanted = "isIRI(?s) && isIRI(?o)"
     given = _values("?p", relations)
@@ -325,7 +326,7 @@ def all_edges(relations: Sequence[str], reified: bool, pure: bool = False) -> st
 
 
 def all_values(predicates: Sequence[str], types: bool, languages: Collection[str] | None) -> str:
-    """Match what some predicates say of all nodes: ?n ?k ?v; of `types`, classes, and otherwise literals."""
+    """Match the values of some predicates for all nodes: ?n ?k ?v; of `types`, classes, and otherwise literals."""
     wanted = "isIRI(?v)" if types else f"isLiteral(?v){_language_filter(languages)}"
     return f"{_values('?k', predicates)} ?n ?k ?v . FILTER(!isBlank(?n) && {wanted})"
 
@@ -361,8 +362,8 @@ def relation_counts(sample: int, reified: bool) -> str:
 def relation_ends(words: Vocabulary, tail: bool, sample: int | None, repeats: bool, counted: bool = False) -> str:
     """Match the classes at one end of each relation: ?p ?t ?count; `counted` counts edges whose end has a class at all.
 
-    Nodes without a class are left out: what is left of a relation's edges are theirs. An OPTIONAL would bring them,
-    but Virtuoso groups wrongly by what is not bound.
+    Nodes without a class are left out: the remaining edges of a relation are theirs. An OPTIONAL would include them,
+    but Virtuoso groups wrongly by unbound variables.
     """
     end = "?o" if tail else "?s"
     edges = _edge_triples(sample, words.reified, repeats)
@@ -410,11 +411,11 @@ def node_properties(
     """Match the properties that nodes of a class, or of none, have: ?t ?k, and ?least and ?most of their values.
 
     Args:
-        words: what leads to a class.
+        words: predicates of classes.
         typed: of nodes with a class; otherwise of those without, and ?t stays unbound.
         predicates: those that end in literals; None for any.
-        sample: triples to look at; None for all.
-        any_type: whether any node has a class.
+        sample: number of triples to read; None for all.
+        any_type: True if any node has a class.
     """
     given = "" if predicates is None else _values("?k", predicates)
     inner = f"{given} ?n ?k ?v . FILTER(isLiteral(?v) && !isBlank(?n)){_no_statement('?n', words.reified)}"
@@ -427,7 +428,7 @@ def node_properties(
 
 
 def typed_node(node: str, words: Vocabulary) -> str:
-    """Match a node's classes as ?t, leaving out those that say nothing."""
+    """Match a node's classes as ?t, leaving out uninformative ones."""
     path = "|".join(f"<{iri}>" for iri in words.types)
     generic = sorted(GENERIC_TYPES) if {RDF_TYPE, TYPE_OBJECT_TYPE}.intersection(words.types) else []
     # One by one: Virtuoso's planner overflows at NOT IN inside of NOT EXISTS.
@@ -454,7 +455,7 @@ def _node_triples(reified: bool) -> str:
 
 
 def _no_statement(variable: str, reified: bool) -> str:
-    """Leave out statements about triples, where there are any."""
+    """Leave out statements about triples, if there are any."""
     return f" FILTER NOT EXISTS {{ {variable} <{RDF_PREDICATE}> ?any }}" if reified else ""
 
 
@@ -524,7 +525,7 @@ def read_table(reply: object, store: str) -> SparqlResult:
 
 
 def read_csv(body: bytes) -> SparqlResult:
-    """Read a reply in SPARQL's CSV format, which tells no kinds of terms. Raises `ValueError` where it is none."""
+    """Read a reply in SPARQL's CSV format, which loses the kinds of terms. Raises `ValueError` for malformed CSV."""
     import pyarrow.csv as arrow_csv
 
     names = tuple(name.strip('"') for name in body.partition(b"\n")[0].decode().strip().split(","))
@@ -554,7 +555,7 @@ def parts_of(terms: Iterable[Term]) -> Iterator[Term]:
 
 
 def values_of(rows: Iterable[Binding], variable: str) -> list[str]:
-    """Return what a variable is in each row."""
+    """Return the value of a variable in each row."""
     return [row[variable]["value"] for row in rows]
 
 
@@ -580,7 +581,7 @@ def best_name(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -
 
 
 def best_class(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -> str | None:
-    """Return the first class by IRI that says something, by the first predicate that has any."""
+    """Return the first informative class by IRI, by the first predicate that has any."""
     for predicate in predicates:
         iris = [str(term["value"]) for term in values.get(predicate, ()) if term["type"] == "uri"]
         if useful := [iri for iri in iris if iri not in GENERIC_TYPES]:
