@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.graph.importers.dialects import DETECTED, TableOptions
 from byokg.graph.name_indexes import build_names
 from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
@@ -52,9 +53,14 @@ class KnowledgeGraph:
         return cls(open_queryable(place, **settings) if queries else open_graph(place, **settings))
 
     @classmethod
-    def build(cls, source: str | Path, out: str | Path, overwrite: bool = False) -> KnowledgeGraph:
-        """Import a file or folder (see `importers`), save it with an index of its names to `out`, and open that."""
-        graph = build_graph(source, out, overwrite)
+    def build(
+        cls, source: str | Path, out: str | Path, overwrite: bool = False, options: TableOptions = DETECTED
+    ) -> KnowledgeGraph:
+        """Import a file or folder (see `importers`), save it with an index of its names to `out`, and open that.
+
+        The columns of tables are detected unless `options` decide; `importers.choose.files_read(graph.store)` says how.
+        """
+        graph = build_graph(source, out, overwrite, options)
         build_names(graph)
         return cls(graph)
 

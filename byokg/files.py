@@ -5,6 +5,7 @@ SQLite files are opened here as well, so that many threads and processes can use
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import ctypes
 import errno
@@ -37,7 +38,7 @@ compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 """Returns a value, mappings of any kind included, as JSON on one line, without spaces and escapes."""
 
 
-COMPRESSIONS = ("", ".gz", ".xz", ".zst")
+COMPRESSIONS = ("", ".gz", ".xz", ".bz2", ".zst")
 """Endings of the names of compressed files, and of plain ones."""
 
 _LINES_BYTES = 1 << 24
@@ -348,6 +349,8 @@ def open_decompressed(path: Path) -> BinaryIO:
         return cast(BinaryIO, gzip.open(path, "rb"))
     if ending == ".xz":
         return cast(BinaryIO, lzma.open(path, "rb"))
+    if ending == ".bz2":
+        return cast(BinaryIO, bz2.open(path, "rb"))
     if ending == ".zst":
         import pyarrow as pa
 
@@ -421,8 +424,12 @@ class TextFile:
 
     def open(self) -> BinaryIO:
         """Open the decompressed bytes."""
-        stream = open_decompressed(self.path)
+        stream = self._decoded(open_decompressed(self.path))
         return cast(BinaryIO, io.BufferedReader(_Without(stream, self.left_out))) if self.left_out else stream
+
+    def _decoded(self, stream: BinaryIO) -> BinaryIO:
+        """Convert decompressed bytes to UTF-8; a text in another encoding overrides this."""
+        return stream
 
     @contextmanager
     def reading(self) -> Iterator[None]:

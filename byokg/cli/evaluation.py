@@ -77,7 +77,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         ImportFailed: the source cannot become a graph.
         GraphError: the cache cannot be written.
     """
-    from byokg.graph.importers.choose import graph_folder, import_into
+    from byokg.graph.importers.choose import files_read, graph_folder, import_into
 
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
     folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
@@ -106,6 +106,8 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
     seconds = time.perf_counter() - began
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {seconds:.1f} s"
     note(f"graph: {folder} (built from {source}: {counts})")
+    for line in files_read(graph):
+        note(f"  {line}")
     return folder
 
 

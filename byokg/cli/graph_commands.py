@@ -39,6 +39,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.open import ENGINE_NAMES, engines_in, identity, schema_at_hand
 
 if TYPE_CHECKING:
+    from byokg.graph.importers.dialects import TableOptions
     from byokg.graph.name_indexes import DenseFacts, NameFacts
     from byokg.graph.read_cache import SchemaCache
     from byokg.graph.store import PropertySchema, RelationSchema
@@ -251,12 +252,30 @@ def build(
         bool,
         typer.Option("--no-edge-properties", help="Leave out times, sources and the like of edges, and their numbers."),
     ] = False,
+    columns: Annotated[
+        str,
+        typer.Option(
+            metavar="NAMES",
+            help="What columns of edges hold: source,relation,target,weight:float,- or source=HEADER,target=HEADER.",
+        ),
+    ] = "",
+    header: Annotated[
+        bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns of edges.")
+    ] = None,
+    delimiter: Annotated[str, typer.Option(metavar="CHAR", help="What separates fields: , ; | tab or space.")] = "",
+    comment: Annotated[
+        str | None, typer.Option(metavar="CHAR", help="What lines of comments begin with; '' if there are none.")
+    ] = None,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.
 
-    SRC is kb.txt (head|relation|tail), a .tsv or .csv file of triples, JSON lines, RDF, or a folder with one of these
-    or with nodes.csv and edges.csv; each also as .gz, .xz or .zst. Or it is the graph on a server: neo4j://…,
-    bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…; credentials come from the environment.
+    SRC is a table of edges (.csv, .tsv, .txt, …), with a header or without, JSON lines, RDF, GraphML, Parquet, or a
+    folder with one of these or with nodes.csv and edges.csv; each also as .gz, .xz, .bz2 or .zst. Or it is the graph
+    on a server: neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…; credentials come from the
+    environment.
+
+    Delimiter, header and the columns of tables are detected, and printed in one line for each file. A file that may be
+    read in several ways is refused with the option that decides: --columns, --header, --delimiter or --comment.
 
     Files may be larger than memory. A build of triples that was interrupted or killed goes on when the same command is
     given again.
@@ -266,18 +285,19 @@ def build(
     """
     import time
 
-    from byokg.graph.importers.choose import graph_folder
+    from byokg.graph.importers.choose import files_read, graph_folder
     from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
     folder, wanted, size = folder_given(out, "--out"), _languages(cypher, sparql), _memory(memory)
     settings = server_settings(source, id_property, name_property, setting)
+    options = _table_options(columns, header, delimiter, comment)
     refuse_missing(wanted)  # what is missing is said before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
     try:
         # Graph, names and engines appear together, or not at all.
-        with graph_folder(source, folder, overwrite, not no_edge_properties) as partial:
-            graph = _make(source, partial, settings, skip_bad, size, not no_edge_properties)
+        with graph_folder(source, folder, overwrite, not no_edge_properties, options) as partial:
+            graph = _make(source, partial, settings, skip_bad, size, not no_edge_properties, options)
             seconds = time.perf_counter() - began
             indexed = "names are not indexed" if no_names else _index_names(graph, aliases or [])
             for language in wanted:
@@ -286,6 +306,8 @@ def build(
         raise in_these_words(error) from error
     counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
     dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
+    for line in files_read(graph):
+        print(line)
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
     print(indexed)
     _say_engines(folder, wanted)
@@ -293,6 +315,13 @@ def build(
         if language not in wanted:
             again = f"byokg graph engine {out} --{language}"
             note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
+
+
+def _table_options(columns: str, header: bool | None, delimiter: str, comment: str | None) -> TableOptions:
+    from byokg.graph.importers.dialects import TableOptions
+
+    names = tuple(name.strip() for name in columns.split(",")) if columns else ()
+    return TableOptions(names, header, delimiter, comment)
 
 
 _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
@@ -309,7 +338,13 @@ def _memory(text: str) -> int:
 
 
 def _make(
-    source: str, out: Path, settings: dict[str, Any], skip_bad: int, memory: int, edge_properties: bool
+    source: str,
+    out: Path,
+    settings: dict[str, Any],
+    skip_bad: int,
+    memory: int,
+    edge_properties: bool,
+    options: TableOptions,
 ) -> ColumnarGraph:
     """Import files, or copy what a server holds, into a folder."""
     from byokg.open import is_address
@@ -322,7 +357,7 @@ def _make(
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
         bad: list[Exception] = []
         told = building(source_files(source), out, note)
-        graph = import_into(source, out, skip_bad, bad.append, memory, told, edge_properties)
+        graph = import_into(source, out, skip_bad, bad.append, memory, told, edge_properties, options)
         if bad:
             note(f"left out {len(bad):,} bad lines:")
         for error in bad:
@@ -330,6 +365,8 @@ def _make(
         return graph
     if not edge_properties:
         raise ConfigError("--no-edge-properties is for files; a copy of a server's graph has all that edges have")
+    if options != _table_options("", None, "", None):
+        raise ConfigError("--columns, --header, --delimiter and --comment are for files; leave them out for a server")
     from byokg.cli.terminal import copied
     from byokg.graph.exporter import copy_graph
     from byokg.open import opened

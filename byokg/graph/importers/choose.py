@@ -44,27 +44,29 @@ from byokg.files import TextFile, new_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collected, interrupted, write_graph
-from byokg.graph.importers.delimited import RecordFile, TripleFile
+from byokg.graph.importers.delimited import RecordFile
+from byokg.graph.importers.dialects import DETECTED, ENDINGS, TableOptions
 from byokg.graph.importers.json_lines import JsonLinesFile
 from byokg.graph.importers.tables import (
     EDGE_COLUMNS,
+    MAPPING,
     NODE_COLUMNS,
     PropertyTables,
     Table,
+    edge_table,
     is_marked,
     is_node_header,
     mapped_files,
     mapped_tables,
+    node_table,
     several_spaces,
-    table,
 )
+from byokg.graph.importers.triples import TripleFile
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 if TYPE_CHECKING:
     import networkx
     import pandas
-
-MAPPING = "graph.yaml"
 
 MEMORY = 1 << 32
 """Bytes that a build works with, unless told otherwise."""
@@ -73,18 +75,22 @@ _PORTIONS, _LEAST_PORTION = 32, 1 << 20
 """What of the memory the edges take that are sorted at once, and their least size."""
 
 TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
-TABLE_ENDINGS = (".csv", ".tsv")
-DELIMITED_ENDINGS = (".txt", *TABLE_ENDINGS)
+DELIMITED_ENDINGS = tuple(ENDINGS)
 JSON_ENDINGS = (".jsonl", ".ndjson")
 GRAPHML, PARQUET = ".graphml", ".parquet"
 RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl")
 
 _ALONE = re.compile(r"(kb|graph|triples)\.\w+")
-_NODES, _EDGES = re.compile(r"nodes([-_]?[0-9]+|[-_].+)?\.[ct]sv"), re.compile(r"edges([-_]?[0-9]+|[-_].+)?\.[ct]sv")
-_HEADER = re.compile(r"(.+)[-_]header\.[ct]sv")
+_NODES, _EDGES = (
+    re.compile(rf"(?:.* )?\[?{name}\]?([-_]?[0-9]+|[-_].+)?\.\w+", re.IGNORECASE) for name in ("nodes", "edges")
+)
+"""Names of tables, those that Gephi gives (`Lesmis [Nodes].csv`) among them."""
+_HEADER = re.compile(r"(.+)[-_]header\.\w+")
 
 
-def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) -> ColumnarGraph:
+def build_graph(
+    source: str | Path, out: str | Path, overwrite: bool = False, options: TableOptions = DETECTED
+) -> ColumnarGraph:
     """Import `source`, save it as a graph folder, and open that.
 
     Edges may be more than fit into memory: they are read, sorted and written in portions.
@@ -93,38 +99,46 @@ def build_graph(source: str | Path, out: str | Path, overwrite: bool = False) ->
         source: a file or folder as described at the top of this module.
         out: folder to write; appears only when complete.
         overwrite: replace a graph that is already there. Anything else is never replaced.
+        options: how delimited files are read, as far as that is not detected.
+
+    Returns:
+        The graph; its `source` states under `files` how each table was read (`read_as`), and how many `rows` it holds.
 
     Raises:
         ImportFailed: the source cannot become a graph; names file, line and reason.
         GraphExists: `out` is taken.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
-    with graph_folder(source, out, overwrite) as partial:
-        import_into(source, partial)
+    with graph_folder(source, out, overwrite, options=options) as partial:
+        import_into(source, partial, options=options)
     return ColumnarGraph.open(out)
 
 
 @contextmanager
 def graph_folder(
-    source: str | Path, out: str | Path, overwrite: bool = False, edge_properties: bool = True
+    source: str | Path,
+    out: str | Path,
+    overwrite: bool = False,
+    edge_properties: bool = True,
+    options: TableOptions = DETECTED,
 ) -> Iterator[Path]:
     """Give a folder for `import_into` and what else is to appear with the graph, and rename it to `out` afterwards.
 
     It is empty, or holds what an interrupted or killed process has made of the same source: `import_into` goes on with
-    that, as far as the format can. `edge_properties` is what `import_into` will be told.
+    that, as far as the format can. `edge_properties` and `options` are those of `import_into`.
 
     Raises:
         GraphExists: `out` is taken.
         GraphError: the system does not let us write there, or the disk is full.
     """
     refuse_taken(out, overwrite)
-    key = _key(Path(source), edge_properties)
+    key = _key(Path(source), edge_properties, options)
     with new_folder(out, overwrite, refuse_taken, lambda left: interrupted(left, key)) as partial:
         yield partial
         shutil.rmtree(partial / SCRATCH, ignore_errors=True)
 
 
-def _key(source: Path, edge_properties: bool) -> list[object]:
+def _key(source: Path, edge_properties: bool, options: TableOptions) -> list[object]:
     """Return what differs between a source and one that has taken its place or is read in another way; empty if there
     is none."""
     try:
@@ -132,7 +146,7 @@ def _key(source: Path, edge_properties: bool) -> list[object]:
     except (ImportFailed, OSError):
         return []
     files = [[str(path.resolve()), one.st_size, one.st_mtime_ns] for path, one in found]
-    return [*files, edge_properties]
+    return [*files, edge_properties, list(options.columns), options.header, options.separator, options.comment]
 
 
 def import_into(
@@ -143,6 +157,7 @@ def import_into(
     memory: int = MEMORY,
     progress: Callable[[str, int], object] | None = None,
     edge_properties: bool = True,
+    options: TableOptions = DETECTED,
 ) -> ColumnarGraph:
     """Import `source` into a folder that is being made, and open it there.
 
@@ -156,6 +171,7 @@ def import_into(
         progress: told what is being done, and how many edges are done, now and then.
         edge_properties: whether edges keep their properties (times, sources); without them, those of triples that
             differ in nothing else are repetitions.
+        options: how delimited files are read, as far as that is not detected.
 
     Raises:
         ImportFailed: as `build_graph`; there is one bad line more than may be left out.
@@ -166,8 +182,8 @@ def import_into(
     streamed = True
     while True:
         try:
-            stream = _stream(found, left_out, streamed, skip_bad, bad.append)
-            key = None if left_out else _key(found.source, edge_properties)
+            stream = _stream(found, left_out, options, streamed, skip_bad, bad.append)
+            key = None if left_out else _key(found.source, edge_properties, options)
             write_graph(stream, folder, key, portion, progress, edge_properties)
             if skipped:
                 for met in bad:
@@ -194,17 +210,24 @@ def _has_lines(found: _Found, file: Path, line: int) -> bool:
     return line > 1 or _ending(file) in JSON_ENDINGS
 
 
-def import_graph(source: str | Path) -> ColumnarGraph:
+def import_graph(source: str | Path, options: TableOptions = DETECTED) -> ColumnarGraph:
     """Read `source` into memory.
 
     Args:
         source: a file or folder as described at the top of this module.
+        options: how delimited files are read, as far as that is not detected.
 
     Raises:
         ImportFailed: the source cannot become a graph; names file, line and reason.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
-    return collected(_stream(_find(Path(source)), {}))
+    return collected(_stream(_find(Path(source)), {}, options))
+
+
+def files_read(graph: ColumnarGraph) -> list[str]:
+    """Return a line for each file of an imported graph that was read by its columns: how, and how many rows it has."""
+    files = [file for file in graph.source.get("files", ()) if "read_as" in file]
+    return [f"{file['name']}: {file['read_as']}; {file['rows']:,} row{'s'[: file['rows'] != 1]}" for file in files]
 
 
 def source_files(source: str | Path) -> list[Path]:
@@ -219,6 +242,7 @@ def source_files(source: str | Path) -> list[Path]:
 def _stream(
     found: _Found,
     left_out: Mapping[str, frozenset[int]],
+    options: TableOptions,
     streamed: bool = False,
     skip_bad: int = 0,
     skipped: Callable[[ImportFailed], object] | None = None,
@@ -228,6 +252,7 @@ def _stream(
     Args:
         found: what it consists of.
         left_out: lines of each file that are left out.
+        options: how delimited files are read.
         streamed: N-Triples are read without holding their edges, if they can be.
         skip_bad: bad lines of N-Triples to leave out at most.
         skipped: told of each.
@@ -238,8 +263,10 @@ def _stream(
         from byokg.graph.importers.parquet import ParquetTables
 
         return ParquetTables(str(found.source), found.nodes, found.edges)
+    if not found.alone and found.nodes:
+        return PropertyTables(str(found.source), *found.tables(left_out, options))
     if not found.alone:
-        return PropertyTables(str(found.source), *found.tables(left_out))
+        return TripleFile(str(found.source), found.edge_tables(left_out, options))
     ending = _ending(found.alone)
     if ending in RDF_ENDINGS:
         from byokg.graph.rdf.importer import RdfFile
@@ -256,10 +283,12 @@ def _stream(
         return GraphmlFile(found.alone)
     if ending not in (*DELIMITED_ENDINGS, *JSON_ENDINGS):
         known = ", ".join((*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS, GRAPHML, PARQUET, ".yaml"))
-        reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz or .zst if compressed"
-        raise ImportFailed(found.alone, None, reason)
+        reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz, .bz2 or .zst"
+        raise ImportFailed(found.alone, None, f"{reason} if compressed")
     lines = left_out.get(str(found.alone), frozenset())
-    return JsonLinesFile(found.alone, lines) if ending in JSON_ENDINGS else TripleFile(found.alone, lines)
+    if ending in JSON_ENDINGS:
+        return JsonLinesFile(found.alone, lines)
+    return TripleFile(str(found.alone), [edge_table(RecordFile.at(found.alone, lines, options), options)])
 
 
 # Which files of a folder are the graph
@@ -279,19 +308,26 @@ class _Found:
     headers: Mapping[Path, Path | None] = field(default_factory=dict)
     """For each file of nodes or edges, the file that holds its header, if another one does."""
 
-    def tables(self, left_out: Mapping[str, frozenset[int]]) -> tuple[list[Table], list[Table], dict[str, Any], bool]:
+    def tables(
+        self, left_out: Mapping[str, frozenset[int]], options: TableOptions
+    ) -> tuple[list[Table], list[Table], dict[str, Any], bool]:
         """Read the headers; return nodes, edges, what the graph says it is made from, and whether ids have spaces."""
-        nodes, edges = (
-            [
-                table(RecordFile.at(path, left_out.get(str(path), frozenset())), kind, self._header(path))
-                for path in paths
-            ]
-            for kind, paths in ((True, self.nodes), (False, self.edges))
-        )
+        nodes = [
+            node_table(RecordFile.at(path, left_out.get(str(path), frozenset()), options), self._header(path))
+            for path in self.nodes
+        ]
+        edges = self.edge_tables(left_out, options)
         files = dict.fromkeys(header for header in self.headers.values() if header) | dict.fromkeys(self.nodes)
         files |= dict.fromkeys(self.edges)
         source = {"kind": "nodes and edges", "files": [TextFile(path).description() for path in files]}
         return nodes, edges, source, several_spaces([*nodes, *edges])
+
+    def edge_tables(self, left_out: Mapping[str, frozenset[int]], options: TableOptions) -> list[Table]:
+        """Read the headers of files of edges."""
+        return [
+            edge_table(RecordFile.at(path, left_out.get(str(path), frozenset()), options), options, self._header(path))
+            for path in self.edges
+        ]
 
     def _header(self, path: Path) -> RecordFile | None:
         header = self.headers.get(path)
@@ -320,21 +356,28 @@ def _find(source: Path) -> _Found:
     nodes, edges, headers = _tables(path for path in present if path not in alone)
     found = [*nodes, *edges, *alone]
     _refuse_copies(source, found)
-    if nodes and edges and not alone:
+    if edges and not alone:
         return _Found(source, nodes=nodes, edges=edges, headers=headers)
     if len(alone) == 1 and not nodes and not edges:
         return _Found(source, alone=alone[0])
     if not found and present and all(_ending(path) in RDF_ENDINGS for path in present):
         _refuse_copies(source, present)
         return _Found(source, alone=present[0], further=present[1:])
+    delimited = [path for path in present if _ending(path) in DELIMITED_ENDINGS]
+    if not found and len(delimited) == 1:
+        return _Found(source, alone=delimited[0])
+    parquets = [path for path in present if _ending(path) == PARQUET]
+    if not found and not delimited and len(parquets) == 1:
+        return _Found(source, edges=parquets)
     if not found:
         known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt, graph.graphml"
-        reason = f"holds neither nodes.csv with edges.csv nor edges.parquet nor one of {known} (also .gz, .xz, .zst)"
+        reason = (
+            f"holds neither nodes.csv with edges.csv nor edges.parquet nor one of {known} (also .gz, .xz, .bz2, .zst)"
+        )
         raise ImportFailed(source, None, reason)
     names = ", ".join(path.name for path in found)
     if not alone:
-        lacking = "edges.csv" if nodes else "nodes.csv"
-        raise ImportFailed(source, None, f"holds {names} but no {lacking}; both are needed")
+        raise ImportFailed(source, None, f"holds {names} but no edges.csv; both are needed")
     raise ImportFailed(source, None, f"holds several graphs ({names}); name one file, or keep one graph in a folder")
 
 
@@ -351,7 +394,7 @@ def _is_alone(path: Path) -> bool:
 
 def _tables(paths: Iterable[Path]) -> tuple[list[Path], list[Path], dict[Path, Path | None]]:
     """Sort out which files hold nodes, which edges, and where their headers are."""
-    tables = [path for path in paths if _ending(path) in TABLE_ENDINGS and path.is_file()]
+    tables = [path for path in paths if _ending(path) in DELIMITED_ENDINGS and path.is_file()]
     alone = {path: match.group(1) for path in tables if (match := _HEADER.fullmatch(uncompressed(path).name))}
     nodes: list[Path] = []
     edges: list[Path] = []

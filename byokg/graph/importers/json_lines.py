@@ -9,16 +9,20 @@
 | `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
 | `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
 
-Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list or object
-is kept as its JSON. Where no line is a node, the ends of edges are the nodes, and exact
-repetitions of an edge without properties are dropped and counted. Where some are, both ends of every edge must be.
+Keys may be in any case, and those of edges may have the other names that `columns` lists (`source`, `target`, …); an
+edge without a relation is `related_to` its tail. Properties may also stand together under `properties`. Ids are texts
+or numbers. A null is no property; a list or object is kept as its JSON. Where no line is a node, the ends of edges are
+the nodes, and exact repetitions of an edge without properties are dropped and counted. Where some are, both ends of
+every edge must be.
 The graphs that questions bring along become one; `choose.from_record` holds each by itself.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +53,9 @@ from byokg.graph.columnar.schema import (
     text_column,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
+from byokg.graph.importers.columns import EdgeHeader, edge_keys, node_keys
+from byokg.graph.importers.graphml import DEFAULT_RELATION
+from byokg.graph.importers.tables import columns_read
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
 EDGE_KEYS = ("head", "relation", "tail")
@@ -89,15 +96,32 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
             labels = [str(label) for label in value.get("labels", [])]
             more = {"labels": labels} if len(labels) > 1 else {}
             return _node(path, line, value["id"], inner.get("name"), labels[0] if labels else "", {**inner, **more})
-        if "id" in value:
-            own = {key: item for key, item in value.items() if key not in (*NODE_KEYS, "properties")}
-            name = value.get("name", inner.get("name"))
-            return _node(path, line, value["id"], name, value.get("type"), {**own, **inner})
+        given = tuple(key for key, item in value.items() if item is not None and key != "properties")
+        if header := edge_keys(given):
+            return _named_edge(path, line, value, header, inner)
+        named = {**node_keys(given), **({"id": "id"} if "id" in value else {})}
+        if "id" in named:
+            own = {key: item for key, item in value.items() if key not in (*named.values(), *NODE_KEYS, "properties")}
+            name = value.get(named.get("name", "name"), inner.get("name"))
+            return _node(path, line, value[named["id"]], name, value.get(named.get("type", "type")), {**own, **inner})
     raise ImportFailed(
         path,
         line,
         f"{_short(text)} is neither a triple, nor an object with head, relation and tail, nor one with an id",
     )
+
+
+def _named_edge(
+    path: Path, line: int, value: Mapping[str, Any], header: EdgeHeader, inner: Mapping[str, Any]
+) -> Triple:
+    """Return the edge whose keys are other names of head, relation and tail."""
+    if header.rivals:
+        names = " and ".join(map(repr, header.rivals))
+        raise ImportFailed(path, line, f"{names} may each hold the relation; rename one of the keys relation")
+    keys = _role_names(header)
+    own = {key: item for key, item in value.items() if key not in (*keys.values(), "properties")}
+    label = value[keys["relation"]] if "relation" in keys else DEFAULT_RELATION
+    return _edge(path, line, value[keys["head"]], label, value[keys["tail"]], {**own, **inner})
 
 
 def _is_node(value: Mapping[str, Any]) -> bool:
@@ -145,6 +169,12 @@ def _short(text: str) -> str:
 
 _EXPECTED = 'lines such as ["head", "relation", "tail"]'
 
+_ID = re.compile(b'"id"', re.IGNORECASE)
+"""Part of each line that is a node."""
+
+_SAMPLE_LINES = 1000
+"""Lines that are looked at to say how the file is read."""
+
 _PARSE_BYTES = 1 << 22
 """Arrow parses a block in pieces of this size."""
 
@@ -186,6 +216,7 @@ class JsonLinesFile:
         self._file = TextFile(path, left_out=left_out)
         self._entities, self._labels = Interner(), Interner()
         self._nodes: NodeColumns | None = None
+        self._edges = 0
         self._kinds: dict[str, pa.DataType] = {}
         self._fields: dict[str, pa.DataType] = {}
         """Types that Arrow found, so that a text that looks like a date stays one in all blocks."""
@@ -204,7 +235,7 @@ class JsonLinesFile:
         """Yield the edges. Raises `ImportFailed`, naming the line."""
         self._nodes = self._read_nodes()
         row = 0
-        for line, text, block in ahead(self._read(b"")):
+        for line, text, block in ahead(self._read(re.compile(b""))):
             ends, labels = block.ends.dictionary_encode(), block.labels.dictionary_encode()
             triples = np.empty((len(labels), 3), np.int32)
             if self._nodes is None:
@@ -218,6 +249,7 @@ class JsonLinesFile:
             self._widen(self._kinds, block.edge_properties)
             yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)))
             row += len(triples)
+        self._edges = row
         if row == 0 and self._nodes is None:
             raise ImportFailed(self._file.path, None, f"holds no records; expected {_EXPECTED}")
 
@@ -245,14 +277,34 @@ class JsonLinesFile:
 
     def source(self) -> dict[str, Any]:
         """Return what a graph's `source` says about the file."""
-        return {"kind": "JSON lines", "files": [self._file.description()]}
+        nodes = 0 if self._nodes is None else len(self._nodes.ids)
+        told = {"read_as": f"JSON lines; {self._read_as()}", "rows": self._edges + nodes}
+        return {"kind": "JSON lines", "files": [self._file.description() | told]}
+
+    def _read_as(self) -> str:
+        """Say which keys hold what, by the first edge among the first lines that has keys."""
+        lines = itertools.chain.from_iterable(text.split(b"\n") for text in self._file.line_blocks())
+        for line in itertools.islice(lines, _SAMPLE_LINES):
+            try:
+                value = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            header = (
+                edge_keys(tuple(key for key, item in value.items() if item is not None))
+                if isinstance(value, dict)
+                else None
+            )
+            if header:
+                columns = [column for column in header.columns if column.role in EDGE_KEYS]
+                return columns_read(columns, DEFAULT_RELATION, {})
+        return "source, relation, target"
 
     def _read_nodes(self) -> NodeColumns | None:
         """Read the lines that are nodes; None when none is."""
         numbers: list[Numbers] = []
         kinds: dict[str, pa.DataType] = {}
         parts: list[pa.RecordBatch] = []
-        for _, _, block in ahead(self._read(b'"id"')):
+        for _, _, block in ahead(self._read(_ID)):
             if not len(block.ids):
                 continue
             coded = block.ids.dictionary_encode()
@@ -290,11 +342,11 @@ class JsonLinesFile:
 
     # Blocks of lines
 
-    def _read(self, marker: bytes) -> Iterator[tuple[int, bytes, _Block]]:
-        """Yield the records of each block of lines that holds some bytes, with the number of its first line."""
+    def _read(self, marker: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, _Block]]:
+        """Yield the records of each block of lines that match, with the number of its first line."""
         line = 1
         for text in self._file.line_blocks():
-            if marker in text or b"\\u" in text:
+            if marker.search(text) or b"\\u" in text:
                 yield line, text, self._by_arrow(text) or self._by_line(line, text)
             line += text.count(b"\n")
 
@@ -467,6 +519,10 @@ def _objects(table: pa.Table) -> _Block | None:
     if types.type == TEXT and pc.any(pc.is_in(types, pa.array(["node", "relationship"], TEXT))).as_py():
         return None  # as APOC exports them
     count = table.num_rows
+    named = _standard(columns)
+    if named is None:
+        return None
+    columns = named
     keys = [columns.get(key, pa.nulls(count, TEXT)) for key in EDGE_KEYS]
     given = np.array([key.is_valid().to_numpy(zero_copy_only=False) for key in keys]).sum(axis=0)
     nodes = (given == 0) & columns.get("id", pa.nulls(count, TEXT)).is_valid().to_numpy(zero_copy_only=False)
@@ -476,6 +532,36 @@ def _objects(table: pa.Table) -> _Block | None:
     head, relation, tail = (key.filter(pa.array(edges)) for key in keys)
     node_columns = _some(columns, nodes, EDGE_KEYS) if nodes.any() else None
     return _edges_and_nodes(head, relation, tail, _some(columns, edges, EDGE_KEYS), node_columns)
+
+
+def _standard(columns: dict[str, pa.Array]) -> dict[str, pa.Array] | None:
+    """Rename columns that have other names than our own; None if records might do so in different ways."""
+    if all(key in columns for key in EDGE_KEYS):
+        return columns
+    full = tuple(name for name, column in columns.items() if not column.null_count)
+    header, sure = edge_keys(tuple(columns)), edge_keys(full)
+    if (header and _role_names(header)) != (sure and _role_names(sure)):
+        return None
+    if header is None:
+        renamed = {key: name for name, key in node_keys(tuple(columns)).items() if name != key}
+        if not renamed:
+            return columns
+        if node_keys(tuple(columns)) != node_keys(full) or columns.keys() & {*renamed.values()}:
+            return None
+        return {renamed.get(key, key): column for key, column in columns.items()}
+    names = {key: role for role, key in _role_names(header).items()}
+    if header.rivals or any(key in columns and key not in names for key in EDGE_KEYS):
+        return None
+    found = {names.get(key, key): column for key, column in columns.items()}
+    if "relation" not in found:
+        count = len(found["head"])
+        found["relation"] = pa.repeat(pa.scalar(DEFAULT_RELATION, TEXT), count)
+    return found
+
+
+def _role_names(header: EdgeHeader) -> dict[str, str]:
+    """Return the names of head, relation and tail."""
+    return {column.role: column.name for column in header.columns if column.role in EDGE_KEYS}
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:

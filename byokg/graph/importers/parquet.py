@@ -1,15 +1,18 @@
 """Graphs in Parquet files: edges in columns head, relation and tail, and nodes, if there are any files of these, in id.
 
-A node may have columns name and type, too; all other columns are properties. Whole numbers, floats, truth values, dates
-and texts stay what they are, decimals become floats, times the text of ISO 8601, and lists and records their JSON. Ids
-that are whole numbers become text. Where no file holds nodes, the ends of edges are the nodes; if edges then have no
-properties either, exact repetitions are dropped and counted. Else both ends of every edge must be among the nodes.
+A node may have columns name and type, too; `columns` lists the other names that all of these may have, in any case. An
+edge without a relation is `related_to` its tail. All other columns are properties. Whole numbers, floats, truth values,
+dates and texts stay what they are, decimals become floats, times the text of ISO 8601, and lists and records their
+JSON. Ids that are whole numbers become text. Where no file holds nodes, the ends of edges are the nodes; if edges then
+have no properties either, exact repetitions are dropped and counted. Else both ends of every edge must be among the
+nodes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +37,43 @@ from byokg.graph.columnar.schema import (
     without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
+from byokg.graph.importers.columns import Column, edge_header, node_header
+from byokg.graph.importers.graphml import DEFAULT_RELATION
+from byokg.graph.importers.tables import columns_read
 
 _ROWS = 1 << 18
 """Rows read together."""
 
-_ENDS = ("head", "relation", "tail")
+_SAMPLE = 1000
+"""Rows that are looked at to decide what columns hold."""
+
+_INDEX = "__index_level_0__"
+"""Where pandas writes the numbers of rows."""
+
+_NAME, _TYPE = "\0name", "\0type"
+"""Where names and types stand among the columns of nodes: under keys that no property has."""
+
+
+@dataclass(frozen=True)
+class _TableFile:
+    """A file of nodes or of edges, and the columns that it has."""
+
+    path: Path
+    file: parquet.ParquetFile
+    columns: Sequence[Column]
+
+    def position(self, role: str) -> int | None:
+        """Return the position of the column that holds something, if there is one."""
+        return next((column.position for column in self.columns if column.role == role), None)
+
+    def properties(self) -> Iterator[tuple[str, int, pa.DataType]]:
+        """Yield the key, the position and the type of each column that describes nodes or edges."""
+        keys, types = {"name": _NAME, "type": _TYPE}, self.file.schema_arrow.types
+        for column in self.columns:
+            if column.role in ("name", "type"):
+                yield keys[column.role], column.position, TEXT
+            elif column.role == "property" and column.name != _INDEX:
+                yield column.name, column.position, _kept(types[column.position])
 
 
 class ParquetTables:
@@ -49,11 +84,9 @@ class ParquetTables:
     def __init__(self, name: str, nodes: Sequence[Path], edges: Sequence[Path]) -> None:
         """Read the schemas. Raises `ImportFailed` where a column is missing, or two files disagree."""
         self.name = name
-        self._node_files = [_opened(path, ("id",)) for path in nodes]
-        self._edge_files = [_opened(path, _ENDS) for path in edges]
-        self._node_types = _types(self._node_files, ("id",))
-        self._node_types |= {key: TEXT for key in ("name", "type") if key in self._node_types}
-        self._edge_types = _types(self._edge_files, _ENDS)
+        self._node_files = [_opened(path, True) for path in nodes]
+        self._edge_files = [_opened(path, False) for path in edges]
+        self._node_types, self._edge_types = _types(self._node_files), _types(self._edge_files)
         self._ids, self._labels = Interner(), Interner()
         self._content: dict[str, pa.Array] = {}
 
@@ -65,26 +98,31 @@ class ParquetTables:
     def blocks(self) -> Iterator[EdgeBlock]:
         """Read the nodes, and yield the edges. Raises `ImportFailed`, naming file and row."""
         self._read_nodes()
-        for path, file in self._edge_files:
-            for row, batch in ahead(_batches(path, file)):
-                ends = [_ids(path, row, batch, key) for key in _ENDS]
-                both = pa.concat_arrays([ends[0], ends[2]]).dictionary_encode()
+        for one in self._edge_files:
+            for row, batch in ahead(_batches(one.path, one.file)):
+                ends = [_ids(one, row, batch, role) for role in ("head", "tail")]
+                both = pa.concat_arrays(ends).dictionary_encode()
                 triples = np.empty((batch.num_rows, 3), np.int32)
                 if self._node_files:
                     found = self._ids.find(both.dictionary)[row_by_row(both)].reshape(-1, 2)
                     if (found < 0).any():
-                        self._refuse_unknown(path, row, ends, found)
+                        self._refuse_unknown(one.path, row, ends, found)
                     triples[:, [0, 2]] = found
                 else:
                     triples[:, [0, 2]] = self._ids.encode(both.dictionary, row_by_row(both)).reshape(-1, 2)
-                labels = ends[1].dictionary_encode()
-                triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
-                yield EdgeBlock(triples, property_batch(_values(path, batch, _ENDS)))
+                if one.position("relation") is None:
+                    triples[:, 1] = self._labels.encode(
+                        pa.array([DEFAULT_RELATION], TEXT), np.zeros(len(batch), np.int32)
+                    )
+                else:
+                    labels = _ids(one, row, batch, "relation").dictionary_encode()
+                    triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
+                yield EdgeBlock(triples, property_batch(_values(one, batch)))
 
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
         content, ids = dict(self._content), self._ids.strings
-        names, types = content.pop("name", None), content.pop("type", None)
+        names, types = content.pop(_NAME, None), content.pop(_TYPE, None)
         return NodeColumns(
             ids,
             names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
@@ -104,17 +142,22 @@ class ParquetTables:
 
     def source(self) -> dict[str, Any]:
         """Return what a graph's `source` says about the files."""
-        paths = [path for path, _ in (*self._node_files, *self._edge_files)]
-        return {"kind": "Parquet", "files": [TextFile(path).description() for path in paths]}
+        files = []
+        for one in (*self._node_files, *self._edge_files):
+            kinds = {key: _SHOWN.get(kind, "text") for key, _, kind in one.properties()}
+            told = f"Parquet; {columns_read(one.columns, DEFAULT_RELATION, kinds)}"
+            rows = one.file.metadata.num_rows
+            files.append(TextFile(one.path).description() | {"read_as": told, "rows": rows})
+        return {"kind": "Parquet", "files": files}
 
     def _read_nodes(self) -> None:
         numbers: list[Numbers] = [np.empty(0, np.int32)]
         parts: list[pa.RecordBatch] = []
-        for path, file in self._node_files:
-            for row, batch in ahead(_batches(path, file)):
-                coded = _ids(path, row, batch, "id").dictionary_encode()
+        for one in self._node_files:
+            for row, batch in ahead(_batches(one.path, one.file)):
+                coded = _ids(one, row, batch, "id").dictionary_encode()
                 numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
-                content = property_batch(_values(path, batch, ("id",)))
+                content = property_batch(_values(one, batch))
                 parts.append(converted(content, self._node_types, batch.num_rows))
         held, codes = joined(parts, self._node_types), np.concatenate(numbers)
         if len(self._ids) < len(codes):
@@ -123,46 +166,77 @@ class ParquetTables:
                 entity = self._ids.strings[clash.number].as_py()
                 values = [held.column(clash.key)[at].as_py() for at in (clash.before, clash.row)]
                 reason = f"node id {entity!r} stands in rows {clash.before + 1:,} and {clash.row + 1:,} of the nodes"
-                reason += f", with {clash.key} {values[0]!r} and {values[1]!r}; keep one of the two"
-                raise ImportFailed(self._node_files[-1][0], None, reason)
+                reason += (
+                    f", with {clash.key.removeprefix(chr(0))} {values[0]!r} and {values[1]!r}; keep one of the two"
+                )
+                raise ImportFailed(self._node_files[-1].path, None, reason)
             held = held.take(pa.array(kept)) if self._node_types else held
         self._content = dict(zip(self._node_types, held.columns, strict=True))
 
     def _refuse_unknown(self, path: Path, row: int, ends: Sequence[pa.Array], found: Numbers) -> None:
         at = int((found < 0).any(axis=1).argmax())
         side = 0 if found[at, 0] < 0 else 1
-        end = ends[2 * side][at].as_py()
+        end = ends[side][at].as_py()
         reason = f"row {row + at + 1:,}: {('head', 'tail')[side]} {end!r} is no id in the files of nodes; "
         raise ImportFailed(path, None, reason + "add the node or correct it")
 
 
-def _opened(path: Path, needed: Sequence[str]) -> tuple[Path, parquet.ParquetFile]:
+def _opened(path: Path, nodes: bool) -> _TableFile:
     try:
         file = parquet.ParquetFile(path)
+        rows = [[_shown(cell) for cell in row.values()] for row in _sampled(file)]
     except (pa.ArrowException, OSError) as error:
         raise ImportFailed(path, None, f"cannot be read as Parquet ({error}); write or fetch it again") from error
     names = file.schema_arrow.names
-    for key in needed:
-        if names.count(key) != 1:
-            reason = f"has {names.count(key) or 'no'} columns {key!r} among {', '.join(names)}; it needs one of each of"
-            raise ImportFailed(path, None, f"{reason} {', '.join(needed)}: rename a column")
-    return path, file
+    for name in names:
+        if names.count(name) > 1:
+            raise ImportFailed(path, None, f"has {names.count(name)} columns {name!r}; rename one")
+    listed = ", ".join(names)
+    if nodes:
+        columns = node_header(names, rows)
+        if columns is None:
+            raise ImportFailed(path, None, f"has no column 'id' among {listed}; rename the one that identifies nodes")
+        return _TableFile(path, file, columns)
+    header = edge_header(names, rows)
+    if header is None:
+        reason = f"has no two columns for the ends of edges among {listed}; name them head, relation and tail"
+        raise ImportFailed(path, None, f"{reason}, or source, relation and target")
+    if header.rivals:
+        reason = f"columns {' and '.join(map(repr, header.rivals))} may each hold the relation; rename one relation"
+        raise ImportFailed(path, None, reason)
+    return _TableFile(path, file, header.columns)
 
 
-def _types(files: Sequence[tuple[Path, parquet.ParquetFile]], fixed: Sequence[str]) -> dict[str, pa.DataType]:
+def _sampled(file: parquet.ParquetFile) -> Sequence[Mapping[str, object]]:
+    """Return the first rows, without values that are nested."""
+    columns = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
+    batch = next(file.iter_batches(_SAMPLE, columns=columns), None)
+    names = file.schema_arrow.names
+    try:
+        rows = [] if batch is None else batch.to_pylist()
+    except UnicodeDecodeError:  # reported where all rows are read
+        rows = []
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _shown(cell: object) -> str:
+    return "" if cell is None else str(cell)
+
+
+_SHOWN = {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}
+
+
+def _types(files: Sequence[_TableFile]) -> dict[str, pa.DataType]:
     """Return the columns that several files have together, as we keep them."""
     common: dict[str, pa.DataType] = {}
-    for path, file in files:
-        for field in file.schema_arrow:
-            if field.name in fixed:
-                continue
-            kind = _kept(field.type)
-            before = common.setdefault(field.name, kind)
+    for one in files:
+        for key, _, kind in one.properties():
+            before = common.setdefault(key, kind)
             if {before, kind} == {pa.int64(), pa.float64()}:
-                common[field.name] = pa.float64()
+                common[key] = pa.float64()
             elif before != kind:
-                reason = f"column {field.name!r} is {kind} here and {before} in another file; give it one type"
-                raise ImportFailed(path, None, reason)
+                reason = f"column {key!r} is {kind} here and {before} in another file; give it one type"
+                raise ImportFailed(one.path, None, reason)
     return common
 
 
@@ -188,23 +262,21 @@ def _batches(path: Path, file: parquet.ParquetFile) -> Iterator[tuple[int, pa.Re
         raise ImportFailed(path, None, f"cannot be read as Parquet ({error}); write or fetch it again") from error
 
 
-def _ids(path: Path, row: int, batch: pa.RecordBatch, key: str) -> pa.Array:
-    column = batch.column(batch.schema.names.index(key))
+def _ids(one: _TableFile, row: int, batch: pa.RecordBatch, role: str) -> pa.Array:
+    position = one.position(role)
+    column, name = batch.column(position), batch.schema.names[position]
     kind = _kept(column.type)
     if kind not in (TEXT, pa.int64()) or pa.types.is_nested(column.type):
-        raise ImportFailed(path, None, f"column {key!r} holds {column.type}; make it texts or whole numbers")
-    texts = _as_kept(path, key, column, TEXT)
-    if problem := blank(key, texts.dictionary_encode()):
-        raise ImportFailed(path, None, f"row {row + problem.row + 1:,}: the {key} is empty; fill it in or drop the row")
+        raise ImportFailed(one.path, None, f"column {name!r} holds {column.type}; make it texts or whole numbers")
+    texts = _as_kept(one.path, name, column, TEXT)
+    if problem := blank(role, texts.dictionary_encode()):
+        reason = f"row {row + problem.row + 1:,}: the {role} is empty; fill it in or drop the row"
+        raise ImportFailed(one.path, None, reason)
     return texts
 
 
-def _values(path: Path, batch: pa.RecordBatch, fixed: Sequence[str]) -> dict[str, pa.Array]:
-    return {
-        key: _as_kept(path, key, column, TEXT if key in ("name", "type") and fixed == ("id",) else _kept(column.type))
-        for key, column in zip(batch.schema.names, batch.columns, strict=True)
-        if key not in fixed
-    }
+def _values(one: _TableFile, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+    return {key: _as_kept(one.path, key, batch.column(position), kind) for key, position, kind in one.properties()}
 
 
 def _as_kept(path: Path, key: str, column: pa.Array, kind: pa.DataType) -> pa.Array:

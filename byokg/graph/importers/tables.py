@@ -63,6 +63,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
@@ -88,34 +89,37 @@ from byokg.graph.columnar.schema import (
     without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
+from byokg.graph.importers.columns import (
+    Column,
+    InferredKinds,
+    Rows,
+    as_kind,
+    edge_header,
+    is_number,
+    node_header,
+    seems_header,
+    split_kind,
+    undirected_rows,
+    with_kinds,
+)
 from byokg.graph.importers.delimited import RecordFile, raise_first
+from byokg.graph.importers.dialects import DETECTED, TableOptions
+from byokg.graph.importers.graphml import DEFAULT_RELATION
 
 NODE_COLUMNS = ("id", "name", "type")
 EDGE_COLUMNS = ("head", "relation", "tail")
+TIME_COLUMNS = {4: (*EDGE_COLUMNS, "time"), 5: (*EDGE_COLUMNS, "start", "end")}
+"""Columns by their number, where triples without a header have times."""
 
-_ALIASES = {
-    **dict.fromkeys(("long", "short", "byte"), "int"),
-    "double": "float",
-    "boolean": "bool",
-    **dict.fromkeys(("char", "point", "time", "localtime", "datetime", "localdatetime", "duration"), "string"),
-}
+MAPPING = "graph.yaml"
+
+YEAR = r"-?[0-9]{1,6}"
+DAY = r"[0-9]{4}-[0-9]{2}(-[0-9]{2})?([T ][0-9:.]+(Z|[+-][0-9:]+)?)?"
+TIME = re.compile(rf"({YEAR}|{DAY})?")
+
 _MARKED = re.compile(r"(.*?):(ID|LABEL|START_ID|END_ID|TYPE|IGNORE)(?:\(([^)]*)\))?(?:\{.*\})?", re.DOTALL)
 _ROLES = {"ID": "id", "LABEL": "type", "START_ID": "head", "END_ID": "tail", "TYPE": "relation", "IGNORE": ""}
 _LABELS = "labels"
-
-
-@dataclass(frozen=True)
-class Column:
-    """What one column of a file is used for."""
-
-    position: int
-    name: str
-    role: str
-    """What it is: `id`, `name`, `type`, `head`, `relation`, `tail`, `property`, or empty for one to leave out."""
-    kind: str = "string"
-    """One of `KINDS`."""
-    space: str = ""
-    """Id space of an id, head or tail."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,8 @@ class Table:
     """Whether the header is in the manner of neo4j-admin."""
     partial: bool = False
     """Whether edges without both ends are left out; otherwise they are refused."""
+    header: str = "header"
+    """Where the names of the columns are from, in words; empty for a table that a mapping explains."""
 
 
 def is_marked(fields: Sequence[str]) -> bool:
@@ -145,63 +151,301 @@ def is_node_header(fields: Sequence[str]) -> bool:
     return any((match := _MARKED.fullmatch(field.strip())) and match.group(2) == "ID" for field in fields)
 
 
-def table(file: RecordFile, nodes: bool, header: RecordFile | None = None) -> Table:
-    """Read a header. Raises `ImportFailed` when it is none.
+def node_table(file: RecordFile, header: RecordFile | None = None) -> Table:
+    """Read the header of a file of nodes. Raises `ImportFailed` if it is none.
 
     Args:
         file: the records.
-        nodes: whether they are nodes; otherwise edges.
-        header: the file that holds the header and nothing else; None when `file` starts with it.
+        header: the file that holds the header and nothing else; None if `file` starts with it.
     """
-    known = NODE_COLUMNS if nodes else EDGE_COLUMNS
-    needed = ("id",) if nodes else EDGE_COLUMNS
     titled = header or file
-    line, fields = titled.first(f"a header such as {','.join(known)}")
+    line, fields = titled.first(f"a header such as {','.join(NODE_COLUMNS)}")
+    below = [row for _, row in file.sample()[int(header is None) :]]
+    fields = _fitted(fields, below)
     marked = is_marked(fields)
-    columns: list[Column] = []
-    for field in fields:
-        column = _column(titled, line, fields, field, known, marked)
-        if column.role and any(column.name == other.name and other.role for other in columns):
-            raise ImportFailed(titled.path, line, f"column {column.name!r} stands twice in the header; rename one")
-        columns.append(replace(column, position=len(columns)))
-    roles = [column.role for column in columns]
-    for name in needed:
-        if name == "relation" and marked:
+    columns = _marked_columns(fields) if marked else node_header(fields, below)
+    if columns is None:
+        reason = f"the header {','.join(fields)!r} has no column 'id' or one of its other names (node, key, uri, …)"
+        raise ImportFailed(titled.path, line, f"{reason}; rename one, or explain the tables in a file {MAPPING}")
+    used = _checked(titled, line, fields, below, columns)
+    return Table(replace(file, titled=header is None), fields, used, marked=marked, header=_place(header))
+
+
+def edge_table(file: RecordFile, options: TableOptions = DETECTED, header: RecordFile | None = None) -> Table:
+    """Find out what the columns of a file of edges hold, by its header or by their number.
+
+    Args:
+        file: the records.
+        options: what is decided already.
+        header: the file that holds the header and nothing else; None if `file` starts with it, if it has one.
+
+    Raises:
+        ImportFailed: the file holds no edges, or may be read in several ways; names what decides.
+    """
+    names = header.first(f"a header such as {','.join(EDGE_COLUMNS)}") if header else None
+    records = file.sample()[int(file.dialect.counted) :]
+    if not names and not file.dialect.names:
+        file.first("lines of head, relation, tail, or a header such as head,relation,tail")
+    if not names and file.dialect.names:
+        names = 1, list(file.dialect.names)
+    titled = not names and bool(records) and _has_header(file, records, options)
+    line, fields = names or records[0]
+    below = [row for _, row in records[int(titled) :]]
+    fields = _fitted(fields, below)
+    file = replace(file, titled=titled)
+    if not names and not titled:
+        columns = [Column(at, f"column {at + 1}", "") for at in range(len(fields))]
+        columns = _by_options(file, line, columns, below, options) or _by_number(file, line, fields, below)
+        return Table(file, fields, [one for one in columns if one.role], DEFAULT_RELATION, header="no header")
+    used = _checked(header or file, line, fields, below, _by_name(file, line, fields, below, options))
+    marked = is_marked(fields)
+    label = file.path.name.partition(".")[0] if marked else DEFAULT_RELATION
+    place = "header in a comment" if file.dialect.names else _place(header)
+    return Table(file, fields, used, label, marked, header=place)
+
+
+def _by_name(
+    file: RecordFile, line: int, fields: Sequence[str], below: Rows, options: TableOptions
+) -> Sequence[Column]:
+    """Return what the columns under a header hold. Raises `ImportFailed` if it is none of edges, or it is in doubt."""
+    found = None
+    if is_marked(fields):
+        columns = _marked_columns(fields)
+    else:
+        found = edge_header(fields, below)
+        columns = list(found.columns) if found else []
+    if options.columns:
+        plain = [Column(at, name, "property", kind) for at, (name, kind) in enumerate(map(split_kind, fields))]
+        return _by_options(file, line, columns or plain, below, options)
+    if not {"head", "tail"} <= {column.role for column in columns}:
+        reason = f"the header {','.join(fields)!r} names no two ends of an edge; decide with {_proposed(fields)}"
+        raise ImportFailed(file.path, line, reason)
+    if found and found.rivals:
+        reason = f"columns {' and '.join(map(repr, found.rivals))} may each hold the relation; decide with"
+        raise ImportFailed(file.path, line, f"{reason} --columns relation={found.rivals[0]}")
+    return columns
+
+
+def _place(header: RecordFile | None) -> str:
+    return f"header in {header.path.name}" if header else "header"
+
+
+def _fitted(fields: Sequence[str], below: Rows) -> list[str]:
+    """Return a header as wide as the records, where these or it end with a separator."""
+    widths = {len(row) for row in below}
+    if widths == {len(fields) - 1} and not fields[-1].strip():
+        return list(fields[:-1])
+    if widths == {len(fields) + 1} and not any(row[-1].strip() for row in below):
+        return [*fields, ""]
+    return list(fields)
+
+
+def _marked_columns(fields: Sequence[str]) -> list[Column]:
+    """Read a header in the manner of neo4j-admin; what is not marked is a property, or the name."""
+    columns = []
+    for position, field in enumerate(fields):
+        if match := _MARKED.fullmatch(field.strip()):
+            name, mark, space = match.groups()
+            columns.append(Column(position, name or f":{mark}", _ROLES[mark], space=space or ""))
             continue
-        if name not in roles:
-            reason = f"the header {','.join(fields)!r} has no column {name!r}; it starts {','.join(known)}"
-            raise ImportFailed(titled.path, line, reason)
-    label = "" if nodes else file.path.name.partition(".")[0]
-    used = [column for column in columns if column.role]
-    return Table(replace(file, titled=header is None), fields, used, label, marked)
+        name, kind = split_kind(field)
+        role = "name" if name == "name" and kind in ("", "string") and is_node_header(fields) else "property"
+        columns.append(Column(position, name, role, kind or "string"))
+    return columns
 
 
-def _column(
-    file: RecordFile, line: int, fields: Sequence[str], field: str, known: Sequence[str], marked: bool
-) -> Column:
-    match = _MARKED.fullmatch(field.strip()) if marked else None
-    if match:
-        name, mark, space = match.groups()
-        return Column(0, name or f":{mark}", _ROLES[mark], space=space or "")
-    plain = field.strip()
-    if marked and plain.endswith("}"):
-        plain = plain.partition("{")[0]  # options of a type, such as its time zone
-    name, colon, kind = plain.rpartition(":")
-    if not colon:
-        name, kind = kind, "string"
-    if not name:
-        raise ImportFailed(file.path, line, f"the header has a column without a name in {','.join(fields)!r}")
-    element = kind.removesuffix("[]")
-    if element not in KINDS and element not in _ALIASES:
+def _checked(
+    file: RecordFile, line: int, fields: Sequence[str], below: Rows, columns: Sequence[Column]
+) -> list[Column]:
+    """Return the columns that are used. Raises `ImportFailed` for one without a name, of an unknown kind, or twice."""
+    used: list[Column] = []
+    for column in columns:
+        field = fields[column.position].strip()
+        if not field:
+            held = [row[column.position].strip() for row in below if len(row) == len(fields)]
+            counts = ([str(at + first) for at in range(len(held))] for first in (0, 1))
+            if held and (not any(held) or (column.position == 0 and held in counts)):
+                continue
+            raise ImportFailed(file.path, line, f"the header has a column without a name in {','.join(fields)!r}")
+        _, colon, kind = field.partition("{")[0].rpartition(":")
+        if colon and column.kind in ("", "string") and not split_kind(field)[1] and not _MARKED.fullmatch(field):
+            raise ImportFailed(
+                file.path, line, f"column {field!r} has the unknown type {kind!r}; types are {', '.join(KINDS)}"
+            )
+        if column.role not in ("property", "time", "") and column.kind not in ("", "string"):
+            reason = f"column {column.name!r} is always text; leave out its type {column.kind!r}"
+            raise ImportFailed(file.path, line, reason)
+        if column.role and any(column.name == other.name for other in used):
+            raise ImportFailed(file.path, line, f"column {column.name!r} stands twice in the header; rename one")
+        if column.role:
+            used.append(column)
+    return used if is_marked(fields) else with_kinds(used)
+
+
+# Files of edges with or without a header
+
+
+def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], options: TableOptions) -> bool:
+    """Decide whether the first record names the columns. Raises `ImportFailed` if it may as well be an edge."""
+    if options.header is not None:
+        return options.header
+    if any("=" in column for column in options.columns):
+        return True
+    line, first = records[0]
+    below = [row for _, row in records[1:]]
+    first = [field.strip() for field in first]
+    if is_marked(first):
+        return True
+    held = [{row[at].strip() for row in below if at < len(row)} for at in range(len(first))]
+    again = [bool(cell) and cell in cells for cell, cells in zip(first, held, strict=True)]
+    found = edge_header(first, below)
+    shown = ", ".join(map(repr, first))
+    decide = "decide with --header or --no-header"
+    if found is None:
+        seems = seems_header(first, below) or (file.separator != "|" and _above_numbers(first, below))
+        if below and not any(again) and seems and len(first) > 1:
+            reason = f"the first line ({shown}) may be a header whose names are not known, or an edge; decide with"
+            raise ImportFailed(file.path, line, f"{reason} --no-header, or --header and {_proposed(first)}")
+        return False
+    if any(again[at] for at in found.strange):
+        return False
+    if not below:
+        return not found.weak
+    ends = set().union(*(held[column.position] for column in found.columns if column.role in ("head", "tail")))
+    named = {first[column.position] for column in found.columns if column.role in ("head", "relation", "tail")}
+    if named & ends or any(again) or (found.weak and all(len(end) < 2 for end in ends)):
+        raise ImportFailed(file.path, line, f"the first line ({shown}) may be a header or an edge; {decide}")
+    between = [at for at in found.strange if len(first) == 3 and at == 1]
+    if between and not all(is_number(row[1]) for row in below if len(row) > 1):
+        reason = f"the first line ({shown}) may be an edge, or a header, {first[1]!r} being the relation or a property"
+        raise ImportFailed(file.path, line, f"{reason}; decide with --no-header or --columns relation={first[1]}")
+    return True
+
+
+def _above_numbers(first: Sequence[str], below: Rows) -> bool:
+    """Return True if a text stands above a column of numbers."""
+    for at, cell in enumerate(first):
+        held = [row[at] for row in below if at < len(row) and row[at].strip()]
+        if cell and not is_number(cell) and len(held) > 1 and all(map(is_number, held)):
+            return True
+    return False
+
+
+def _proposed(fields: Sequence[str]) -> str:
+    """Return options that read some columns as most files have them."""
+    if len(fields) == 3:
+        return f"--columns source={fields[0]},relation={fields[1]},target={fields[2]}"
+    return f"--columns source={fields[0]},target={fields[1]}"
+
+
+def _by_options(
+    file: RecordFile, line: int, columns: Sequence[Column], below: Rows, options: TableOptions
+) -> list[Column]:
+    """Return the columns as they are named by the user; none if they are not."""
+    given = options.columns
+    if not given:
+        return []
+    named = [column.name for column in columns]
+    if any("=" in one for one in given):
+        wanted: dict[int, str] = {}
+        for one in given:
+            role, _, name = one.partition("=")
+            if role.strip().lower() not in _GIVEN_ROLES or name not in named:
+                reason = f"--columns {one}: write source=, relation= or target= and one of {', '.join(named)}"
+                raise ImportFailed(file.path, line, reason)
+            wanted[named.index(name)] = _GIVEN_ROLES[role.strip().lower()]
+        chosen = [
+            replace(one, role=wanted[at], kind="string")
+            if at in wanted
+            else replace(one, role="property" if one.role in wanted.values() else one.role)
+            for at, one in enumerate(columns)
+        ]
+    else:
+        if len(given) != len(columns):
+            reason = f"--columns names {len(given)} columns, the line has {len(columns)}; write - for one to leave out"
+            raise ImportFailed(file.path, line, reason)
+        header = edge_header(given, below)
+        chosen = [replace(one, role="" if one.name == "-" else one.role) for one in header.columns] if header else []
+    if not {"head", "tail"} <= {column.role for column in chosen}:
+        reason = f"--columns {','.join(given)} names no source and target; write, for example, --columns source,target"
+        raise ImportFailed(file.path, line, reason)
+    return with_kinds(chosen)
+
+
+_GIVEN_ROLES = {
+    **dict.fromkeys(("source", "head", "subject", "from"), "head"),
+    **dict.fromkeys(("relation", "predicate", "type"), "relation"),
+    **dict.fromkeys(("target", "tail", "object", "to"), "tail"),
+}
+
+
+def _by_number(file: RecordFile, line: int, fields: Sequence[str], below: Rows) -> list[Column]:
+    """Return what the columns of records without a header hold. Raises `ImportFailed` if their number is none."""
+    width = len(fields)
+    if width > 2 and all(len(row) == width and not row[-1].strip() for row in below) and len(below) > 1:
+        width -= 1  # lines end with a separator
+    if any(field.startswith("{") for field in fields[2:3]):
+        reason = "attributes stand in braces, as NetworkX writes them; write the edges with data=False or as GraphML"
+        raise ImportFailed(file.path, line, reason)
+    roles = {2: ("head", "tail"), 3: EDGE_COLUMNS, 4: (*EDGE_COLUMNS, "time"), 5: (*EDGE_COLUMNS, "time", "time")}
+    if width == 3 and file.dialect.counted:
+        roles[3] = ("head", "tail", "relation")  # as OpenKE orders them
+    elif width == 3 and file.separator != "|" and _may_be_weights(below):
+        reason = f"the third of {', '.join(map(repr, fields[:3]))} may be a weight or a node; decide with"
         raise ImportFailed(
-            file.path, line, f"column {field!r} has the unknown type {kind!r}; types are {', '.join(KINDS)}"
+            file.path, line, f"{reason} --columns source,target,weight or --columns source,relation,target"
         )
-    role = name if name in known and not (marked and name != "name") else "property"
-    if role != "property" and kind != "string":
-        if not marked:
-            raise ImportFailed(file.path, line, f"column {name!r} is always text; leave out its type {kind!r}")
-        role = "property"
-    return Column(0, name, role, "string" if kind.endswith("[]") else _ALIASES.get(kind, kind))
+    if width not in roles or not all(map(TIME.fullmatch, fields[3:width])):
+        error = file.ragged(len(EDGE_COLUMNS), line, fields)
+        if width > 3:
+            error = ImportFailed(file.path, line, f"{error.reason}; or name the columns with --columns")
+        raise error
+    names = TIME_COLUMNS.get(width, ())
+    return [
+        Column(at, names[at] if role == "time" else f"column {at + 1}", role) for at, role in enumerate(roles[width])
+    ]
+
+
+def _may_be_weights(below: Rows) -> bool:
+    """Return True if a third column of numbers may as well be weights: nothing shows that the second is a relation."""
+    rows = [row for row in below if len(row) == 3]
+    if len(rows) < 2 or not all(is_number(row[2]) for row in rows):
+        return False
+    first, second, third = ({row[at] for row in rows} for at in range(3))
+    if all(number.isdigit() for number in third) and 5 * len(second) <= len(rows) and len(second) < len(third):
+        return False  # numbers of nodes, and a few of relations
+    return 2 * len(second) > len(rows) or bool(second & first)
+
+
+def columns_read(columns: Sequence[Column], label: str, kinds: Mapping[str, str]) -> str:
+    """Say in one line which columns hold what.
+
+    Args:
+        columns: of nodes or of edges.
+        label: the relation of all edges, if no column holds it.
+        kinds: those of the properties whose columns do not give them; one without any value is not among them.
+    """
+    shown = {column.role: column.name for column in columns if column.role not in ("property", "time")}
+    if "id" in shown:
+        parts = [f"{role}={shown[role]}" for role in NODE_COLUMNS if role in shown]
+    else:
+        none = f'(none: "{label}")'
+        parts = [f"source={shown['head']}", f"relation={shown.get('relation', none)}", f"target={shown['tail']}"]
+        parts += [f"direction={shown['direction']}"] if "direction" in shown else []
+    held = [
+        (column.name, column.kind or kinds.get(column.name, "no values"))
+        for column in columns
+        if column.role in ("property", "time")
+    ]
+    if held:
+        listed = ", ".join(f"{name} ({_KIND_NAMES.get(kind, kind)})" for name, kind in held[:_PROPERTIES_SHOWN])
+        more = f", +{len(held) - _PROPERTIES_SHOWN}" if len(held) > _PROPERTIES_SHOWN else ""
+        parts.append(f"{'property' if len(held) == 1 else 'properties'} {listed}{more}")
+    return ", ".join(parts)
+
+
+_KIND_NAMES = {"string": "text"}
+_PROPERTIES_SHOWN = 12
 
 
 # Reading
@@ -241,7 +485,9 @@ class PropertyTables:
         """
         self.name = name
         self._node_tables, self._edge_tables, self._source, self._spaced = nodes, edges, source, spaced
-        self._node_types, self._edge_types = _common_types(nodes, _node_types), _common_types(edges, _property_types)
+        self._node_types, self._edge_types = common_types(nodes, _node_types), common_types(edges, property_types)
+        self._node_kinds, self._edge_kinds = InferredKinds(to_infer(nodes)), InferredKinds(to_infer(edges))
+        self._rows: dict[str, int] = {}
         self._ids, self._labels = Interner(), Interner()
         self._content: dict[str, pa.Array] = {}
 
@@ -272,11 +518,19 @@ class PropertyTables:
 
     def property_types(self) -> Mapping[str, pa.DataType]:
         """Return the edges' properties."""
-        return self._edge_types
+        return inferred_types(self._edge_types, self._edge_kinds)
 
     def source(self) -> dict[str, Any]:
         """Return what the graph says it was made from."""
-        return dict(self._source)
+        told = dict(self._source)
+        tables = {one.file.path.name: (one, self._node_kinds) for one in self._node_tables}
+        tables |= {one.file.path.name: (one, self._edge_kinds) for one in self._edge_tables}
+        if all(one.header for one, _ in tables.values()):
+            told["files"] = [
+                file | described(*tables[file["name"]], self._rows[file["name"]]) if file["name"] in tables else file
+                for file in told["files"]
+            ]
+        return told
 
     def _read_nodes(self) -> None:
         numbers: list[Numbers] = []
@@ -288,8 +542,12 @@ class PropertyTables:
                 coded, content = _node_columns(one, table, rows, self._spaced)
                 numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
                 batches.append(converted(content, self._node_types, table.num_rows))
+                for name, column in zip(content.schema.names, content.columns, strict=True) if content else ():
+                    if name in self._node_kinds.names:
+                        self._node_kinds.see(name, column)
                 rows += table.num_rows
             ends.append(rows)
+            self._rows[one.file.path.name] = rows
         held = joined(batches, self._node_types)
         codes = np.concatenate([np.empty(0, np.int32), *numbers])
         if len(self._ids) < len(codes):
@@ -297,7 +555,9 @@ class PropertyTables:
             if clash:
                 raise self._clash(clash, ends, held)
             held = held.take(pa.array(kept)) if self._node_types else held
-        self._content = dict(zip(self._node_types, held.columns, strict=True))
+        types = inferred_types(self._node_types, self._node_kinds)
+        columns = dict(zip(self._node_types, held.columns, strict=True))
+        self._content = {name: as_kind(columns[name], kind) for name, kind in types.items()}
 
     def _clash(self, clash: Clash, ends: Sequence[int], held: pa.RecordBatch) -> ImportFailed:
         column = held.column(clash.key)
@@ -343,10 +603,13 @@ class PropertyTables:
                             problems.append(_unknown(column.role, coded, numbers, place))
                         triples[:, 0 if column.role == "head" else 2] = numbers
                 elif column.role == "property":
-                    properties[column.name], problem = typed(column.name, column.kind, texts)
+                    properties[column.name], problem = typed(column.name, column.kind or "string", texts)
                     problems.append(problem)
+                    if column.name in self._edge_kinds.names:
+                        self._edge_kinds.see(column.name, properties[column.name])
             raise_first(one.file, problems, rows)
             rows += table.num_rows
+            self._rows[one.file.path.name] = rows
             batch = property_batch(properties)
             if one.partial:
                 kept = np.flatnonzero((triples[:, [0, 2]] >= 0).all(axis=1))
@@ -386,7 +649,7 @@ def _node_columns(
                 content[_TYPE] = pc.replace_substring_regex(labels, ";.*", "") if several.true_count else labels
                 content[_LABELS] = pc.if_else(several, labels, pa.scalar(None, TEXT))
         elif column.role == "property":
-            content[column.name], problem = typed(column.name, column.kind, texts)
+            content[column.name], problem = typed(column.name, column.kind or "string", texts)
             problems.append(problem)
     raise_first(one.file, problems, rows)
     if one.label:
@@ -407,7 +670,7 @@ def _node_types(one: Table) -> dict[str, pa.DataType]:
         elif column.role == "type":
             types |= {_TYPE: TEXT, _LABELS: TEXT} if one.marked else {_TYPE: TEXT}
         elif column.role == "property":
-            types[column.name] = KINDS[column.kind][0]
+            types[column.name] = KINDS[column.kind or "string"][0]
     if one.label:
         types[_TYPE] = TEXT
     if one.marked and types.get("title") == TEXT:
@@ -415,12 +678,32 @@ def _node_types(one: Table) -> dict[str, pa.DataType]:
     return types
 
 
-def _property_types(one: Table) -> dict[str, pa.DataType]:
-    """Return the properties that an edge file gives."""
-    return {column.name: KINDS[column.kind][0] for column in one.columns if column.role == "property"}
+def property_types(one: Table) -> dict[str, pa.DataType]:
+    """Return the properties that an edge file gives; those whose kind is inferred are texts."""
+    return {column.name: KINDS[column.kind or "string"][0] for column in one.columns if column.role == "property"}
 
 
-def _common_types(
+def to_infer(tables: Sequence[Table]) -> list[str]:
+    """Return the properties whose kind no table gives."""
+    columns = [column for one in tables for column in one.columns if column.role == "property"]
+    given = {column.name for column in columns if column.kind}
+    return list(dict.fromkeys(column.name for column in columns if column.name not in given))
+
+
+def inferred_types(types: Mapping[str, pa.DataType], kinds: InferredKinds) -> dict[str, pa.DataType]:
+    """Return types of columns with those that were inferred, without columns that hold no value."""
+    found = kinds.types()
+    return {name: found.get(name, kind) for name, kind in types.items() if name in found or name not in kinds.names}
+
+
+def described(table: Table, kinds: InferredKinds, rows: int) -> dict[str, Any]:
+    """Return how a file was read, and how many records it holds, for a graph's `source`."""
+    inferred = {name: kinds.kind(name) for name in kinds.types()}
+    told = f"{table.file.dialect}, {table.header}; {columns_read(table.columns, table.label, inferred)}"
+    return {"read_as": told, "rows": rows}
+
+
+def common_types(
     tables: Sequence[Table], types_of: Callable[[Table], dict[str, pa.DataType]]
 ) -> dict[str, pa.DataType]:
     """Return the columns that several files have together. Raises `ImportFailed` where two do not fit."""
@@ -434,6 +717,20 @@ def _common_types(
                 reason = f"column {key!r} is {kind} here and {before} in another file; give it one type"
                 raise ImportFailed(one.file.path, None, reason)
     return common
+
+
+def undirected_edges(one: Table, columns: Sequence[pa.ChunkedArray] | None, rows: int) -> npt.NDArray[np.bool_] | None:
+    """Return which of some edges, before which the file has so many, are undirected; None if no column states it."""
+    if not columns:
+        return None
+    texts = whole(columns[0], TEXT)
+    found = undirected_rows(texts)
+    if found.null_count:
+        row = pc.index(found.is_null(), True).as_py()
+        reason = f"the direction {texts[row].as_py()!r} is neither Directed nor Undirected; correct the cell"
+        raise_first(one.file, [Problem(row, reason)], rows)
+    flags: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return flags
 
 
 def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:
@@ -535,7 +832,7 @@ class _Reader:
             if name not in left_out:
                 kind = self._kind(f"{place}: kinds: {name}", kinds.get(name, "string"))
                 columns.append(Column(position, name, "property", kind))
-        return Table(file, fields, columns, type_)
+        return Table(file, fields, columns, type_, header="")
 
     def _edges(self, relation: str, entry: object, types: set[str]) -> Table:
         place = f"edges: {relation}"
@@ -554,7 +851,7 @@ class _Reader:
             columns.append(Column(position, name, "property", self._kind(f"{place}: properties: {name}", kind)))
         if entry.get("missing", "refuse") not in ("refuse", "skip"):
             raise self._wrong(f"{place}: missing", "it is refuse or skip")
-        return Table(file, fields, columns, relation, partial=entry.get("missing") == "skip")
+        return Table(file, fields, columns, relation, partial=entry.get("missing") == "skip", header="")
 
     def _file(self, place: str, entry: Mapping[str, Any]) -> tuple[RecordFile, list[str]]:
         name = entry.get("file")
@@ -564,7 +861,7 @@ class _Reader:
             folder = self.mapping.parent / str(self._content.get("folder", ""))
             found = [path for ending in COMPRESSIONS if (path := folder / f"{name}{ending}").is_file()]
             if not found:
-                raise self._wrong(f"{place}: file", f"there is no {folder / name} (nor .gz, .xz, .zst)")
+                raise self._wrong(f"{place}: file", f"there is no {folder / name} (nor .gz, .xz, .bz2, .zst)")
             surplus = self._options.get(name, {}).get("surplus", "refuse")
             if surplus not in ("refuse", "drop"):
                 raise self._wrong(f"files: {name}: surplus", "it is refuse or drop")

@@ -60,7 +60,9 @@ def test_all_types_of_columns_become_properties(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("nodes", "edges", "reason"),
     [
-        (None, {"head": ["a"], "tail": ["b"]}, "has no columns 'relation' among head, tail"),
+        (None, {"first": ["a"], "tail": ["b"]}, "has no two columns for the ends of edges among first, tail"),
+        ({"name": ["a"]}, ENDS, "has no column 'id' among name"),
+        (None, {**ENDS, "relation": ["", "", ""]}, "row 1: the relation is empty"),
         ({"id": ["a"]}, ENDS, "row 1: tail 'b' is no id in the files of nodes"),
         ({"id": ["a", "a"], "n": [1, 2]}, ENDS, "node id 'a' stands in rows 1 and 2 of the nodes, with n 1 and 2"),
         (None, {**ENDS, "tail": ["a", "", "b"]}, "row 2: the tail is empty"),

@@ -1,0 +1,413 @@
+"""Columns of tables: the role of each, found by its name, and the kind of its values, found by reading them.
+
+Names are compared as words in lower case: `FromNodeId`, `from_node_id` and `:FROM` all name the end `from`. Words
+beside that of the end must be the same at both ends: `source_id` goes with `target_id`, `protein1` with `protein2`.
+
+| role               | names, in any case and any order                                                               |
+|--------------------|------------------------------------------------------------------------------------------------|
+| head and tail      | source/target, src/dst, head/tail, subject/object, from/to, start/end, node1/node2, u/v, …     |
+| relation           | relation, relationship, predicate, rel, edge_type, property, interaction, p, r; label or type  |
+| directed or not    | `Type` with Directed and Undirected (Gephi), `directed` with true and false                    |
+| id of a node       | id, node, entity, key, uri, …; else the first column, if its name ends in id                   |
+| name of a node     | name, label, title                                                                             |
+| type of a node     | type, class, kind, labels                                                                      |
+
+All other columns are properties, of the kind that their name gives (`weight:float`) or that all their values fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.graph.columnar.schema import KINDS, TEXT
+
+Rows = Sequence[Sequence[str]]
+"""Records of a file, as texts."""
+
+KIND_ALIASES = {
+    **dict.fromkeys(("long", "short", "byte"), "int"),
+    "double": "float",
+    "boolean": "bool",
+    **dict.fromkeys(("char", "point", "time", "localtime", "datetime", "localdatetime", "duration"), "string"),
+}
+
+_PAIRS = (
+    ("head", "tail"),
+    ("source", "target"),
+    *(("source", end) for end in ("destination", "dest", "sink")),
+    *(("src", end) for end in ("dst", "dest", "tgt", "trg")),
+    *(("subject", "object"), ("subj", "obj"), ("sub", "obj")),
+    ("from", "to"),
+    ("origin", "destination"),
+    ("origin", "dest"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("parent", "child"),
+    ("citing", "cited"),
+    ("follower", "followee"),
+    ("caller", "callee"),
+    ("start", "end"),
+    ("quelle", "ziel"),
+    ("von", "nach"),
+    *(("u", "v"), ("s", "o"), ("h", "t"), ("s", "t")),
+)
+"""Words that name both ends of an edge, best first."""
+
+_ENDS = frozenset(word for pair in _PAIRS for word in pair if len(word) > 1)
+
+_LOOSE = (
+    *(("from", "to"), ("start", "end"), ("parent", "child"), ("origin", "destination"), ("origin", "dest")),
+    *(("sender", "receiver"), ("sender", "recipient"), ("von", "nach"), ("citing", "cited"), ("caller", "callee")),
+)
+"""Ends that are named like properties of nodes."""
+
+_NUMBERED = (("1", "2"), ("0", "1"), ("a", "b"), ("x", "y"), ("i", "j"))
+"""Marks that tell two columns of one name apart."""
+
+_NO_IDS = frozenset(
+    (
+        *("date", "time", "year", "day", "month", "hour", "timestamp", "ts", "offset", "position", "pos", "line"),
+        *("lat", "lon", "lng", "latitude", "longitude", "coord", "coordinate", "weight", "score", "count", "value"),
+        *(
+            "type",
+            "class",
+            "kind",
+            "category",
+            "degree",
+            "size",
+            "port",
+            "degree",
+            "chromosome",
+            "strand",
+            "description",
+        ),
+    )
+)
+"""Words of columns that describe ends and do not identify them."""
+
+_ID_WORDS = ("index", "idx", "id", "ids", "key", "node", "vertex", "entity", "uri", "iri", "qid", "name", "label")
+"""Words beside that of an end, those that identify it best first."""
+
+_RELATIONS = (
+    *("relation", "relationship", "predicate", "rel", "pred", "edgetype", "relationtype", "relationshiptype"),
+    *("reltype", "rtype", "etype", "edgelabel", "relationlabel", "relationname", "predicatelabel", "relationid"),
+    *("relid", "predicateid", "relationshipname", "linktype", "interaction", "interactiontype", "property", "prop"),
+    *("verb", "link", "edge"),
+)
+_INITIALS = {("s", "o"): "p", ("h", "t"): "r", ("s", "t"): "r"}
+"""What names the relation between ends that have initials."""
+_LABELS = ("label", "type", "kind")
+"""Names of a relation, or of something else; columns without any value are no relation."""
+
+_KNOWN = frozenset(
+    ("weight", "id", "label", "type", "kind", "name", "directed", "timeset", "time", "date", "year", "score", "count")
+)
+"""Names of properties that are no relations."""
+
+_DIRECTED, _UNDIRECTED = ("directed", "true", "1", "yes"), ("undirected", "mutual", "false", "0", "no")
+_DIRECTIONS = {
+    **dict.fromkeys(("type", "edgetype", "direction", "directedness"), ("directed", "undirected", "mutual")),
+    **dict.fromkeys(("directed", "isdirected"), ("directed", "undirected", "true", "false", "0", "1", "yes", "no")),
+}
+"""Columns that may hold whether an edge is directed, and the values that such a column holds."""
+
+_NODE_IDS = ("id", "nodeid", "node", "entityid", "entity", "vertexid", "vertex", "identifier", "key", "uri", "iri")
+_NODE_NAMES = ("name", "label", "title")
+_NODE_TYPES = ("type", "class", "kind", "labels", "nodetype", "entitytype")
+
+_SURE = {*_ENDS, *_RELATIONS} - {"edge", "link", "property", "prop", "verb", "interaction"}
+"""Names that ends or relations have, and hardly any node."""
+_NOUNS = {
+    *("name", "person", "user", "friend", "actor", "author", "director", "student", "teacher", "customer", "employee"),
+    *(
+        "company",
+        "organization",
+        "organisation",
+        "item",
+        "product",
+        "movie",
+        "film",
+        "book",
+        "paper",
+        "article",
+        "page",
+    ),
+    *("city", "country", "place", "gene", "protein", "drug", "disease", "species", "word", "term", "tag", "category"),
+    *("course", "type", "label", "value", "key", "class", "group", "id"),
+}
+"""Names that columns often have; a record of nothing else is hardly an edge."""
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of a file is used for."""
+
+    position: int
+    name: str
+    role: str
+    """`id`, `name`, `type`, `head`, `relation`, `tail`, `direction`, `time`, `property`, or empty to leave it out."""
+    kind: str = "string"
+    """One of `KINDS`, or empty if the values decide."""
+    space: str = ""
+    """Id space of an id, head or tail."""
+
+
+class EdgeHeader(NamedTuple):
+    """Names of columns read as those of a table of edges."""
+
+    columns: tuple[Column, ...]
+    weak: bool
+    """True if the ends are single letters, which may as well be two nodes."""
+    loose: bool
+    """True if a node may well have two properties named like the ends, such as start and end."""
+    strange: tuple[int, ...]
+    """Positions of properties whose names are unknown."""
+    rivals: tuple[str, ...]
+    """Names of two columns or more that may each hold the relation."""
+
+
+def split_kind(field: str) -> tuple[str, str]:
+    """Split `weight:float` into name and kind; the kind is empty if the name gives none."""
+    plain = field.strip()
+    plain = plain.partition("{")[0] if plain.endswith("}") else plain  # options of a type, such as its time zone
+    name, colon, kind = plain.rpartition(":")
+    element = kind.removesuffix("[]")
+    if not colon or not name or (element not in KINDS and element not in KIND_ALIASES):
+        return field.strip(), ""
+    return name, "string" if kind.endswith("[]") else KIND_ALIASES.get(kind, kind)
+
+
+def words(name: str) -> tuple[str, ...]:
+    """Return the words of a column's name in lower case: `FromNodeId` is from, node, id."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
+    found: list[str] = []
+    for word in re.findall(r"[^\W\d_]+|[0-9]+", apart.lower()):
+        ending = next((end for end in ("id", "node", "name") if word.endswith(end) and word[: -len(end)] in _ENDS), "")
+        found += [word[: -len(ending)], ending] if ending else [word]
+    return tuple(found)
+
+
+def edge_header(fields: Sequence[str], rows: Rows = ()) -> EdgeHeader | None:
+    """Read names of columns as those of edges; None if they name no two ends.
+
+    Args:
+        fields: (C,) the names, with or without kinds.
+        rows: some records below, each of C texts, which show what columns hold.
+    """
+    split = [split_kind(field) for field in fields]
+    named = [words(name) for name, _ in split]
+    ends = _find_ends(named)
+    if ends is None:
+        return None
+    head, tail, pair = ends
+    joined = ["".join(parts) for parts in named]
+    held = [[row[at].strip() for row in rows if at < len(row) and row[at].strip()] for at in range(len(fields))]
+    free = [at for at in range(len(fields)) if at not in (head, tail)]
+    direction = next((at for at in free if is_direction(joined[at], held[at])), None)
+    free = [at for at in free if at != direction]
+    relation, rivals = _find_relation(free, joined, held, pair, bool(rows))
+    columns = []
+    for at, (name, kind) in enumerate(split):
+        role = {head: "head", tail: "tail", relation: "relation", direction: "direction"}.get(at, "property")
+        columns.append(Column(at, name, role, kind))
+    strange = tuple(at for at in free if at != relation and joined[at] not in _KNOWN and not split[at][1])
+    weak = len(named[head]) == len(named[tail]) == 1 and len(pair[0]) == len(pair[1]) == 1
+    return EdgeHeader(tuple(columns), weak, weak or pair in _LOOSE, strange, tuple(split[at][0] for at in rivals))
+
+
+@lru_cache(maxsize=1024)
+def edge_keys(keys: tuple[str, ...]) -> EdgeHeader | None:
+    """Read the keys of one record as those of an edge; None if it is none, but a node, for instance."""
+    header = edge_header(keys)
+    if header is None or (header.loose and any(words(key) == ("id",) for key in keys)):
+        return None
+    return header
+
+
+@lru_cache(maxsize=1024)
+def node_keys(keys: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the keys of one record that are id, name and type of a node, in any case; those of this case first."""
+    found: dict[str, str] = {}
+    for name in ("id", "name", "type"):
+        same = [key for key in keys if words(key) == (name,)]
+        if same:
+            found[name] = name if name in same else same[0]
+    return found
+
+
+def _find_ends(named: Sequence[tuple[str, ...]]) -> tuple[int, int, tuple[str, str]] | None:
+    """Return the columns of head and tail, and the words that name them."""
+    for pair in (*_PAIRS, *_NUMBERED):
+        sides: list[dict[tuple[str, ...], int]] = [{}, {}]
+        for at, parts in enumerate(named):
+            for side, word in enumerate(pair):
+                for place in [place for place, part in enumerate(parts) if part == word][:1]:
+                    sides[side].setdefault((*parts[:place], "", *parts[place + 1 :]), at)
+        common = [rest for rest in sides[0] if rest in sides[1] and not _NO_IDS.intersection(rest)]
+        if pair in _NUMBERED:
+            common = [rest for rest in common if len(rest) > 1]
+            plain = [rest for rest in common if set(rest) <= {"", *_ID_WORDS}]
+            common = plain or (common if len(common) == 1 else [])
+        if common:
+            best = min(common, key=lambda rest: (len(rest), min(map(_id_rank, rest))))
+            return sides[0][best], sides[1][best], pair
+    return None
+
+
+def _id_rank(word: str) -> int:
+    return _ID_WORDS.index(word) if word in _ID_WORDS else len(_ID_WORDS)
+
+
+def _find_relation(
+    free: Sequence[int], joined: Sequence[str], held: Sequence[Sequence[str]], pair: tuple[str, str], seen: bool
+) -> tuple[int | None, list[int]]:
+    """Return the column of the relation, if any, and those that may all be it."""
+    initial = (_INITIALS[pair],) if pair in _INITIALS else ()
+    for name in (*_RELATIONS, *initial):
+        for at in free:
+            if joined[at] == name:
+                return at, []
+    rivals = [at for at in free if joined[at] in _LABELS and (held[at] or not seen)]
+    if len(rivals) > 1:
+        return None, rivals
+    return (rivals[0], []) if rivals else (None, [])
+
+
+def is_direction(joined: str, held: Sequence[str]) -> bool:
+    """Return True for a column, named by words put together, of which all values state a direction."""
+    return bool(held) and joined in _DIRECTIONS and {value.lower() for value in held} <= set(_DIRECTIONS[joined])
+
+
+def undirected_rows(texts: pa.Array) -> pa.Array:
+    """Return True for each cell of a direction column that states an undirected edge, null for one of neither kind."""
+    lower = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(texts, "")))
+    known = pc.is_in(lower, pa.array([*_DIRECTED, *_UNDIRECTED, ""], lower.type))
+    return pc.if_else(known, pc.is_in(lower, pa.array(_UNDIRECTED, lower.type)), None)
+
+
+def node_header(fields: Sequence[str], rows: Rows = ()) -> list[Column] | None:
+    """Read names of columns as those of nodes; None if none of them is an id."""
+    split = [split_kind(field) for field in fields]
+    joined = ["".join(words(name)) for name, _ in split]
+    first = words(split[0][0])[-1:] if split else ()
+    id_ = _first(joined, _NODE_IDS, ())
+    if id_ is None and first == ("id",):
+        id_ = 0
+    if id_ is None:
+        return None
+    type_ = _first(joined, _NODE_TYPES, (id_,))
+    name = _first(joined, _NODE_NAMES, (id_, type_))
+    if type_ is None and name is not None and joined[name] == "label":
+        labels = [row[name] for row in rows if name < len(row)]
+        if len(labels) > 3 and 2 * len(set(labels)) <= len(labels):  # as `Person` and `City`
+            name, type_ = None, name
+    roles = {type_: "type", name: "name", id_: "id"}
+    columns = []
+    for at, (text, kind) in enumerate(split):
+        role = roles.get(at, "property")
+        if role == "type" and kind not in ("", "string"):
+            role = "property"
+        columns.append(Column(at, text, role, kind))
+    return columns
+
+
+def _first(joined: Sequence[str], names: Iterable[str], taken: Sequence[int | None]) -> int | None:
+    found = (at for name in names for at, one in enumerate(joined) if one == name and at not in taken)
+    return next(found, None)
+
+
+def seems_header(fields: Sequence[str], rows: Rows) -> bool:
+    """Return True if some fields may well be names of columns, though they name no two ends.
+
+    Args:
+        fields: (C,) the first record.
+        rows: the records below it.
+    """
+    named = [words(field) for field in fields]
+    if any("".join(parts) in _SURE for parts in named) or all("".join(parts) in _NOUNS for parts in named):
+        return True
+    if any(len(parts) > 1 and parts[-1] in ("id", "name", "code", "key") for parts in named):
+        return True
+    plain = [all(map(_IDENTIFIER.fullmatch, row)) for row in (fields, *rows)]
+    return len(rows) > 1 and plain[0] and not any(plain[1:])
+
+
+def is_number(text: str) -> bool:
+    """Return True for a number as programs write it."""
+    return bool(_NUMBER.fullmatch(text.strip()))
+
+
+def with_kinds(columns: Sequence[Column]) -> list[Column]:
+    """Decide the kinds: if one name gives a kind, the others are texts; else the values of properties decide."""
+    explicit = any(column.kind for column in columns)
+    return [
+        replace(column, kind=column.kind or ("string" if explicit or column.role != "property" else ""))
+        for column in columns
+    ]
+
+
+class InferredKinds:
+    """The kinds that all values of some columns fit so far, best first."""
+
+    _ORDER: Mapping[str, str] = {
+        "int": r"^(0|-?[1-9][0-9]*)$",
+        "float": r"^-?((0|[1-9][0-9]{0,14})(\.[0-9]{1,17})?|\.[0-9]{1,17})([eE][+-]?[0-9]{1,2})?$",
+        "bool": r"^(?i:true|false)$",
+        "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
+    }
+    """What a value looks like; a number with leading zeros is a text, such as a postal code."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._kinds = {name: list(self._ORDER) for name in names}
+        self._held = dict.fromkeys(self._kinds, False)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Return the columns."""
+        return frozenset(self._kinds)
+
+    def see(self, name: str, texts: pa.Array) -> None:
+        """Narrow the kinds of a column by some of its values; null is of every kind."""
+        if texts.null_count == len(texts):
+            return
+        self._held[name] = True
+        self._kinds[name] = [kind for kind in self._kinds[name] if self._fits(kind, texts)]
+
+    def _fits(self, kind: str, texts: pa.Array) -> bool:
+        if pc.all(pc.match_substring_regex(texts, self._ORDER[kind])).as_py() is False:
+            return False
+        try:
+            texts.cast(KINDS[kind][0])
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    def kind(self, name: str) -> str:
+        """Return the kind of a column."""
+        return next(iter(self._kinds[name]), "string") if self._held[name] else "string"
+
+    def types(self) -> dict[str, pa.DataType]:
+        """Return the Arrow types of the columns that hold any value."""
+        return {name: KINDS[self.kind(name)][0] for name, held in self._held.items() if held}
+
+    def state(self) -> dict[str, Any]:
+        """Return what is known so far, as JSON."""
+        return {"kinds": self._kinds, "held": self._held}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        self._kinds, self._held = dict(state["kinds"]), dict(state["held"])
+
+
+def as_kind(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Convert texts that `InferredKinds` found to fit."""
+    return texts if kind == TEXT else texts.cast(kind)
