@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,7 @@ def read_ours(path: Path, width: int) -> Any:
 
     rows, table = 0, None
     fields = [str(number) for number in range(width)]
-    for table in RecordFile(path, RecordFile.at(path).separator, titled=False).blocks(
-        fields, [pa.large_string()] * width
-    ):
+    for table in replace(RecordFile.at(path), titled=False).blocks(fields, [pa.large_string()] * width):
         rows += table.num_rows
     return rows, table
 

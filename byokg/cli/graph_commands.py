@@ -266,6 +266,9 @@ def build(
     comment: Annotated[
         str | None, typer.Option(metavar="CHAR", help="What lines of comments begin with; '' if there are none.")
     ] = None,
+    undirected: Annotated[
+        bool, typer.Option("--undirected", help="Edges of tables lead both ways, unless a column states it.")
+    ] = False,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.
 
@@ -290,7 +293,7 @@ def build(
 
     folder, wanted, size = folder_given(out, "--out"), _languages(cypher, sparql), _memory(memory)
     settings = server_settings(source, id_property, name_property, setting)
-    options = _table_options(columns, header, delimiter, comment)
+    options = _table_options(columns, header, delimiter, comment, undirected)
     refuse_missing(wanted)  # what is missing is said before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
@@ -317,11 +320,17 @@ def build(
             note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
-def _table_options(columns: str, header: bool | None, delimiter: str, comment: str | None) -> TableOptions:
+def _table_options(
+    columns: str = "",
+    header: bool | None = None,
+    delimiter: str = "",
+    comment: str | None = None,
+    undirected: bool = False,
+) -> TableOptions:
     from byokg.graph.importers.dialects import TableOptions
 
     names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return TableOptions(names, header, delimiter, comment)
+    return TableOptions(names, header, delimiter, comment, undirected)
 
 
 _UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
@@ -365,8 +374,9 @@ def _make(
         return graph
     if not edge_properties:
         raise ConfigError("--no-edge-properties is for files; a copy of a server's graph has all that edges have")
-    if options != _table_options("", None, "", None):
-        raise ConfigError("--columns, --header, --delimiter and --comment are for files; leave them out for a server")
+    if options != _table_options():
+        reason = "--columns, --header, --delimiter, --comment and --undirected are for tables"
+        raise ConfigError(f"{reason}; leave them out for a server")
     from byokg.cli.terminal import copied
     from byokg.graph.exporter import copy_graph
     from byokg.open import opened

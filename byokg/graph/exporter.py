@@ -237,7 +237,12 @@ class _Table:
         if error is None:
             keys = list(self._kinds)
             names = free_names(self._fixed, keys)
-            header = [_titled(name, _common(self._kinds[key])) for name, key in zip(names, keys, strict=True)]
+            kinds = [_common(self._kinds[key]) for key in keys]
+            # Without any kind in the header, the importer would find the kinds of texts such as 1979 in the values.
+            plain = set(kinds) == {"string"}
+            header = [
+                f"{name}:string" if plain else _titled(name, kind) for name, kind in zip(names, kinds, strict=True)
+            ]
             with (
                 self._path.open("w", encoding="utf-8", newline="") as file,
                 self._waiting.open(encoding="utf-8") as rows,

@@ -22,7 +22,8 @@ def test_a_graph_is_built_once_and_says_so(films: Path, tmp_path: Path) -> None:
     first = cached_graph(films, "films", tmp_path / "graphs", notes.append)
     again = cached_graph(films, "films", tmp_path / "graphs", notes.append)
     assert first == again == tmp_path / "graphs" / f"films-{source_digest(films)[:12]}"
-    assert "built from" in notes[0] and notes[1] == f"graph: {first}"
+    assert "built from" in notes[0] and notes[2] == f"graph: {first}"
+    assert notes[1] == "  kb.txt: '|', no header; source=column 1, relation=column 2, target=column 3; 11 rows"
     assert ColumnarGraph.open(first).edge_count == 11
 
 
@@ -59,7 +60,7 @@ def test_a_damaged_graph_is_built_again(films: Path, tmp_path: Path) -> None:
 
 
 def test_a_source_that_cannot_be_imported_leaves_nothing(films: Path, tmp_path: Path) -> None:
-    (films / "kb.txt").write_text("a|r\n", "utf-8")
+    (films / "kb.txt").write_text("a|r|b|c\n", "utf-8")
     with pytest.raises(ImportFailed):
         cached_graph(films, "films", tmp_path / "graphs", ignore)
     assert not (tmp_path / "graphs").exists() or list((tmp_path / "graphs").iterdir()) == []

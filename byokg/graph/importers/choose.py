@@ -2,24 +2,21 @@
 
 | source                                  | content                                                              |
 |-----------------------------------------|----------------------------------------------------------------------|
-| `kb.txt`, any `.txt`                    | `head|relation|tail`, no quoting                                     |
-| `graph.tsv`, any `.tsv`                 | head, relation, tail separated by tabs, no quoting                   |
-| `graph.csv`, any `.csv`                 | head,relation,tail with the quoting of RFC 4180                      |
-| any of these with 4 or 5 columns        | head, relation, tail and time, or start and end (`delimited`)        |
+| `.txt`, `.tsv`, `.csv`, `.edges`, …     | edges in the dialect that `dialects` finds, with a header or without |
+| any of these without a header           | head, relation, tail, perhaps with times; or two ends (`tables`)     |
 | `.jsonl`                                | one triple, node or edge a line (`json_lines`)                       |
 | `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, … | RDF (`rdf`; needs `byokg[sparql]`)                                   |
 | `.graphml`                              | nodes and edges with typed properties (`graphml`)                    |
-| `.parquet`                              | edges, with columns head, relation and tail (`parquet`)              |
+| `.parquet`                              | edges, with columns such as head, relation and tail (`parquet`)      |
 | folder with `edges*.parquet`            | edges, and with `nodes*.parquet` nodes, with properties (`parquet`)  |
 | `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`tables`)                   |
-| folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties (`tables`)                           |
+| folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties, or edges alone (`tables`)           |
 | folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
-| folder with one file                    | named `kb`, `graph` or `triples`, and ending as above                |
+| folder with one file                    | named `kb`, `graph` or `triples`, or the only table in it            |
 | folder of RDF files and no others       | all of them together, whatever they are named                        |
 
-Each file may be compressed as `.gz`, `.xz` or `.zst`; `delimited` tells more about the text. A triple file may start
-with the line head, relation, tail. Its exact repetitions are dropped and counted, an entity's id is its name, and it
-has no type.
+Each file may be compressed as `.gz`, `.xz`, `.bz2` or `.zst`. `columns` lists the names of columns that are known. In
+files of edges alone exact repetitions are dropped and counted, an entity's id is its name, and it has no type.
 
 Tables may be split into several files (`nodes-1.csv`, `nodes-2.csv`, …), and a header may stand alone in a file named
 `X_header.csv` or `X-header.csv` beside `X.csv`, `X1.csv`, …. A missing name is the id. The same row may come twice,
@@ -146,7 +143,15 @@ def _key(source: Path, edge_properties: bool, options: TableOptions) -> list[obj
     except (ImportFailed, OSError):
         return []
     files = [[str(path.resolve()), one.st_size, one.st_mtime_ns] for path, one in found]
-    return [*files, edge_properties, list(options.columns), options.header, options.separator, options.comment]
+    return [
+        *files,
+        edge_properties,
+        list(options.columns),
+        options.header,
+        options.separator,
+        options.comment,
+        options.undirected,
+    ]
 
 
 def import_into(

@@ -287,6 +287,16 @@ def is_direction(joined: str, held: Sequence[str]) -> bool:
     return bool(held) and joined in _DIRECTIONS and {value.lower() for value in held} <= set(_DIRECTIONS[joined])
 
 
+def may_state_direction(joined: str) -> bool:
+    """Return True for the name of a column, put together, that may hold whether edges are directed."""
+    return joined in _DIRECTIONS
+
+
+def is_undirected(value: object) -> bool:
+    """Return True for a value that states that an edge leads both ways."""
+    return str(value).lower() in _UNDIRECTED
+
+
 def undirected_rows(texts: pa.Array) -> pa.Array:
     """Return True for each cell of a direction column that states an undirected edge, null for one of neither kind."""
     lower = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(texts, "")))

@@ -49,6 +49,9 @@ _MARKS = (
 )
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _COMMENTS = ("#", "%")
+_STATED = re.compile(r"%\s*(sym|asym|bip)\b|#\s*(un)?directed graph\b", re.IGNORECASE)
+_STATED_UNDIRECTED = re.compile(r"%\s*sym\b|#\s*undirected graph\b", re.IGNORECASE)
+"""Comments of KONECT and SNAP."""
 _COUNTED = re.compile(r"\w*2id\.\w+")
 """Names of OpenKE's files, whose first line counts the others."""
 
@@ -70,6 +73,7 @@ class TableOptions:
         header: whether the first record names the columns; None detects it.
         delimiter: one of `,` `;` `|` `tab` `space`; empty detects it.
         comment: what lines begin with that are comments; empty if none are, None detects it.
+        undirected: whether edges lead both ways, unless a column states their direction.
 
     Raises:
         ConfigError: the delimiter or the comment is not one character.
@@ -79,6 +83,7 @@ class TableOptions:
     header: bool | None = None
     delimiter: str = ""
     comment: str | None = None
+    undirected: bool = False
 
     def __post_init__(self) -> None:
         if self.delimiter and self.separator not in SEPARATOR_NAMES:
@@ -115,6 +120,8 @@ class Dialect:
     """True if the first record counts the others."""
     names: tuple[str, ...] = ()
     """Header that stands in a comment."""
+    undirected: bool = False
+    """True if a comment states that edges lead both ways."""
 
     def __str__(self) -> str:
         parts = [_SHORT_NAMES[self.separator]]
@@ -233,7 +240,8 @@ def _with_comments(path: Path, chosen: _Fit, comment: str, head: _Head) -> _Fit:
     found = [(number, line.rstrip("\r\n")) for number, line in enumerate(head.lines, 1) if line.startswith(comment)]
     if found[0][1].startswith("%%MatrixMarket"):
         raise ImportFailed(path, found[0][0], "this is a Matrix Market file; write its entries as source,target,weight")
-    commented = chosen._replace(dialect=replace(chosen.dialect, comment=comment))
+    undirected = any(_STATED_UNDIRECTED.match(line) for _, line in found)
+    commented = chosen._replace(dialect=replace(chosen.dialect, comment=comment, undirected=undirected))
     if not chosen.records:  # all lines begin with it
         fit = _choose(path, {one: _fit(path, one, head.lines, head.whole) for one in "\t|;, "}, ENDINGS[_suffix(path)])
         return fit
@@ -242,7 +250,7 @@ def _with_comments(path: Path, chosen: _Fit, comment: str, head: _Head) -> _Fit:
     for number, line in found:
         text = line[len(comment) :].strip() if chosen.dialect.runs else line[len(comment) :].lstrip(f"{comment} ")
         [(_, fields)] = list(_parsed(dialect, [text])) or [(1, [""])]
-        if len(fields) == chosen.width:
+        if len(fields) == chosen.width and not _STATED.match(line):
             like.append((number, line, [field.strip() for field in fields]))
     first_record = chosen.records[0][0]
     below = [fields for _, fields in chosen.records]

@@ -9,11 +9,11 @@
 | `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
 | `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
 
-Keys may be in any case, and those of edges may have the other names that `columns` lists (`source`, `target`, …); an
-edge without a relation is `related_to` its tail. Properties may also stand together under `properties`. Ids are texts
-or numbers. A null is no property; a list or object is kept as its JSON. Where no line is a node, the ends of edges are
-the nodes, and exact repetitions of an edge without properties are dropped and counted. Where some are, both ends of
-every edge must be.
+Keys may be in any case, and those of edges may have the other names that `columns` lists (`source`, `target`, …). An
+edge without a relation is `related_to` its tail; one with `"directed": false` or `"type": "Undirected"` leads both
+ways. Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list or
+object is kept as its JSON. Where no line is a node, the ends of edges are the nodes, and exact repetitions of an edge
+without properties are dropped and counted. Where some are, both ends of every edge must be.
 The graphs that questions bring along become one; `choose.from_record` holds each by itself.
 """
 
@@ -24,7 +24,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,16 @@ from byokg.graph.columnar.schema import (
     text_column,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
-from byokg.graph.importers.columns import EdgeHeader, edge_keys, node_keys
+from byokg.graph.importers.columns import (
+    EdgeHeader,
+    edge_keys,
+    is_direction,
+    is_undirected,
+    may_state_direction,
+    node_keys,
+    undirected_rows,
+    words,
+)
 from byokg.graph.importers.graphml import DEFAULT_RELATION
 from byokg.graph.importers.tables import columns_read
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
@@ -90,13 +99,16 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
             ends = [end.get("id") if isinstance(end, dict) else end for end in (value["start"], value["end"])]
             return _edge(path, line, ends[0], value["label"], ends[1], inner)
         if all(key in value for key in EDGE_KEYS) and not _is_node(value):
-            own = {key: item for key, item in value.items() if key not in (*EDGE_KEYS, "properties")}
-            return _edge(path, line, value["head"], value["relation"], value["tail"], {**own, **inner})
+            stated = _stated_direction(value)
+            own = {key: item for key, item in value.items() if key not in (*EDGE_KEYS, "properties", stated)}
+            edge = _edge(path, line, value["head"], value["relation"], value["tail"], {**own, **inner})
+            return replace(edge, undirected=is_undirected(value.get(stated)))
         if value.get("type") == "node" and isinstance(value.get("labels", []), list) and "id" in value:
             labels = [str(label) for label in value.get("labels", [])]
             more = {"labels": labels} if len(labels) > 1 else {}
             return _node(path, line, value["id"], inner.get("name"), labels[0] if labels else "", {**inner, **more})
-        given = tuple(key for key, item in value.items() if item is not None and key != "properties")
+        stated = _stated_direction(value)
+        given = tuple(key for key, item in value.items() if item is not None and key not in ("properties", stated))
         if header := edge_keys(given):
             return _named_edge(path, line, value, header, inner)
         named = {**node_keys(given), **({"id": "id"} if "id" in value else {})}
@@ -118,10 +130,17 @@ def _named_edge(
     if header.rivals:
         names = " and ".join(map(repr, header.rivals))
         raise ImportFailed(path, line, f"{names} may each hold the relation; rename one of the keys relation")
-    keys = _role_names(header)
-    own = {key: item for key, item in value.items() if key not in (*keys.values(), "properties")}
+    keys, stated = _role_names(header), _stated_direction(value)
+    own = {key: item for key, item in value.items() if key not in (*keys.values(), "properties", stated)}
     label = value[keys["relation"]] if "relation" in keys else DEFAULT_RELATION
-    return _edge(path, line, value[keys["head"]], label, value[keys["tail"]], {**own, **inner})
+    edge = _edge(path, line, value[keys["head"]], label, value[keys["tail"]], {**own, **inner})
+    return replace(edge, undirected=is_undirected(value.get(stated)))
+
+
+def _stated_direction(value: Mapping[str, Any]) -> str:
+    """Return the key that states whether an edge is directed, empty if none does."""
+    held = ((key, str(item)) for key, item in value.items() if isinstance(item, str | bool))
+    return next((key for key, item in held if is_direction("".join(words(key)), [item])), "")
 
 
 def _is_node(value: Mapping[str, Any]) -> bool:
@@ -193,6 +212,8 @@ class _Block:
     labels: pa.Array
     """(E,) relations."""
     edge_properties: Mapping[str, pa.Array]
+    undirected: npt.NDArray[np.bool_] | None
+    """(E,) the edges that lead both ways; None if none does."""
     ids: pa.Array
     """(N,) ids of the N nodes."""
     names: pa.Array
@@ -247,7 +268,7 @@ class JsonLinesFile:
             triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
             properties = property_batch(block.edge_properties)
             self._widen(self._kinds, block.edge_properties)
-            yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)))
+            yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)), block.undirected)
             row += len(triples)
         self._edges = row
         if row == 0 and self._nodes is None:
@@ -364,6 +385,7 @@ class JsonLinesFile:
                 ends=text_column(ends),
                 labels=text_column([edge.relation for edge in edges]),
                 edge_properties=property_columns([edge.properties for edge in edges]),
+                undirected=_any(np.array([edge.undirected for edge in edges], np.bool_)),
                 ids=text_column([node.id for node in nodes]),
                 names=text_column([node.name for node in nodes]),
                 types=text_column([node.type for node in nodes]),
@@ -519,19 +541,34 @@ def _objects(table: pa.Table) -> _Block | None:
     if types.type == TEXT and pc.any(pc.is_in(types, pa.array(["node", "relationship"], TEXT))).as_py():
         return None  # as APOC exports them
     count = table.num_rows
+    stated = [name for name, column in columns.items() if _states_direction(name, column)]
+    undirected = undirected_rows(columns.pop(stated[0]).cast(TEXT)) if stated else pa.repeat(False, count)
     named = _standard(columns)
-    if named is None:
+    if named is None or undirected.null_count or len(stated) > 1:
         return None
     columns = named
     keys = [columns.get(key, pa.nulls(count, TEXT)) for key in EDGE_KEYS]
     given = np.array([key.is_valid().to_numpy(zero_copy_only=False) for key in keys]).sum(axis=0)
     nodes = (given == 0) & columns.get("id", pa.nulls(count, TEXT)).is_valid().to_numpy(zero_copy_only=False)
     edges = given == len(EDGE_KEYS)
-    if not (edges | nodes).all():
+    if not (edges | nodes).all() or (stated and nodes.any()):
         return None
     head, relation, tail = (key.filter(pa.array(edges)) for key in keys)
     node_columns = _some(columns, nodes, EDGE_KEYS) if nodes.any() else None
-    return _edges_and_nodes(head, relation, tail, _some(columns, edges, EDGE_KEYS), node_columns)
+    flags = undirected.filter(pa.array(edges)).to_numpy(zero_copy_only=False)
+    return _edges_and_nodes(head, relation, tail, _some(columns, edges, EDGE_KEYS), node_columns, _any(flags))
+
+
+def _states_direction(name: str, column: pa.Array) -> bool:
+    """Return True for a column in which any value may state whether an edge is directed."""
+    joined = "".join(words(name))
+    if column.type not in (TEXT, pa.bool_()) or not may_state_direction(joined):
+        return False
+    return any(is_direction(joined, [value]) for value in pc.unique(column.cast(TEXT)).drop_null().to_pylist())
+
+
+def _any(flags: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | None:
+    return flags if flags.any() else None
 
 
 def _standard(columns: dict[str, pa.Array]) -> dict[str, pa.Array] | None:
@@ -589,6 +626,7 @@ def _edges_and_nodes(
     tail: pa.Array,
     properties: Mapping[str, pa.Array],
     nodes: Mapping[str, pa.Array] | None,
+    undirected: npt.NDArray[np.bool_] | None = None,
 ) -> _Block | None:
     """Put a block together; None if a text is empty, or is a number that Arrow and Python write differently."""
     told = dict(nodes or {})
@@ -612,6 +650,7 @@ def _edges_and_nodes(
         ends=ends,
         labels=labels,
         edge_properties=properties,
+        undirected=undirected,
         ids=given,
         names=shown,
         types=pa.repeat(pa.scalar("", TEXT), count) if types is None else pc.fill_null(types.cast(TEXT), ""),

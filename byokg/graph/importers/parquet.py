@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as parquet
@@ -37,7 +38,7 @@ from byokg.graph.columnar.schema import (
     without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
-from byokg.graph.importers.columns import Column, edge_header, node_header
+from byokg.graph.importers.columns import Column, edge_header, node_header, undirected_rows
 from byokg.graph.importers.graphml import DEFAULT_RELATION
 from byokg.graph.importers.tables import columns_read
 
@@ -117,7 +118,8 @@ class ParquetTables:
                 else:
                     labels = _ids(one, row, batch, "relation").dictionary_encode()
                     triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
-                yield EdgeBlock(triples, property_batch(_values(one, batch)))
+                undirected = _undirected(one, row, batch)
+                yield EdgeBlock(triples, property_batch(_values(one, batch)), undirected=undirected)
 
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
@@ -184,7 +186,7 @@ class ParquetTables:
 def _opened(path: Path, nodes: bool) -> _TableFile:
     try:
         file = parquet.ParquetFile(path)
-        rows = [[_shown(cell) for cell in row.values()] for row in _sampled(file)]
+        rows = _sampled(file)
     except (pa.ArrowException, OSError) as error:
         raise ImportFailed(path, None, f"cannot be read as Parquet ({error}); write or fetch it again") from error
     names = file.schema_arrow.names
@@ -207,20 +209,21 @@ def _opened(path: Path, nodes: bool) -> _TableFile:
     return _TableFile(path, file, header.columns)
 
 
-def _sampled(file: parquet.ParquetFile) -> Sequence[Mapping[str, object]]:
-    """Return the first rows, without values that are nested."""
-    columns = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
-    batch = next(file.iter_batches(_SAMPLE, columns=columns), None)
-    names = file.schema_arrow.names
-    try:
-        rows = [] if batch is None else batch.to_pylist()
-    except UnicodeDecodeError:  # reported where all rows are read
-        rows = []
-    return [{name: row.get(name) for name in names} for row in rows]
+def _sampled(file: parquet.ParquetFile) -> list[list[str]]:
+    """Return the first rows as texts: values that may name a relation or a direction, and of others that they are."""
+    batch = next(file.iter_batches(_SAMPLE), None)
+    columns = [] if batch is None else [_told(column) for column in batch.columns]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _shown(cell: object) -> str:
-    return "" if cell is None else str(cell)
+def _told(column: pa.Array) -> list[str]:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
+        try:
+            return ["" if value is None else str(value) for value in column.to_pylist()]
+        except UnicodeDecodeError:  # reported where all rows are read
+            pass
+    return ["x" if valid else "" for valid in column.is_valid().to_pylist()]
 
 
 _SHOWN = {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}
@@ -273,6 +276,21 @@ def _ids(one: _TableFile, row: int, batch: pa.RecordBatch, role: str) -> pa.Arra
         reason = f"row {row + problem.row + 1:,}: the {role} is empty; fill it in or drop the row"
         raise ImportFailed(one.path, None, reason)
     return texts
+
+
+def _undirected(one: _TableFile, row: int, batch: pa.RecordBatch) -> npt.NDArray[np.bool_] | None:
+    """Return which edges are undirected; None if none is."""
+    position = one.position("direction")
+    if position is None:
+        return None
+    texts = _as_kept(one.path, "direction", batch.column(position), TEXT)
+    found = undirected_rows(texts)
+    if found.null_count:
+        at = pc.index(found.is_null(), True).as_py()
+        reason = f"row {row + at + 1:,}: the direction {texts[at].as_py()!r} is neither Directed nor Undirected"
+        raise ImportFailed(one.path, None, f"{reason}; correct the cell")
+    flags: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
+    return flags if flags.any() else None
 
 
 def _values(one: _TableFile, batch: pa.RecordBatch) -> dict[str, pa.Array]:

@@ -1,8 +1,9 @@
 """Tables of nodes and edges with properties: their headers, in our own manner or that of `neo4j-admin import`.
 
 Own manner: `id,name,type,<property>[:kind],…` for nodes, of which only `id` must be there, and
-`head,relation,tail,<property>[:kind],…` for edges. Kinds are string (the default), int, float, bool,
-date, and flag for 1 or 0.
+`head,relation,tail,<property>[:kind],…` for edges, or the other names that `columns` lists. Kinds are string, int,
+float, bool, date, and flag for 1 or 0. If a header gives any kind, columns without one are texts; if it gives none, the
+values decide. Files of edges need no header; one that may be read in several ways is refused.
 
 Manner of `neo4j-admin import`:
 
@@ -136,6 +137,8 @@ class Table:
     """Whether the header is in the manner of neo4j-admin."""
     partial: bool = False
     """Whether edges without both ends are left out; otherwise they are refused."""
+    undirected: bool = False
+    """Whether edges lead both ways, if no column states it."""
     header: str = "header"
     """Where the names of the columns are from, in words; empty for a table that a mapping explains."""
 
@@ -192,16 +195,17 @@ def edge_table(file: RecordFile, options: TableOptions = DETECTED, header: Recor
     line, fields = names or records[0]
     below = [row for _, row in records[int(titled) :]]
     fields = _fitted(fields, below)
-    file = replace(file, titled=titled)
+    file, undirected = replace(file, titled=titled), options.undirected or file.dialect.undirected
     if not names and not titled:
         columns = [Column(at, f"column {at + 1}", "") for at in range(len(fields))]
         columns = _by_options(file, line, columns, below, options) or _by_number(file, line, fields, below)
-        return Table(file, fields, [one for one in columns if one.role], DEFAULT_RELATION, header="no header")
+        used = [one for one in columns if one.role]
+        return Table(file, fields, used, DEFAULT_RELATION, undirected=undirected, header="no header")
     used = _checked(header or file, line, fields, below, _by_name(file, line, fields, below, options))
     marked = is_marked(fields)
     label = file.path.name.partition(".")[0] if marked else DEFAULT_RELATION
     place = "header in a comment" if file.dialect.names else _place(header)
-    return Table(file, fields, used, label, marked, header=place)
+    return Table(file, fields, used, label, marked, undirected=undirected, header=place)
 
 
 def _by_name(
@@ -272,7 +276,7 @@ def _checked(
             raise ImportFailed(
                 file.path, line, f"column {field!r} has the unknown type {kind!r}; types are {', '.join(KINDS)}"
             )
-        if column.role not in ("property", "time", "") and column.kind not in ("", "string"):
+        if column.role not in ("property", "time", "direction", "") and column.kind not in ("", "string"):
             reason = f"column {column.name!r} is always text; leave out its type {column.kind!r}"
             raise ImportFailed(file.path, line, reason)
         if column.role and any(column.name == other.name for other in used):
@@ -589,6 +593,7 @@ class PropertyTables:
             triples = np.empty((table.num_rows, 3), np.int32)
             labels = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([one.label], TEXT))
             properties: dict[str, pa.Array] = {}
+            stated = [table.column(column.position) for column in one.columns if column.role == "direction"]
             for column in one.columns:
                 texts = table.column(column.position)
                 if column.role in EDGE_COLUMNS:
@@ -608,6 +613,7 @@ class PropertyTables:
                     if column.name in self._edge_kinds.names:
                         self._edge_kinds.see(column.name, properties[column.name])
             raise_first(one.file, problems, rows)
+            undirected = undirected_edges(one, stated, rows, table.num_rows)
             rows += table.num_rows
             self._rows[one.file.path.name] = rows
             batch = property_batch(properties)
@@ -616,8 +622,9 @@ class PropertyTables:
                 triples, taken = triples[kept], pa.array(kept)
                 labels = labels.take(taken)
                 batch = batch.take(taken) if batch else None
+                undirected = None if undirected is None else undirected[kept]
             triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
-            yield EdgeBlock(triples, batch)
+            yield EdgeBlock(triples, batch, undirected=undirected)
 
     def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
         """Return the node number of each end, -1 if the cell is empty or names no node."""
@@ -700,6 +707,7 @@ def described(table: Table, kinds: InferredKinds, rows: int) -> dict[str, Any]:
     """Return how a file was read, and how many records it holds, for a graph's `source`."""
     inferred = {name: kinds.kind(name) for name in kinds.types()}
     told = f"{table.file.dialect}, {table.header}; {columns_read(table.columns, table.label, inferred)}"
+    told += ", undirected" if table.undirected else ""
     return {"read_as": told, "rows": rows}
 
 
@@ -719,10 +727,19 @@ def common_types(
     return common
 
 
-def undirected_edges(one: Table, columns: Sequence[pa.ChunkedArray] | None, rows: int) -> npt.NDArray[np.bool_] | None:
-    """Return which of some edges, before which the file has so many, are undirected; None if no column states it."""
+def undirected_edges(
+    one: Table, columns: Sequence[pa.ChunkedArray], rows: int, count: int
+) -> npt.NDArray[np.bool_] | None:
+    """Return which of `count` edges, before which the file has so many rows, are undirected; None if none is.
+
+    Args:
+        one: the table.
+        columns: the one that states it, if there is one.
+        rows: those before.
+        count: of the edges.
+    """
     if not columns:
-        return None
+        return np.ones(count, np.bool_) if one.undirected else None
     texts = whole(columns[0], TEXT)
     found = undirected_rows(texts)
     if found.null_count:
@@ -730,7 +747,7 @@ def undirected_edges(one: Table, columns: Sequence[pa.ChunkedArray] | None, rows
         reason = f"the direction {texts[row].as_py()!r} is neither Directed nor Undirected; correct the cell"
         raise_first(one.file, [Problem(row, reason)], rows)
     flags: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-    return flags
+    return flags if flags.any() else None
 
 
 def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:

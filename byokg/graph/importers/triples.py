@@ -128,11 +128,11 @@ class TripleFile:
             properties[column.name] = held
         triples = self._numbered(one, columns, rows)
         raise_first(one.file, problems, rows)
-        undirected = undirected_edges(one, columns.get("direction"), rows)
+        undirected = undirected_edges(one, columns.get("direction", []), rows, len(triples))
         if self._times:
-            return EdgeBlock(triples, *self._times.read(columns["time"], rows))
+            return EdgeBlock(triples, *self._times.read(columns["time"], rows), undirected)
         apart = reduce(_mixed, marks, np.zeros(len(triples), np.uint64)).view(np.int64)
-        return EdgeBlock(triples, property_batch(properties), apart if self._types else None)
+        return EdgeBlock(triples, property_batch(properties), apart if self._types else None, undirected)
 
     def nodes(self) -> NodeColumns:
         """Return the entities, once: they are not kept."""
