@@ -394,7 +394,7 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
 def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
     everywhere: tuple[str, ...] = ()
     if base := getattr(store, "base_label", None):
-        # Every node of an embedded engine has this label besides its own one. Queries use few of thousands of relations.
+        # Every node of an embedded engine has this label besides its own one. Queries use few relations.
         relations = [
             replace(relation, domain=(*relation.domain, base), range=(*relation.range, base))
             if relation.name.replace("`", "``") in text
