@@ -1,6 +1,6 @@
-"""Sets of node or edge numbers as ascending arrays, and the orders in which the columnar graph sorts its edges.
+"""Sets of node or edge numbers as ascending arrays, and the sort orders of the columnar graph's edges.
 
-A table of marks replaces sorting where numbers are small. `Marks` are the growing set of what a search has met.
+A table of marks replaces sorting if numbers are small. `Marks` are the growing visited set of a search.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ a few is quicker; to look numbers up, only some of it is."""
 
 
 _FEW = 8
-"""So many members are compared one by one; and from so many times as many members as asked, each asked is searched."""
+"""Number of members up to which they are compared one by one; and ratio of members to numbers from which each number is
+searched."""
 
 
 def distinct(numbers: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
@@ -40,7 +41,7 @@ def distinct(numbers: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
 
 
 def changes(*columns: Numbers) -> Bools:
-    """Tell for each row of some parallel columns whether it differs from the one before it; the first one does."""
+    """Return a mask of the rows of some parallel columns that differ from the one before; True for the first."""
     fresh = np.ones(len(columns[0]), np.bool_)
     np.not_equal(columns[0][1:], columns[0][:-1], out=fresh[1:])
     for column in columns[1:]:
@@ -73,7 +74,7 @@ def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
         group: (N,) the group of each place, in [0, groups).
 
     Returns:
-        Places by group, ascending. What is held at a time grows with the sample and not with N.
+        Places by group, ascending. Memory grows with the sample and not with N.
     """
     blocks = range(0, len(group), _BLOCK)
     inside = [np.bincount(group[first : first + _BLOCK], minlength=groups) for first in blocks]
@@ -92,7 +93,7 @@ def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
 
 
 def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]:
-    """Tell for each number asked which of some disjoint ascending sets it is in: counted from 1, 0 for none."""
+    """Return for each number the disjoint ascending set that contains it: counted from 1, 0 for none."""
     found = np.zeros(len(asked), np.uint8)
     members = sum(map(len, groups))
     if members == 0 or len(asked) == 0:
@@ -109,7 +110,7 @@ def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]
 
 
 def contains(members: Numbers, asked: Numbers) -> Bools:
-    """Tell for each number asked whether it is among the members, which are ascending: (len(asked),)."""
+    """Return a mask of the numbers among the members, which are ascending: (len(asked),)."""
     if len(members) == 0 or len(asked) == 0:
         return np.zeros(len(asked), np.bool_)
     if len(members) <= _FEW:
@@ -133,12 +134,12 @@ def common(one: Numbers, other: Numbers) -> Numbers:
 
 
 def positions(members: Numbers, asked: Numbers) -> npt.NDArray[np.integer]:
-    """Tell for each number asked where it stands among the members, which are distinct, -1 for none: (len(asked),)."""
+    """Return the position of each number among the members, which are distinct, -1 for none: (len(asked),)."""
     return finder(members, len(asked))(asked)
 
 
 def finder(members: Numbers, count: int) -> Callable[[Numbers], npt.NDArray[np.integer]]:
-    """Return what does as `positions`, for numbers that come in several portions, `count` in all."""
+    """Return a function like `positions`, for numbers that come in several portions, `count` in all."""
     if len(members) == 0 or count == 0:
         return lambda asked: np.full(len(asked), -1)
     beyond = int(members.max()) + 1
@@ -196,7 +197,7 @@ def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers,
         head: (E,) in input order, as the next two.
         relation: (E,).
         tail: (E,).
-        apart: (E,) what distinguishes edges between the same nodes: of those equal in this too, the first one stays.
+        apart: (E,) distinguishes edges between the same nodes: of those equal in this too, the first one stays.
     """
     again = ~changes(*(column[order] for column in (head, relation, tail)))
     run = np.cumsum(~again)
@@ -285,7 +286,7 @@ def _key(first: Numbers, second: Numbers, third: Numbers, second_bits: int, thir
     return key
 
 
-# What a search has met
+# Visited set of a search
 
 _NEVER = (1 << 31) - 1
 _EACH = 1 << 23
@@ -293,26 +294,26 @@ _EACH = 1 << 23
 _PAGE_BITS = 6
 _PAGE = 1 << _PAGE_BITS
 _KEPT_BYTES, _KEPT_IN_PAGES = 1 << 30, 1 << 26
-"""What the marks take at most that a thread keeps for its next search: those with a place for each vertex, of which
-there is a bound, and those in pages."""
+"""Limits of the marks that a thread keeps for its next search: those with a place for each vertex, of which there is a
+bound, and those in pages."""
 
 _ROOM = threading.local()
 
 
 class Marks:
-    """Which vertices a search has met, and as which of them: an array that is used again without being cleared.
+    """Visited set of a search with the order of visits: an array that is reused without being cleared.
 
-    In a small graph each vertex has its place in it. In a large one a vertex has a place when one of the `_PAGE` that
-    stand together with it is met, so that a search takes memory for what it meets, not for the size of the graph.
+    In a small graph each vertex has its place in it. In a large one a vertex gets a place when one of the `_PAGE`
+    vertices of its page is visited, so that memory grows with the visited part, not with the graph.
     """
 
     __slots__ = ("_marks", "_next", "_opened", "_pages", "_places", "base")
 
     def __init__(self) -> None:
         self._marks = np.zeros(0, np.int32)
-        """`base` plus the position of a vertex among those met; anything below `base` says that it was not met."""
+        """`base` plus the position of a vertex among the visited ones; values below `base` are unvisited."""
         self._pages: npt.NDArray[np.int32] | None = None
-        """Where the marks of each page stand, counted in pages: 0, where nothing is ever marked, until one is met."""
+        """Start of each page's marks, counted in pages: 0, which is never marked, until one is visited."""
         self._opened: list[npt.NDArray[np.integer]] = []
         """The pages that have a place."""
         self._places = 1
@@ -321,7 +322,7 @@ class Marks:
         self._next = 1
 
     def begin(self) -> None:
-        """Forget what was met."""
+        """Clear the set."""
         self.base = self._next
         if self.base > _NEVER // 2:
             self._marks.fill(0)
@@ -356,7 +357,7 @@ class Marks:
         try:
             at = vertices if self._pages is None else self._opened_for(vertices, self._pages)
             fresh = (self._marks.take(at) < self.base).nonzero()[0]
-        except IndexError:  # seldom, so that room is not asked for each time
+        except IndexError:  # seldom, so that room is not checked each time
             self.room(int(vertices.max()))
             return self.add(vertices)
         base, marks = self._next, self._marks
@@ -374,7 +375,7 @@ class Marks:
         return fresh
 
     def met(self, vertices: Int64) -> npt.NDArray[np.bool_]:
-        """Tell which vertices were met."""
+        """Return a mask of visited vertices."""
         return self._found(vertices) >= self.base
 
     @property
@@ -384,7 +385,7 @@ class Marks:
 
     @property
     def paged(self) -> bool:
-        """Tell whether a vertex has a place only when it is met."""
+        """True if vertices get a place only when visited."""
         return self._pages is not None
 
     @property
@@ -393,7 +394,7 @@ class Marks:
         return self._marks.nbytes + (0 if self._pages is None else self._pages.nbytes)
 
     def not_met_before(self, vertices: Int64, count: int) -> npt.NDArray[np.bool_]:
-        """Tell which vertices are not among the first so many that were met."""
+        """Return a mask of vertices outside the first visited ones."""
         found = self._found(vertices)
         return (found < self.base) | (found >= self.base + count)
 

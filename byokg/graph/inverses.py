@@ -1,8 +1,8 @@
-"""Relations that say the same the other way round, as `capital` and `capital_of` do; found in the edges themselves.
+"""Inverse relations, as `capital` and `capital_of`, detected from the edges themselves.
 
-Two relations that often join the same nodes, one each way, need not say the same: most films' directors produced some
-of them. An edge `A directed B` counts as evidence where B has any edge `directed_by` at all: if one of them leads back
-to A, for the relations; if none does, against them. So gaps of a graph, which has an edge one way only, say nothing.
+Two relations that often join the same nodes, one each way, need not be inverses: most films' directors produced some of
+them. An edge `A directed B` counts as evidence if B has any edge `directed_by` at all: if one of them leads back to A,
+for the pair; if none does, against it. So gaps of a graph, which has an edge one way only, do not count.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _LEAST, _SHARE_OF_BEST = 0.5, 0.5
 pair that either does so best with. Found on a part of Freebase, with Freebase's own list of inverses."""
 
 _SHARE_OF_NAMESAKES, _SHARE_OF_NAMED = 0.3, 0.7
-"""What the larger of both shares has to be where the names are one word (`contains`, `containedby`), or belong to one
-thing and are those of inverse relations elsewhere (`character.parents`, `character.children`); and where each is named
-after what the other is a relation of (`film.produced_by`, `producer.film`). Long lists are cut in many graphs, and then
-few edges of the one side are turned round."""
+"""Minimum of the larger of both shares: if the names are one word (`contains`, `containedby`), or belong to one type
+and are those of inverse relations elsewhere (`character.parents`, `character.children`); and if each is named after the
+other's type (`film.produced_by`, `producer.film`). Long lists are cut in many graphs, and then few edges of the one
+side are inverted."""
 
 _STEM = 4
 """Letters by which words are compared."""
@@ -47,10 +47,10 @@ _FOUND: WeakKeyDictionary[GraphStore, Mapping[str, frozenset[str]]] = WeakKeyDic
 
 
 def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
-    """Return for each relation those that turn its edges round, itself where it means the same both ways.
+    """Return for each relation its inverses, itself if it is symmetric.
 
-    Empty for a graph on a server: edges among many nodes are dear there, and few such graphs say things twice. Found
-    once for a graph.
+    Empty for a graph on a server: edges among many nodes are expensive there, and few such graphs store facts twice.
+    Computed once for a graph.
     """
     graph = getattr(store, "graph", store)
     if not isinstance(graph, InducingStore):
@@ -135,12 +135,12 @@ def _fewest(one: int, other: int) -> int:
 
 
 def _same_word(one: str, other: str) -> bool:
-    """Tell whether two relations have one name but for endings and words such as `of` and `by`."""
+    """True if two relations have one name but for endings and words such as `of` and `by`."""
     return one != other and _own(one) == _own(other)
 
 
 def _named_after(one: str, other: str) -> bool:
-    """Tell whether each of two relations has a word in its name that says what the other is a relation of."""
+    """True if the name of each of two relations has a word of the other's type."""
     there, back = _own(one) & _owner(other), _own(other) & _owner(one)
     return bool(there and back) and len(there | back) > 1
 
@@ -152,13 +152,13 @@ def _own(label: str) -> frozenset[str]:
 
 
 def _prefix(label: str) -> str:
-    """Return what stands before a relation's own name."""
+    """Return the namespace before a relation's own name."""
     return label.rpartition(".")[0]
 
 
 @lru_cache(1 << 14)
 def _owner(label: str) -> frozenset[str]:
-    """Return the stems of what it is a relation of: `producer` of `film.producer.film`."""
+    """Return the stems of a relation's type: `producer` of `film.producer.film`."""
     return _stems(label.rpartition(".")[0].rpartition(".")[2])
 
 

@@ -44,7 +44,7 @@ _NAMESAKES = 1000
 
 _NODES_AT_ONCE = 1 << 16
 _MOST = 20_000_000
-"""Nodes of a graph up to which further names are indexed without being asked for: that takes memory."""
+"""Largest graph, in nodes, whose further names are indexed by default: that takes memory."""
 _SEVERAL = re.compile(r"[;|]")
 _QUALIFIED = r"\S\s+\([^()]*\)\s*$"
 _BY_ID = r"^(?:https?://\S+[/#]|[A-Za-z][\w.-]*:|urn:\S+:)?[^\s/#:]+$"
@@ -105,8 +105,8 @@ def rdf_names(store: GraphStore) -> list[str]:
 def also_called(node: Node, aliases: Iterable[str] = ()) -> list[str]:
     """Return the further names of a node, each once.
 
-    They are the values of some properties; the name without what tells it from its namesakes (`Titanic` for `Titanic
-    (film)`); and of a node that has no name but an IRI or a CURIE, the end of it, as words (`Ada Lovelace` for
+    They are the values of some properties; the name without its disambiguating qualifier (`Titanic` for `Titanic
+    (film)`); and for a node with an IRI or a CURIE as its only name, the end of it, as words (`Ada Lovelace` for
     `ex:AdaLovelace`).
     """
     names = [
@@ -118,7 +118,7 @@ def also_called(node: Node, aliases: Iterable[str] = ()) -> list[str]:
 
 
 def _end_of_id(node: Node) -> list[str]:
-    """Return how the end of an IRI or CURIE would be said, where a node has no other name."""
+    """Return the end of an IRI or CURIE as words, for a node without another name."""
     if not _NAMED_BY_ID.match(node.name) or not (node.name == node.id or node.id.endswith(node.name)):
         return []
     end = _NAMESPACE.sub("", node.name)
@@ -187,7 +187,7 @@ class ServerNames(NameIndex):
         return np.array(sorted(number for number in numbers if number is not None), np.int64)
 
     def bearing(self, texts: Sequence[str]) -> list[npt.NDArray[np.int64]]:
-        """Return for each text who bears a name equal to it; the store is asked for numbers once."""
+        """Return for each text the owners of an equal name; numbers are read from the store in one call."""
         self._numbered(
             [owner for text in texts for owner in super(ServerNames, self).exact(text)[:_NAMESAKES].tolist()]
         )
@@ -225,12 +225,12 @@ class KeptNames:
 
 
 def names_folder(store: NamedStore) -> Path:
-    """Return where the names of a graph on a server are kept."""
+    """Return the folder of a server graph's names."""
     return user_cache() / "names" / store.names_key[:24]
 
 
 def kept_names(store: GraphStore) -> KeptNames | None:
-    """Return the names of a graph on a server that were read before; None where they were not, or are damaged."""
+    """Return the cached names of a server graph; None if there are none, or they are damaged."""
     if not isinstance(store, NamedStore):
         return None
     folder = names_folder(store)
@@ -249,11 +249,11 @@ def keep_names(store: GraphStore, progress: Callable[[int], None] | None = None)
 
     Args:
         store: a `NamedStore`.
-        progress: told how many names have been read, after each page.
+        progress: called with the number of names read, after each page.
 
     Raises:
-        ConfigError: the store is none that has names to be read.
-        QueryFailed, StoreUnavailable: as the store says.
+        ConfigError: the store has no names to read.
+        QueryFailed, StoreUnavailable: errors of the store.
     """
     if not isinstance(store, NamedStore):
         raise ConfigError(f"{store.name} is no server whose names could be read")
@@ -281,7 +281,7 @@ def keep_names(store: GraphStore, progress: Callable[[int], None] | None = None)
 
 
 def server_names(store: GraphStore) -> ServerNames:
-    """Return the names of a graph on a server: those that are kept, else read now, which the log says."""
+    """Return the names of a graph on a server: cached ones, else read now, with a log line."""
     kept = kept_names(store)
     if kept is not None:
         return kept.names
@@ -407,10 +407,10 @@ def dense_names(
 
     Args:
         store: the graph; owners are its node numbers.
-        embedder: makes vectors of names that no saved index has, and of what is looked for.
-        cache: folder where vectors are kept from one time to the next; None keeps none.
-        progress: told while names are embedded.
-        most: names that are embedded at most if there is no saved index; None sets no limit.
+        embedder: makes vectors of queries, and of names outside a saved index.
+        cache: folder of cached vectors; None keeps none.
+        progress: called while names are embedded.
+        most: most names to embed without a saved index; None sets no limit.
         layout: of an index made in memory; None chooses by size.
 
     Raises:
@@ -488,16 +488,16 @@ def cosine(unit: Vectors, other: Sequence[float]) -> float:
 
 
 def asks_vectors(store: GraphStore | VectorStore) -> TypeGuard[VectorStore]:
-    """Tell whether names are to be found by meaning in a vector index of the server."""
+    """True if dense lookups use a vector index of the server."""
     return isinstance(store, VectorStore) and store.vector_index is not None
 
 
 def meanings(store: GraphStore, embedder: Embedder) -> NameSearch:
-    """Return what finds a graph's names by meaning: the vector index of its server if one is named, else `dense_names`.
+    """Return the dense lookup of a graph's names: the vector index of its server if one is named, else `dense_names`.
 
     Raises:
-        ConfigError: as `ServerMeanings` says.
-        IndexUnusable, EmbedderFailed: as `dense_names` says.
+        ConfigError: as for `ServerMeanings`.
+        IndexUnusable, EmbedderFailed: as for `dense_names`.
     """
     return ServerMeanings(store, embedder) if asks_vectors(store) else dense_names(store, embedder)
 
@@ -516,14 +516,14 @@ def build_dense(
         graph: opened from a folder.
         embedder: makes the vectors.
         cache: as in `dense_names`.
-        progress: told while names are embedded.
+        progress: called while names are embedded.
         layout: see `byokg.index.vectors`; None chooses by size.
-        overwrite: replace an index that is there already.
+        overwrite: replace an existing index.
 
     Raises:
         ConfigError: the graph lies in no folder.
         GraphExists: there is an index for this embedder.
-        EmbedderFailed: the embedder failed; with a cache, the next call goes on where this one ended.
+        EmbedderFailed: the embedder failed; with a cache, the next call resumes.
     """
     if graph.folder is None:
         raise ConfigError(f"{graph.name} is in memory only; save it and open the folder, or use dense_names")
@@ -537,7 +537,7 @@ def build_dense(
 
 
 def index_folder(graph: Path, embedder: Embedder) -> Path:
-    """Return where the index for an embedder lies."""
+    """Return the folder of the index for an embedder."""
     return graph / DENSE / folder_name(embedder.name)
 
 

@@ -1,8 +1,8 @@
 """Metapaths out of a node: grown hop by hop while they are ranked, or followed to their ends.
 
-`grow` is for ranking metapaths before any of them is followed to the end: where a metapath reaches many nodes, only a
-sample of them is walked on from, so a step out of a hub's far corner can be missed and ends are not complete. `follow`
-walks the metapaths that win, with the steps of a path query.
+`grow` serves the ranking of metapaths before any of them is followed to the end: if a metapath reaches many nodes, only
+a sample of them is extended, so a step out of a hub's far corner can be missed and ends are not complete. `follow`
+walks the selected metapaths, with the steps of a path query.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Growth:
     ends: NodeArray
     """Distinct node numbers of each metapath, ascending."""
     parents: Int64
-    """(P,) position, in what was grown, of the metapath that each one lengthens."""
+    """(P,) position, in the previous growth, of the metapath that each one extends."""
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -80,21 +80,21 @@ def start(node: int) -> Growth:
 
 
 def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid: NodeArray, sample: int) -> Growth:
-    """Lengthen some metapaths by every step that exists out of where they end.
+    """Extend some metapaths by every step that exists at their ends.
 
     Args:
-        store: graph to read, asked once.
-        growth: what was reached so far.
-        chosen: positions in `growth` of the metapaths to lengthen, C of them.
-        avoid: node numbers that walks do not come back to (the topic entities).
-        sample: nodes of each metapath to walk on from; if it reaches more, this many of them, evenly spread over their
+        store: graph to read, in one call.
+        growth: metapaths so far.
+        chosen: positions in `growth` of the metapaths to extend, C of them.
+        avoid: node numbers that walks do not revisit (the topic entities).
+        sample: nodes of each metapath to extend; if it reaches more, this many of them, evenly spread over their
             numbers, on a server over their ids.
 
-    Of the relations of hubs, the first edges are looked at alone where there are more than a million in all.
+    Of the relations of hubs, only the first edges are read if there are more than a million in all.
 
     Returns:
-        The lengthened metapaths, in the order of `chosen`, then by the label of the step. Metapaths that reach nothing
-        are left out.
+        The extended metapaths, in the order of `chosen`, then by the label of the step. Metapaths without ends are left
+        out.
     """
     frontiers = []
     for path in chosen:
@@ -143,7 +143,7 @@ def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     size, weight = counts.count[order], weight[order]
     left = weight[::-1].cumsum()[::-1]  # of this relation of a node and all larger ones
     total = (weight * size).cumsum() - weight * size + left * size
-    # What the largest whole cap leaves is shared among those that are larger still.
+    # The remainder below the largest whole cap is shared among the larger ones.
     place = int(np.searchsorted(total, _MOST_EDGES, "right"))
     smaller = int((weight * size)[:place].sum())
     most = (_MOST_EDGES - smaller) // int(left[place])
@@ -197,7 +197,7 @@ class Walks:
     counts: Float64
     """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
     truncated: bool
-    """True where a cap left walks out."""
+    """True if a limit left walks out."""
     _moves: Moves
     _levels: tuple[_Level, ...]
     """The sources, and what each hop reaches; walks that were followed together share them."""
@@ -286,21 +286,21 @@ def follow_all(
     hub_cap: int | None = None,
     avoid: Collection[EntityId] = (),
 ) -> list[Walks]:
-    """Walk relation sequences out of every source, with the steps that a path query takes.
+    """Walk relation sequences out of every source, with the steps of a path query.
 
-    What several begin with is walked once.
+    Common prefixes are walked once.
 
     Args:
-        store: graph to read; asked once per hop and distinct step, whatever the fan-out.
+        store: graph to read; one call per hop and distinct step, for any fan-out.
         sources: start entities; naming one twice changes nothing.
         metapaths: relation labels, one per hop. A leading `^` walks a relation from tail to head; a relation whose own
-            label starts with `^` is found when there is none of the label after it.
-        max_frontier: nodes to go on from after each hop, those of most walks, then of lowest number.
+            label starts with `^` is found if there is none of the label after it.
+        max_frontier: nodes to extend after each hop, those of most walks, then of lowest number.
         hub_cap: edges to walk out of one node at each hop, the first in edge order.
-        avoid: entities that walks may start from and never come to (topic entities, which are no answers).
+        avoid: entities that walks may start from and never enter (topic entities, which are no answers).
 
     Returns:
-        For each metapath the ends and how they are reached. No ends when a hop matches nothing.
+        For each metapath its ends and their walks. No ends when a hop matches nothing.
 
     Raises:
         EntityNotFound: a source is not in the store.
@@ -355,15 +355,15 @@ def _beginning(nodes: Int64) -> _Level:
 def _lengthened(
     moves: Moves, level: _Level, before: Int64, step: Int64, max_frontier: int | None, hub_cap: int | None, avoid: Int64
 ) -> _Level:
-    """Return what N metapaths reach.
+    """Return the ends of N metapaths.
 
     Args:
         moves: single steps.
-        level: what the metapaths without their last steps reach.
-        before: (N,) which of its metapaths each of them lengthens, and
-        step: (N,) with which step.
+        level: ends of the metapaths without their last steps.
+        before: (N,) index of the metapath that each of them extends, and
+        step: (N,) index of its last step.
         max_frontier, hub_cap: see `follow_all`.
-        avoid: nodes that walks never come to, ascending.
+        avoid: nodes that walks never enter, ascending.
     """
     firsts = level.bounds[before]
     owner, near = spread(firsts, level.bounds[before + 1] - firsts)

@@ -1,12 +1,12 @@
-"""What was read from a graph lately, kept so that it is not read again: edges and, between runs, schemas.
+"""Caches of graph reads: recent edges and, between runs, schemas.
 
-A question walks out of the same few nodes many times: once to see which metapaths there are, then along each of the
-best, and every stage names the same nodes. Over a network each of these reads costs a round trip.
+A question walks out of the same few nodes many times: once to enumerate metapaths, then along each of the best, and
+every stage looks up the same nodes. Over a network each of these reads costs a round trip.
 
 Schemas of servers are kept in the user's cache folder, one file for each graph, so that opening a large graph does not
 count it again. A file holds the schema, the store's name (which never holds credentials) and a fingerprint that is
-cheap to ask for: the numbers of nodes and edges, and the labels and relation types. It counts while the fingerprint is
-the same, or for a day where a server cannot give one. An edit that leaves all counts as they are goes unnoticed:
+cheap to read: the numbers of nodes and edges, and the labels and relation types. It is valid while the fingerprint is
+the same, or for a day if a server cannot give one. An edit that leaves all counts as they are goes unnoticed:
 `byokg graph info GRAPH --refresh-schema` reads anew.
 """
 
@@ -43,13 +43,13 @@ _NONE = np.empty((4, 0), np.int64)
 
 
 class EdgeMemory:
-    """Holds the edges of nodes, by direction and relation; forgets those that were not asked for longest.
+    """Cache of nodes' edges, by direction and relation; evicts the least recently used.
 
-    Threads may share it. What a server changes meanwhile is not seen until `forget`.
+    Threads may share it. Changes on a server stay invisible until `forget`.
 
     Args:
-        space: whose numbers they are.
-        max_edges: edges held at most, at 32 bytes each.
+        space: numbering of nodes and edges.
+        max_edges: largest number of edges, at 32 bytes each.
     """
 
     def __init__(self, space: NumberSpace, max_edges: int = 1_000_000) -> None:
@@ -66,13 +66,13 @@ class EdgeMemory:
             self._count = 0
 
     def edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, ask: Ask) -> EdgeBatch:
-        """Return the edges touching `nodes`, asking only for those of nodes whose edges are not held.
+        """Return the edges touching `nodes`, fetching only those of nodes outside the cache.
 
         Args:
             nodes: numbers that the store gave out.
             direction: as for `GraphStore.edges`.
-            relations: likewise. Edges are held of all relations or of one; several others are asked for each time.
-            ask: fetches what is not held.
+            relations: likewise. Cached are edges of all relations or of one; several are fetched each time.
+            ask: fetches missing edges.
         """
         asked = np.asarray(nodes, np.int64)
         ways = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
@@ -123,7 +123,7 @@ class EdgeMemory:
 
 
 def _size(edges: Int64) -> int:
-    """Return what an entry counts for: a node without edges takes memory too."""
+    """Return the weight of an entry: a node without edges takes memory too."""
     return int(edges.shape[1]) + 4
 
 
@@ -136,16 +136,16 @@ def around(
     edge: Int64,
     space: NumberSpace,
 ) -> EdgeBatch:
-    """Give each asked node the edges that touch it, in the order that `EdgeBatch` promises.
+    """Give each node the edges that touch it, in the order of `EdgeBatch`.
 
     Args:
         asked: (N,) node numbers.
-        direction: which edges, seen from them.
+        direction: of the edges, seen from them.
         head: (E,) parallel to `relation`, `tail` and `edge`: every edge once.
         relation: see `head`.
         tail: see `head`.
         edge: see `head`.
-        space: whose numbers they are.
+        space: numbering of nodes and edges.
     """
     picked, origins, inverses = [], [], []
     for inverse, end in ((False, head), (True, tail)):
@@ -176,9 +176,9 @@ class Kept:
     """A schema as it is kept."""
 
     schema: Schema | None
-    """None where nothing else is kept than what `extra` holds."""
+    """None if only `extra` is kept."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What else the store has to know to use it."""
+    """Further data that the store needs to use it."""
 
 
 class SchemaCache:
@@ -198,7 +198,7 @@ class SchemaCache:
         self._clock = clock
 
     def find(self, key: str, fingerprint: str | None) -> Kept | None:
-        """Return what was kept under a key for this fingerprint; None if nothing was, or if it cannot be read."""
+        """Return the cached record of a key for this fingerprint; None if there is none, or it cannot be read."""
         if self._refresh:
             return None
         try:
@@ -213,17 +213,17 @@ class SchemaCache:
             return None  # not there, torn, or of another version: it is read and kept again
 
     def has(self, key: str) -> bool:
-        """Tell whether something is kept under a key, whether it still counts or not."""
+        """True if a record exists under a key, valid or not."""
         return not self._refresh and self._file(key).exists()
 
     def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:
-        """Keep a schema in the place of what was there. A folder that cannot be written keeps nothing.
+        """Keep a schema in place of an earlier one. A folder that cannot be written keeps nothing.
 
         Args:
-            key: what tells graphs apart; only a hash of it is written.
+            key: identity of the graph; only a hash of it is written.
             store: name of the store, for people who look into the folder.
             fingerprint: see the top of this file; None if the server gives none.
-            kept: what `find` shall return.
+            kept: record for `find`.
         """
         content = {
             "format": FORMAT,

@@ -1,10 +1,10 @@
-"""Ending work that nobody waits for any more: a client that gave up, a time limit, a server that is told to end.
+"""Cancellation of work: a client that gave up, a time limit, a server that shuts down.
 
     stop = Stop(timeout_s=30)
     with stop.work():          # in the thread that works
         bfs_query(...)         # raises CallStopped once `stop.end()` was called, or the time is over
 
-Loops that may take long call `check`, which costs a tenth of a microsecond where nobody may stop them.
+Long loops call `check`, which costs a tenth of a microsecond without a token.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from byokg.errors import CallStopped
 
 
 class Stop:
-    """Says whether some work is over. Any thread may end it.
+    """Cancellation token of some work. Any thread may cancel it.
 
     Args:
-        timeout_s: seconds from now after which it is over; None waits for `end`.
+        timeout_s: seconds until it is cancelled; None waits for `end`.
     """
 
     __slots__ = ("_ended", "_until")
@@ -36,7 +36,7 @@ class Stop:
 
     @property
     def over(self) -> bool:
-        """Tell whether the work shall end."""
+        """True if the work is cancelled."""
         return self._ended or (self._until is not None and time.monotonic() > self._until)
 
     def left_s(self, most: float) -> float:
@@ -58,7 +58,7 @@ _CURRENT: ContextVar[Stop | None] = ContextVar("byokg_stop", default=None)
 
 
 def check() -> None:
-    """Raise `CallStopped` where the work of this thread is over."""
+    """Raise `CallStopped` if the work of this thread is cancelled."""
     stop = _CURRENT.get()
     if stop is not None and stop.over:
         raise CallStopped

@@ -1,9 +1,9 @@
-"""Answering BFS-QL requests on any graph store: what matters comes first, and on the first page.
+"""Execution of BFS-QL requests on any graph store, the most relevant items first and on the first page.
 
 Source: "A BFS-based graph query language" (BFS-QL).
 Differs: an omitted filter means all data. The article's Example 2 has stubs for all edges without any edge filter,
-against its own "Query Format"; ask for that with an empty list of predicates. Stubs say names, nodes without a type
-none, and a response is a page in the order of `pages`; with `strict` it is the article's, whole and in its fields.
+against its own "Query Format"; an empty list of predicates gives that. Stubs have names, nodes without a type none, and
+a response is a page in the order of `pages`; with `strict` it is the article's, whole and in its fields.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def known_seeds(store: GraphStore, seeds: Iterable[str], nearest: Nearest | None
 
 
 def _seed_error(seed: str, nearest: Nearest | None) -> Json:
-    """Say that a seed is not in the graph, and which nodes may have been meant."""
+    """Return the error for a seed that is not in the graph, with similar nodes."""
     found = [] if nearest is None else nearest(seed)
     step = "use the id of one of the nearest nodes" if found else "find ids with search_entities"
     return {
@@ -69,7 +69,7 @@ def _seed_error(seed: str, nearest: Nearest | None) -> Json:
 
 
 _FRAME_TOKENS = 100
-"""What a response takes beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
+"""Tokens of a response beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
 
 _MOST_WARNINGS = 10
 """Unknown types, and unknown predicates, that are named."""
@@ -82,17 +82,17 @@ def bfs_query(
     relevance: Relevance | None = None,
     strict: bool = False,
 ) -> Json:
-    """Return the subgraph around some seeds, as JSON holds it (see docs/bfs-ql.md).
+    """Return the subgraph around some seeds, as JSON (see docs/bfs-ql.md).
 
     Args:
         store: the graph.
-        request: what is asked for.
-        nearest: proposes nodes for seeds that are not in the graph; None proposes none.
+        request: the parsed request.
+        nearest: proposes nodes for unknown seeds; None proposes none.
         relevance: ranks predicates for the request's question; None takes them as equal.
-        strict: answer as the article has it: its fields only, the whole subgraph, and every seed has to be known.
+        strict: respond as the article does: its fields only, the whole subgraph, and every seed has to exist.
 
     Raises:
-        RequestInvalid: the cursor is not one of this request's; or a seed is unknown, and that is not allowed.
+        RequestInvalid: the cursor belongs to another request; or a seed is unknown, with `strict`.
     """
     seeds, errors = known_seeds(store, request.seeds, nearest)
     reach = Reach.of(request, request.max_hops)
@@ -177,7 +177,7 @@ def _response(
 
 
 def _unknown_names(store: GraphStore, request: Selection) -> list[str]:
-    """Say which types and predicates of a request the graph does not have, since they match nothing."""
+    """Return warnings for types and predicates of a request that the graph does not have, since they match nothing."""
     types = (request.full_types or frozenset()) | request.excluded_types
     known = store.schema().node_types if types else ()
     predicates = request.full_predicates or frozenset()
@@ -185,7 +185,7 @@ def _unknown_names(store: GraphStore, request: Selection) -> list[str]:
 
 
 def unknown_names(kind: str, names: frozenset[str], known: Collection[str]) -> list[str]:
-    """Say which names the graph does not have, with the nearest that it has."""
+    """Return a warning for unknown names, with the nearest existing ones."""
     unknown = sorted(names.difference(known))
     warnings = []
     if len(unknown) > _MOST_WARNINGS:

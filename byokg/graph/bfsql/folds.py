@@ -1,4 +1,4 @@
-"""What a page has no room for, folded: a count and a sample for each predicate and direction."""
+"""Folds: counts and samples, by predicate and direction, of the items that do not fit on a page."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ def folded(
 def _samples(
     store: GraphStore, subgraph: Subgraph, order: Order, marks: npt.NDArray[np.uint8], shown: Int64, groups: int
 ) -> list[list[Json]]:
-    """Return the far ends of the first edges of each group; of mediators with what they stand for.
+    """Return the far ends of the first edges of each group; for mediators their descriptions.
 
     Args:
-        store: where it comes from.
+        store: the graph.
         subgraph: N nodes and E edges.
         order: that of its edges, C classes of them.
         marks: (C,) the group of each class, counted from 1; 0 for none.
         shown: edges that are left out.
-        groups: how many there are; each has an edge.
+        groups: number of groups; each has an edge.
     """
     check()
     if not groups:
@@ -99,7 +99,7 @@ def _samples(
     sizes = np.diff(starts, append=len(rows))
     far = order.far(rows)
     keys = -subgraph.degrees.take(far)
-    # The second lowest key of each group, equal ones apart, says which edges may be among its first two.
+    # The second lowest key of each group, equal ones apart, bounds its first two edges.
     least = np.minimum.reduceat(keys, starts)
     lowest = keys == least.repeat(sizes)
     second = np.minimum.reduceat(np.where(lowest, 0, keys), starts)

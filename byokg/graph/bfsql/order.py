@@ -1,13 +1,13 @@
-"""In which order the edges of a subgraph are shown, and the nodes that come before all of them.
+"""Order of the edges of a subgraph, and the nodes that precede all of them.
 
-Edges come before other edges where a filter matches them (or the far end), where their predicate is more relevant to
-the question, where they are nearer to the seeds, and where their far end has more edges within the subgraph; then by
-ids, predicate, and number in the store. With a question, hops weigh as much as relevance, and the first edges of each
-predicate come before the others. Each end is shown before the first edge that it belongs to; nodes without any edge,
-and a few seeds, before all. So pages put together are the whole, and no edge has an end that was not shown.
+Edges precede others if a filter matches them (or the far end), if their predicate is more relevant to the question, if
+they are nearer to the seeds, and if their far end has more edges within the subgraph; then by ids, predicate, and
+number in the store. With a question, hops weigh as much as relevance, and the first edges of each predicate precede the
+others. Each end is shown before its first edge; nodes without any edge, and a few seeds, before all. So all pages
+together are the whole, and no edge has an end that was not shown.
 
-Edges that filters, predicate and hops do not tell apart form a class. There are few classes, so a page counts them, and
-puts only those edges into order that it may have room for.
+Edges with equal filters, predicate and hops form a class. There are few classes, so a page counts them, and sorts only
+edges that may fit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FEW_SEEDS = 10
 """So many are shown first, whether or not an edge of them is."""
 
 _TYPED = 1 << 14
-"""Nodes whose types are read to find out which edges lead to one that was asked for: the nearest."""
+"""Nearest nodes whose types are read to detect edges to a wanted type."""
 
 _TURN_BITS, _RANK_BITS, _HOP_BITS = 1, 16, 6
 _LAST_RANK = (1 << _RANK_BITS) - 1
@@ -46,7 +46,7 @@ _FARTHER, _FAR = 16, 4
 """How many times farther back a question's predicate stands for each hop that it is away, up to so many."""
 
 _TURNS, _AT_A_TURN = 64, 5
-"""Classes of which the first edges come before all others, where a question ranks them; and how many of each.
+"""Number of classes whose first edges precede all others, if a question ranks them; and edges of each.
 
 More hops' worth, and turns, help on WebQSP's dev split; fewer than five at a turn hurt on that of CWQ.
 """
@@ -55,17 +55,17 @@ _MANY = 16
 """Where a list is so many times longer, its first members are sought in a heap; otherwise, all of it is sorted."""
 
 _SPARE = 1 << 16
-"""Classes that may be possible, beside four for each edge, where they are counted in a table of all."""
+"""Possible classes, beside four for each edge, up to which they are counted in a table of all."""
 
 
 class Order:
     """The order of one subgraph for one request.
 
     Args:
-        store: where it comes from.
+        store: the graph.
         subgraph: N nodes and E edges.
-        request: whose filters say what matters.
-        ranks: of the relations; None where no question was asked.
+        request: source of the filters.
+        ranks: of the relations; None without a question.
     """
 
     def __init__(self, store: GraphStore, subgraph: Subgraph, request: Selection, ranks: Ranks | None) -> None:
@@ -115,7 +115,7 @@ class Order:
             rank = ranks.take(self.relation) * _FARTHER ** np.minimum(self.hops, _FAR)
             keys |= np.minimum(rank, _LAST_RANK)
         self._keys = keys << 2 * _HOP_BITS | self.hops << _HOP_BITS | np.maximum(of_head, of_tail)
-        """(C,) lower for classes that come before. Only degree and id are left to say."""
+        """(C,) lower for preceding classes. Only degree and id decide within one."""
         self._is_inner = self.hops < rings - 1
         if ranks is not None:
             self._take_turns()
@@ -157,7 +157,7 @@ class Order:
 
     @cached_property
     def _wanted_nodes(self) -> npt.NDArray[np.bool_]:
-        """Tell which nodes are of a type asked for, as far as that was looked at: (N,)."""
+        """Return a mask of nodes of a wanted type, as far as types were read: (N,)."""
         found = np.zeros(len(self._subgraph.nodes), np.bool_)
         if self._types:
             nodes = self._store.nodes(self._store.ids(self._subgraph.nodes[:_TYPED]))
@@ -166,7 +166,7 @@ class Order:
 
     @cached_property
     def _unasked(self) -> Int64:
-        """Tell which relations a filter leaves out: (R,), 0 or 1."""
+        """Return a mask of the relations that a filter leaves out: (R,), 0 or 1."""
         if self._predicates is None:
             return np.zeros(len(self._store.relations), np.int64)
         return np.array([label not in self._predicates for label in self._store.relations], np.int64)
@@ -179,7 +179,7 @@ class Order:
 
     @cached_property
     def matching(self) -> int:
-        """Return how many edges are what some filter asks for; they come first. All are where there is no filter."""
+        """Return the number of edges that match some filter; they come first. All match without a filter."""
         filters = (self._predicates is not None) * 2 + (self._types is not None)
         stubbed = filters << _TURN_BITS + _RANK_BITS + 2 * _HOP_BITS
         return int(self.counts.sum() if not filters else self.counts[self._keys < stubbed].sum())
@@ -244,7 +244,7 @@ class Order:
 
     @cached_property
     def leading(self) -> Int64:
-        """Return the nodes that come before all edges: those without one, and the seeds where they are few."""
+        """Return the nodes that precede all edges: those without one, and the seeds if there are few."""
         subgraph = self._subgraph
         seeds = subgraph.hops == 0
         first = subgraph.degrees == 0

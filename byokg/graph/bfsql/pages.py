@@ -1,7 +1,7 @@
-"""How much of a subgraph is shown on one page, in the order of `order`, and where the next page goes on.
+"""Pages of a subgraph, in the order of `order`, with a cursor to the next.
 
-What the first page has no room for is folded (see `folds`). Where a filter
-says what matters, only that is listed, and the stubs are folded unless all of them fit.
+Items beyond the first page are folded (see `folds`). With a filter, only matching items are listed, and the stubs are
+folded unless all of them fit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from byokg.text.names import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
-"""What the smallest node takes."""
+"""Tokens of the smallest node."""
 _LIKELY_EDGE = 8 + estimate_tokens(compact(stub_edge(EntityId(""), "", EntityId(""))))
 """A small edge, with ids of some letters: more are not put into order for a page, though they might fit."""
 
@@ -63,7 +63,7 @@ class Position:
 
 
 def graph_mark(store: GraphStore) -> str:
-    """Return what tells one graph from another: its checksum, and of one without files its name and counts."""
+    """Return the identity of a graph: its checksum, or without files its name and counts."""
     if isinstance(store, SavedGraph) and store.checksum is not None:
         return store.checksum
     schema = store.schema()
@@ -80,7 +80,7 @@ _MARKS: WeakKeyDictionary[GraphStore, tuple[Schema, str]] = WeakKeyDictionary()
 
 
 def fingerprint(store: GraphStore, kind: str, *asked: object) -> str:
-    """Return what a cursor remembers of the graph and the request it leads through, so that it is used for no other."""
+    """Return the fingerprint of graph and request in a cursor, which is valid for no other."""
     said = [kind, graph_mark(store), [_plain(each) for each in asked]]
     return hashlib.sha256(_SAID.encode(said).encode()).hexdigest()[:12]
 
@@ -127,7 +127,7 @@ def read_cursor(text: str, mark: str) -> Position:
 
 @dataclass(frozen=True)
 class Page:
-    """What one response shows."""
+    """Content of one response."""
 
     nodes: list[Json]
     edges: list[Json]
@@ -150,13 +150,13 @@ def page(
     ranks: Ranks | None = None,
     strict: bool = False,
 ) -> Page:
-    """Show a subgraph from some position, as much of it as the bounds allow.
+    """Return a subgraph's items from some position, as many as the bounds allow.
 
     Args:
-        store: where it comes from.
+        store: the graph.
         subgraph: N nodes and E edges.
-        request: says what matters, and how much may be shown.
-        before: what the cursor says; None where there is none.
+        request: filters and bounds.
+        before: position of the cursor; None without one.
         room: tokens for all items; None for any number.
         ranks: see `Order`.
         strict: write items as the article does.
@@ -187,7 +187,7 @@ def page(
     folding = before is None and not request.offset and not strict and not whole
     kept = room
     if folding and room is not None:
-        # What matters is listed; the rest is folded, which needs a part of the room.
+        # Matching items are listed; the rest is folded, which needs a part of the room.
         kept = room - min(FOLD_TOKENS, room // FOLD_SHARE)
         listed = min(len(rows), order.matching)
         needed = int(later[listed - 1]) + 1 if listed else len(order.leading)
@@ -227,7 +227,7 @@ def _laid_out(order: Order, subgraph: Subgraph, first: Position, request: Select
 
 
 class _Items(ABC):
-    """The items that a page may show, written some at a time as they are asked for: most often, half of them fit."""
+    """Items of a page, written in batches on demand: most often, half of them fit."""
 
     def __init__(self, places: Int64) -> None:
         self._places = places
@@ -253,7 +253,7 @@ class _Items(ABC):
 
 
 class _Nodes(_Items):
-    """Nodes, in full or as stubs; mediators with what they stand for."""
+    """Nodes, in full or as stubs; mediators with their descriptions."""
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class _Nodes(_Items):
         self._untold = MEDIATORS
 
     def written(self, places: Int64) -> list[Json]:
-        """Write nodes, mediators among the first ones with what they stand for."""
+        """Write nodes, mediators among the first ones with their descriptions."""
         numbers = self._subgraph.nodes[places]
         nodes = self._store.nodes(self._store.ids(numbers))
         full = [self._wanted is None or node.type in self._wanted for node in nodes]
@@ -311,13 +311,13 @@ class _Edges(_Items):
 
 
 def _fitting(nodes: _Items, edges: _Items, counts: tuple[int, int], later: Sequence[int], room: int) -> tuple[int, int]:
-    """Return how many nodes and edges fit, each node followed by the edges that lead back from it; one always does.
+    """Return the number of nodes and edges that fit, each node followed by its edges to earlier ones; at least one.
 
     Args:
-        nodes: those that may be shown.
-        edges: those that may be shown.
-        counts: how many nodes and edges may be shown.
-        later: for each edge the position of its later end among the nodes, 0 where that was shown before.
+        nodes: possible nodes.
+        edges: possible edges.
+        counts: largest numbers of nodes and edges.
+        later: for each edge the position of its later end among the nodes, 0 if that was shown before.
         room: tokens.
     """
     shown, (all_nodes, all_edges) = 0, counts

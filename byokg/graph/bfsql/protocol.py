@@ -1,20 +1,21 @@
-"""What a BFS-QL request may say, as a language model wrote it in JSON, and what items of a response look like.
+"""BFS-QL requests as language models write them in JSON, and the items of responses.
 
-A schema shows the few arguments that a model needs. All of these are understood as well, wherever they fit:
+A schema shows the few arguments that a model needs. All of these are accepted as well, wherever they fit:
 
-| argument                                         | the same as, or what it does                              |
+| argument                                         | equivalent or effect                                      |
 |--------------------------------------------------|-----------------------------------------------------------|
 | `node_types`, `predicates`                       | the lists in `node_filter`, `edge_filter`; `[]` is none   |
 | `seed`, `ids`; `hops`, `depth`, `k`              | `seeds`; `max_hops`                                       |
 | `topology_only`                                  | everything is a stub                                      |
 | `exclude_entity_types`, `exclude_node_types`     | types that are neither shown nor walked through           |
 | `min_confidence`, `min_mentions`, `max_degree`   | leave out unsure edges, rare nodes; go through no hubs    |
-| `limit`, `max_nodes`, `max_edges`                | bounds of one response; `truncated.cursor` leads on       |
+| `limit`, `max_nodes`, `max_edges`                | bounds of one response; `truncated.cursor` continues      |
 | `budget_tokens`                                  | the same, as estimated                                    |
 | `direction`                                      | `out`, `in` or `both`: which edges are walked             |
 | `offset`                                         | nodes to skip, with the edges between them                |
 
-Objects and lists may come as JSON text, and a list of one as the text in it: clients send what their models write.
+Objects and lists may come as JSON text, and a list of one as the text in it: clients send their models' output as it
+is.
 
 Source: "A BFS-based graph query language" (BFS-QL), "Query Format" and "Response Format".
 """
@@ -41,7 +42,7 @@ MOST_SEEDS = 100
 """More than a model has reason to write."""
 
 EXAMPLE = '{"seeds": ["id"], "max_hops": 1, "edge_filter": {"predicates": ["name"]}}'
-"""Shown where a request cannot be read at all."""
+"""Example in the message for an unreadable request."""
 
 
 _WANTED = {
@@ -50,7 +51,7 @@ _WANTED = {
     "too_short": "should hold {min_length} or more",
     "too_long": "should hold {max_length} or fewer",
 }
-"""What is wrong with a value, where pydantic would speak of Python's types."""
+"""Messages for wrong values, in place of pydantic's Python types."""
 
 
 def _listed(given: Any) -> Any:
@@ -116,7 +117,7 @@ Way = Literal["both", "out", "in"]
 
 
 class Selection(Strict):
-    """What all requests for a subgraph have in common: what is in it, and how much of it is shown."""
+    """Common part of all requests for a subgraph: its extent and the bounds of the response."""
 
     aliases = MappingProxyType({"seed": "seeds", "ids": "seeds", "id": "seeds", "entity_types": "node_types"})
 
@@ -179,11 +180,11 @@ class Selection(Strict):
 
 
 class BfsRequest(Selection):
-    """A breadth-first search from seeds, and filters that say which nodes and edges come with all their data.
+    """A breadth-first search from seeds, with filters that select nodes and edges in full.
 
     Source: "A BFS-based graph query language" (BFS-QL), "Query Format".
-    Differs: what the article does not have is optional. A list of types or predicates that is empty matches nothing,
-    where an omitted one matches everything.
+    Differs: fields that the article does not have are optional. An empty list of types or predicates matches nothing,
+    an omitted one everything.
     """
 
     aliases = MappingProxyType({**Selection.aliases, "hops": "max_hops", "depth": "max_hops", "k": "max_hops"})
@@ -228,7 +229,7 @@ class NeighborsRequest(Strict):
 
 
 _UNSHOWN = ("title", "minItems", "maxItems", "minLength", "minimum", "maximum")
-"""What a model is told when it matters: by the message about a call that does not keep to it."""
+"""Arguments that the schema omits and the message about a wrong call explains."""
 
 
 def shown_schema(model: type[BaseModel]) -> Json:
@@ -245,14 +246,14 @@ def _shown(schema: Json) -> Json:
 
 
 def read_request(model: type[Model], given: str | Mapping[str, Any]) -> Model:
-    """Check a request against a model.
+    """Validate a request with a model.
 
     Args:
-        model: what is expected, `BfsRequest` for instance.
-        given: JSON text, or what it holds.
+        model: expected record, `BfsRequest` for instance.
+        given: JSON text, or its value.
 
     Raises:
-        RequestInvalid: it is no JSON object, or not the one expected; says every problem, and what to write instead.
+        RequestInvalid: it is no JSON object, or has wrong fields; the message has every problem with a correction.
     """
     if isinstance(given, str):
         try:
@@ -272,7 +273,7 @@ def read_request(model: type[Model], given: str | Mapping[str, Any]) -> Model:
 
 
 def problems(model: type[BaseModel], error: ValidationError) -> list[str]:
-    """Say what is wrong with each field of a request, and what would be right."""
+    """Return the problem of each field of a request, with a correction."""
     return [_problem(model, problem) for problem in error.errors()]
 
 
@@ -309,19 +310,19 @@ Json = dict[str, Any]
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"))
 _APART = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=("\0", ":"))
-"""Writes between items what stands within none, since JSON escapes it in texts."""
+"""Separator written between items and never within one, since JSON escapes it in texts."""
 _BETWEEN = b"}\0{"
 _QUARTERS = np.array([estimated_quarters(byte) for byte in range(256)], np.uint8)
 """Quarters of a token that each byte of UTF-8 is estimated at."""
 
 
 def full_node(node: Node) -> Json:
-    """Return a node with everything that the graph says of it."""
+    """Return a node with all its data."""
     return {**stub_node(node), **_values(node.properties, NODE_FIELDS)} if node.properties else stub_node(node)
 
 
 def stub_node(node: Node) -> Json:
-    """Return what a node is: its id, and where they say more, its type and name."""
+    """Return a node's id, with type and name if they add to it."""
     item: Json = {"id": node.id}
     if node.type:
         item["entity_type"] = node.type
@@ -333,7 +334,7 @@ def stub_node(node: Node) -> Json:
 def article_node(node: Node, full: bool) -> Json:
     """Return a node as the article writes it: the id and type, and in full the properties.
 
-    The name is one of them where it is neither the id nor the value of another.
+    The name is one of them if it is neither the id nor the value of another.
     """
     item: Json = {"id": node.id, "entity_type": node.type}
     if full:
@@ -357,7 +358,7 @@ def stub_edge(head: EntityId, relation: str, tail: EntityId) -> Json:
 
 
 def _values(properties: Properties, reserved: Iterable[str]) -> Json:
-    """Return properties as JSON says them: what is stored as the text of a list or object is that list or object."""
+    """Return properties as JSON: the stored text of a list or object becomes that list or object."""
     return {name: _structured(value) for name, value in renamed(properties, reserved).items()}
 
 
@@ -390,7 +391,7 @@ def _structured(value: Value) -> Any:
 
 
 IDENTITY = frozenset(["id", "entity_type", "subject", "predicate", "object", "source", "target", "nodes"])
-"""Fields that are never cut: what is cut is no id any more."""
+"""Fields that are never cut: a cut id is no id any more."""
 
 _SHORTEST, _FEWEST = 16, 4
 """Characters of a text, and members of a list or object, that always stay."""
@@ -399,7 +400,7 @@ _CHARACTERS_A_MEMBER = 16
 
 
 def item_tokens(items: Sequence[Json]) -> list[int]:
-    """Return for each item what `estimate_tokens` says of it as `compact` writes it, from one look at all of them."""
+    """Return `estimate_tokens` of each item as written by `compact`, in one pass over all of them."""
     text = np.frombuffer(_APART.encode(items).encode(errors="surrogatepass"), np.uint8)[1:-1]
     between = [text[at : len(text) - 2 + at] == byte for at, byte in enumerate(_BETWEEN)]
     starts = np.flatnonzero(between[0] & between[1] & between[2]) + 1
@@ -427,12 +428,12 @@ def within(items: Sequence[Any], budget_tokens: int) -> list[Any]:
 
 
 def clipped(item: Any, budget_tokens: int) -> Any:
-    """Return what JSON holds with its long texts and lists cut, each with a word on how much is missing.
+    """Return a JSON value with its long texts and lists cut, each with a note on the missing amount.
 
-    What fits stays as it is; fields of `IDENTITY` always do, so an item of long ids may be too long all the same.
+    A value that fits stays as it is; fields of `IDENTITY` always do, so an item of long ids may still be too long.
 
     Args:
-        item: a node, an edge, a row, as a response shows it.
+        item: a node, an edge, a row of a response.
         budget_tokens: as estimated.
     """
     length = 4 * max(budget_tokens, 1)

@@ -1,9 +1,9 @@
-"""Which nodes and edges a BFS-QL request is about: breadth-first search from seeds, and what several seeds share.
+"""Nodes and edges of a BFS-QL request: breadth-first search from seeds, and intersection of several seeds.
 
     {"seeds": ["PERSON:12345"], "max_hops": 1, "edge_filter": {"predicates": ["AUTHORED"]}}
 
-Topology and presentation are apart. Seeds, hops and the options that `Reach` holds decide what is in the subgraph:
-what is within some edges of the seeds, and every edge among it. Everything else decides how it is shown (`pages`).
+Topology and presentation are apart. Seeds, hops and the options in `Reach` decide the subgraph: the nodes within some
+edges of the seeds, and every edge among them. Everything else decides the presentation (`pages`).
 
 Source: "A BFS-based graph query language" (BFS-QL).
 """
@@ -42,15 +42,16 @@ class Reach:
     excluded_types: frozenset[str] = frozenset()
     """Nodes of these types are neither shown nor walked through, unless they are seeds."""
     min_confidence: float | None = None
-    """Edges of lower confidence are neither shown nor walked; those that say none stay."""
+    """Edges of lower confidence are neither shown nor walked; those without a confidence stay."""
     min_mentions: int | None = None
-    """Nodes of fewer mentions are neither shown nor walked through, unless they are seeds; those that say none stay."""
+    """Nodes of fewer mentions are neither shown nor walked through, unless they are seeds; those without a number
+    stay."""
     max_degree: int | None = None
     """Nodes with more edges are shown but not walked through, unless they are seeds."""
 
     @classmethod
     def of(cls, selection: Selection, hops: int) -> Reach:
-        """Return what a request says about it."""
+        """Return the reach of a request."""
         return cls(
             hops,
             Direction(selection.direction),
@@ -61,7 +62,7 @@ class Reach:
         )
 
     def restrictions(self) -> list[str]:
-        """Say what makes the subgraph another one than seeds and hops alone would."""
+        """Return the restrictions of the subgraph beyond seeds and hops."""
         said = [] if self.direction is Direction.BOTH else [f"direction={self.direction.value}"]
         if self.excluded_types:
             said.append(f"exclude_entity_types={','.join(sorted(self.excluded_types))}")
@@ -87,7 +88,7 @@ class Subgraph:
         return self.edges.outgoing + np.bincount(self.edges.tail, minlength=len(self.nodes))
 
     def batch(self, rows: Int64) -> EdgeBatch:
-        """Return some of the edges, in the order asked, as a store does: found from their heads among the nodes."""
+        """Return some of the edges, in the given order, as a store does: found from their heads among the nodes."""
         head = self.edges.head[rows].astype(np.int64)
         return EdgeBatch(
             self.nodes[head],
@@ -100,12 +101,13 @@ class Subgraph:
 
 
 def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
-    """Find what is within some hops of any seed, with every edge among it, parallel ones and those of the last hop too.
+    """Return the nodes within some hops of any seed, with every edge among them, parallel ones and those of the last
+    hop too.
 
     Args:
-        store: graph to read; asked once for each hop and once more, whatever the fan-out.
+        store: graph to read; one call for each hop and one more, for any fan-out.
         seeds: (S,) node numbers.
-        reach: how far to go.
+        reach: extent of the search.
 
     Source: "A BFS-based graph query language" (BFS-QL), "Topology and presentation are orthogonal".
     """
@@ -114,12 +116,12 @@ def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph
 
 
 def intersection(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
-    """Find what is within some hops of every seed, with every edge among it.
+    """Return the nodes within some hops of every seed, with every edge among them.
 
     Args:
         store: graph to read.
         seeds: (S,) node numbers, one or more.
-        reach: how far to go from each.
+        reach: extent of the search from each.
     """
     order = np.argsort(store.relation_counts(seeds).degrees(len(seeds)), kind="stable")
     nodes, hops = _reached_in_order(store, seeds[order[:1]], reach)
@@ -185,7 +187,7 @@ def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedE
     """Return the edges that have both ends among the nodes, which were found by walking in one direction or both."""
     if isinstance(store, InducingStore):
         return store.edges_among(nodes)
-    back = searched is Direction.IN  # what servers remember of the search is then the edges that come in
+    back = searched is Direction.IN  # servers then cache the incoming edges of the search
     batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
     other = positions(nodes, batch.other)
     rows = np.flatnonzero(other >= 0)
@@ -198,13 +200,13 @@ def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedE
 
 
 def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) -> Int64:
-    """Return the positions of the edges that do not say that they are less certain than wanted."""
+    """Return the positions of the edges without a confidence below the minimum."""
     said = store.edge_properties(edges.astype(np.int64))
     return np.array([at for at, properties in enumerate(said) if not _below(properties, CONFIDENCE, least)], np.int64)
 
 
 def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
-    """Leave out the nodes that are excluded by what they are."""
+    """Leave out the nodes of excluded types or few mentions."""
     if not reach.excluded_types and reach.min_mentions is None:
         return nodes
     least = reach.min_mentions or 0
@@ -217,6 +219,6 @@ def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
 
 
 def _below(properties: Properties, name: str, least: float) -> bool:
-    """Tell whether a property says a number that is too low; text and nothing say none."""
+    """True if a property is a number that is too low; False for text and None."""
     value = properties.get(name)
     return isinstance(value, int | float) and value < least

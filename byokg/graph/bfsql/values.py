@@ -1,7 +1,7 @@
-"""What is said of one node: the values of its predicates, and what a mediator stands for.
+"""Values of one node's predicates, and descriptions of mediators.
 
 A value is the node at the other end of an edge. A mediator is a node without a name that stands for an event or a role:
-`France → governing_officials → m.0abc` says nothing by itself, so a mediator comes with the values of its own
+`France → governing_officials → m.0abc` means nothing by itself, so a mediator comes with the values of its own
 predicates, `about`.
 """
 
@@ -27,19 +27,19 @@ _MEDIATOR_EDGES = 50
 """A node without a name that has more edges is no mediator."""
 
 MEDIATORS, _ABOUT, _NAMES = 40, 6, 3
-"""Mediators of a page that are told of, predicates of each, and values of each of these."""
+"""Mediators of a page with a description, predicates of each, and values of each of these."""
 
 _READ = 20_000
 """Edges of one predicate and direction that are fetched for a few examples."""
 
 
 def is_nameless(node: Node) -> bool:
-    """Tell whether a node has no name of its own, but a blank or an identifier."""
+    """True if a node has no name of its own, but a blank or an identifier."""
     return not node.name.strip() or is_identifier(node.name)
 
 
 def nameless(nodes: Sequence[Node], asked: npt.NDArray[np.bool_] | None = None) -> list[int]:
-    """Return the positions of nodes without a name, of those asked for: (N,), None for all."""
+    """Return the positions of nodes without a name, of the given ones: (N,), None for all."""
     looked_at = range(len(nodes)) if asked is None else asked.nonzero()[0].tolist()
     return [at for at in looked_at if is_nameless(nodes[at])]
 
@@ -47,13 +47,13 @@ def nameless(nodes: Sequence[Node], asked: npt.NDArray[np.bool_] | None = None) 
 def about(
     store: GraphStore, numbers: NodeArray, places: Sequence[int], known: NodeArray, ranks: Int64 | None
 ) -> Iterator[tuple[int, Json]]:
-    """Yield what mediators among some nodes stand for: the names at their other ends, by predicate.
+    """Yield descriptions of mediators among some nodes: the names at their other ends, by predicate.
 
     Args:
-        store: the graph, asked at most four times.
+        store: the graph, read at most four times.
         numbers: (N,) node numbers.
-        places: positions of nodes without a name, of which the first `MEDIATORS` are looked at.
-        known: node numbers that are not told again, such as the seeds.
+        places: positions of nodes without a name, of which the first `MEDIATORS` are described.
+        known: node numbers left out of descriptions, such as the seeds.
         ranks: (R,) places of relations by relevance; None takes them by label.
 
     Yields:
@@ -96,10 +96,10 @@ class Values:
 
     predicate: str
     direction: str
-    """`out` where the node is the subject, `in` where it is the object."""
+    """`out` if the node is the subject, `in` if it is the object."""
     count: int
     values: list[Json]
-    """Each a node, with the properties of the edge; in the order of ids. Empty where there are too many to read."""
+    """Each a node, with the properties of the edge; in the order of ids. Empty if there are too many to read."""
 
     def as_json(self, start: int, stop: int) -> Json:
         """Return some of the values."""
@@ -114,9 +114,9 @@ class Values:
 def groups(
     store: GraphStore, node: EntityId, request: NeighborsRequest, ranks: Int64 | None
 ) -> list[tuple[int, bool, int]]:
-    """Return predicate, direction and number of the edges of a node, in the order in which they are told.
+    """Return predicate, direction and number of the edges of a node, in the order of output.
 
-    Predicates asked for come as asked; others by relevance, then the rarer first, since they say more.
+    Requested predicates keep the request's order; others go by relevance, then the rarer first, since they inform more.
 
     Raises:
         RelationNotFound: a predicate is not in the graph.
@@ -150,10 +150,10 @@ def values(
 
     Args:
         store: the graph.
-        node: whose values they are.
+        node: owner of the values.
         group: predicate, direction and number of edges, as `groups` returns them.
-        few: examples wanted of each; None reads everything.
-        ranks: for what is told of mediators.
+        few: wanted number of examples; None reads everything.
+        ranks: for descriptions of mediators.
     """
     relation, inverse, count = group
     check()
@@ -170,7 +170,7 @@ def values(
 
 
 def _items(store: GraphStore, batch: EdgeBatch, node: EntityId, ranks: Int64 | None) -> list[Json]:
-    """Return the far ends of some edges, with what the edges say."""
+    """Return the far ends of some edges, with the edges' properties."""
     numbers = batch.other
     nodes = store.nodes(store.ids(numbers))
     fields: Collection[str] = ("subject", "predicate", "object")
