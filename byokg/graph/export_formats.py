@@ -47,19 +47,19 @@ _Blocks = Iterator[pa.RecordBatch]
 def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Progress | None = None) -> None:
     """Write a graph in one of `FORMATS`.
 
-    A saved graph is read from its mapped files, so memory stays small whatever its size. One on a server is copied into
+    A saved graph is read from its mapped files, so memory stays small at any size. One on a server is copied into
     memory first, but for `csv`.
 
     Args:
-        store: what to export.
+        store: the graph.
         format: `csv` is `export_graph`; see the top of this module for the others.
         out: folder to write; appears only when complete.
-        progress: told how many nodes and edges are done from time to time.
+        progress: called with the number of nodes and edges done from time to time.
 
     Raises:
         ConfigError: there is no such format.
-        GraphExists: `out` is there and not empty.
-        GraphError: the format cannot hold something in the graph, or the system does not let us write there.
+        GraphExists: `out` exists and is not empty.
+        GraphError: the format cannot hold a part of the graph, or the place is not writable.
         MissingExtra: `ntriples` without pyoxigraph.
     """
     if format == "csv":
@@ -76,7 +76,7 @@ def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Pr
 def node_blocks(graph: ColumnarGraph) -> _Blocks:
     """Yield the nodes as columns id, name and type, with those of their properties behind; null is absent.
 
-    At least one block comes. A node's name is null where it is its id, its type where it has none.
+    At least one block comes. A node's name is null if it equals its id, its type if it has none.
     """
     nodes, properties = graph.node_columns
     for start in _starts(graph.node_count):
@@ -132,10 +132,10 @@ def _with_properties(fixed: Mapping[str, pa.Array], properties: Mapping[str, pa.
 
 
 def networkx_graph(store: GraphStore) -> networkx.MultiDiGraph:
-    """Return a graph as NetworkX holds it: in memory, as Python objects.
+    """Return a graph for NetworkX: in memory, as Python objects.
 
     Nodes are ids with attributes `name`, `type` and properties, edges have the attribute `relation` and properties;
-    what is absent is no attribute. `from_networkx` brings it back. Raises `MissingExtra` without networkx.
+    absent values are no attributes. `from_networkx` is the inverse. Raises `MissingExtra` without networkx.
     """
     graph = import_extra("networkx", "networkx", "a NetworkX graph").MultiDiGraph()
     held = _in_memory(store)
@@ -147,10 +147,10 @@ def networkx_graph(store: GraphStore) -> networkx.MultiDiGraph:
 
 
 def pyg_data(store: GraphStore) -> torch_geometric.data.Data:
-    """Return the topology of a graph as PyTorch Geometric holds it: N nodes, E edges, R relations.
+    """Return the topology of a graph for PyTorch Geometric: N nodes, E edges, R relations.
 
-    `edge_index` is (2, E) and `edge_type` (E,), both int64; the lists `node_ids` and `relations` say what the numbers
-    mean. Names and properties are not in it. Raises `MissingExtra` without torch-geometric.
+    `edge_index` is (2, E) and `edge_type` (E,), both int64; the lists `node_ids` and `relations` give the meaning of
+    the numbers. Names and properties are not in it. Raises `MissingExtra` without torch-geometric.
     """
     torch = import_extra("torch", "pyg", "a PyTorch Geometric graph")
     made = import_extra("torch_geometric.data", "pyg", "a PyTorch Geometric graph")
@@ -244,7 +244,7 @@ def _labelled(nodes: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _write_csv(path: Path, blocks: _Blocks, header: Callable[[pa.RecordBatch], Sequence[str]]) -> None:
-    """Write texts in quotes, and what is absent as nothing at all."""
+    """Write texts in quotes, and absent values as nothing at all."""
     first = next(blocks)
     with path.open("wb") as file:
         file.write(csv_line(header(first)).encode())
@@ -272,7 +272,7 @@ def _write_ntriples(graph: ColumnarGraph, folder: Path) -> None:
 
 
 DATE_MARK = "urn:byokg:graphml"
-"""Namespace of the attribute `kind`, which says that a key's texts are dates."""
+"""Namespace of the attribute `kind`, which marks a key whose texts are dates."""
 
 _GRAPHML = {pa.int64(): "long", pa.float64(): "double", pa.bool_(): "boolean"}
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

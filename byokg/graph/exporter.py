@@ -23,10 +23,10 @@ from byokg.graph.traversal import edges_once, triples
 from byokg.types import EntityId, Node, Properties, Triple, Value
 
 Progress = Callable[[int, int], None]
-"""Told how many nodes and how many edges are done, after each batch."""
+"""Progress callback: number of nodes and of edges done, after each batch."""
 
 _BATCH = 4096
-"""Nodes asked for at once, and then the edges out of them."""
+"""Nodes read at once, and then the edges out of them."""
 
 _NEEDS_QUOTES = re.compile('[",\\r\\n]|^\\s|\\s$')
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -42,13 +42,13 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
     fixed column (`id`, `name`, `type`, `head`, `relation`, `tail`) gets an underscore behind its name.
 
     Args:
-        store: what to export; some thousand nodes at a time, so any size goes.
+        store: the graph; some thousand nodes at a time, so any size goes.
         out: folder to write; appears only when complete.
-        progress: told about it from time to time.
+        progress: called from time to time.
 
     Raises:
-        GraphExists: `out` is there and not empty.
-        GraphError: the system does not let us write there.
+        GraphExists: `out` exists and is not empty.
+        GraphError: the place is not writable.
     """
     with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
         nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", _EDGE_COLUMNS)
@@ -61,14 +61,14 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
 
 
 def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarGraph:
-    """Hold a copy of any store's graph in memory: to save it, or to walk it faster than over a network.
+    """Copy any store's graph into memory: to save it, or to walk it faster than over a network.
 
     Nothing is lost, but a property whose values are of several types becomes text. All nodes are listed first, so that
-    what is created meanwhile is noticed.
+    concurrent additions are noticed.
 
     Args:
-        store: what to copy; some thousand nodes at a time, with the edges out of them.
-        progress: told about it from time to time.
+        store: the graph; some thousand nodes at a time, with the edges out of them.
+        progress: called from time to time.
 
     Raises:
         GraphError: the graph changed while it was copied.
@@ -106,7 +106,7 @@ undirected ones."""
 
 
 def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
-    """Read a store page by page, if it can give its graph so. Raises `QueryTooLarge` where it cannot."""
+    """Read a store page by page, if it has a full scan. Raises `QueryTooLarge` if that is refused."""
     if not isinstance(store, ScannedStore):
         raise QueryTooLarge(f"{store.name} gives edges by their nodes only")
     batches, nodes = store.all_edges(), list[Node]()
@@ -176,7 +176,7 @@ def _placed_edges(store: GraphStore, rows: npt.NDArray[np.int64], batch: EdgeBat
 
 
 def refuse_taken(folder: Path, overwrite: bool) -> None:
-    """Raise `GraphExists` where an export finds anything but an empty folder."""
+    """Raise `GraphExists` for an export to anything but an empty folder."""
     if folder.exists() and not (folder.is_dir() and next(folder.iterdir(), None) is None):
         raise GraphExists(folder, "something is there already; choose another folder")
 
@@ -255,7 +255,7 @@ class _Table:
 
 
 def free_names(fixed: Sequence[str], keys: Sequence[str]) -> list[str]:
-    """Return properties' names as columns beside fixed ones: with underscores behind where a name is taken."""
+    """Return properties' names as columns beside fixed ones: with underscores behind taken names."""
     names = [*fixed]
     for key in keys:
         while key in names:
@@ -292,6 +292,6 @@ def _text(value: Value | None) -> str:
 
 
 def csv_line(cells: Sequence[str]) -> str:
-    """Return cells as a line with the quoting of RFC 4180, only where it is needed."""
+    """Return cells as a line with the quoting of RFC 4180, only as needed."""
     quoted = [f'"{cell.replace(chr(34), chr(34) * 2)}"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells]
     return ",".join(quoted) + "\n"

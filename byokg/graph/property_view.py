@@ -1,9 +1,9 @@
-"""A graph in which the values of properties are nodes: what a question asks for may be a number or a date.
+"""A view of a graph with property values as nodes: a question's answer may be a number or a date.
 
-`PropertyView` shows any store with one more relation for each property of nodes (`population`, from a country to a
-number), and for each property of edges that holds numbers or dates (`won.start`, from both ends of such an edge). All
-that walks a graph then finds values as it finds nodes. A value's id is its text in quotation marks, so equal values of
-different nodes are one node; nothing leads out of a value.
+`PropertyView` extends any store by one relation for each property of nodes (`population`, from a country to a number),
+and for each property of edges that holds numbers or dates (`won.start`, from both ends of such an edge). Traversal then
+finds values as it finds nodes. A value's id is its text in quotation marks, so equal values of different nodes are one
+node; no edge leads out of a value.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ FIRST_EDGE = 1 << 48
 """Number of the first edge to a value."""
 
 _SAMPLED = 2000
-"""Nodes looked at for an idea of what properties hold, where no edge leads to them."""
+"""Nodes sampled for values of properties, beside those at sampled edges."""
 
 _HOLDERS = 20_000
-"""Nodes looked at besides, of properties that few nodes have, where the store knows them; one of each at least."""
+"""Nodes sampled besides, of rare properties, if the store has an index of them; one of each at least."""
 
 _LONGEST = 200
 """Characters of a value that answers a question; a longer text describes its node."""
@@ -88,7 +88,7 @@ def value_name(value: Value) -> str:
 
 
 def is_value(id: str) -> bool:
-    """Tell whether an id is that of a value, which no store but a `PropertyView` knows."""
+    """True if an id is that of a value, which exists only in a `PropertyView`."""
     return len(id) > 1 and id[0] == id[-1] == '"'
 
 
@@ -127,7 +127,7 @@ class PropertyView:
             self._own[name] = len(real) + len(labels)
             labels.append(label)
         self.meanings: dict[int, str] = {}
-        """For the relation of an edge's property, in words that say what it is about: `won start`."""
+        """Words for the relation of an edge's property: `won start`."""
         self._of_edges: dict[int, dict[str, int]] = {}
         """For each relation with properties, the number of the relation that stands for each of them."""
         for number, relation in enumerate(self._schema.relations):
@@ -156,14 +156,14 @@ class PropertyView:
 
     @property
     def empty(self) -> bool:
-        """Tell whether the graph has no properties at all."""
+        """True if the graph has no properties at all."""
         return len(self._relations) == self.real_relations
 
     # What GraphStore asks
 
     @property
     def name(self) -> str:
-        """Say which graph this is."""
+        """Return the graph's name for messages."""
         return self.store.name
 
     @property
@@ -198,7 +198,8 @@ class PropertyView:
         return [self._valued(number) if number >= FIRST_VALUE else next(known) for number in numbers.tolist()]
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked; of a value its text. Raises `EntityNotFound`."""
+        """Return nodes with name, type and properties, in the order of `ids`; of a value its text. Raises
+        `EntityNotFound`."""
         asked = list(ids)
         known = iter(self.store.nodes([id for id in asked if not is_value(id)]))
         return [Node(id, name_of_value(id)) if is_value(id) else next(known) for id in asked]
@@ -314,7 +315,7 @@ class PropertyView:
 
     @property
     def folder(self) -> Path | None:
-        """Return where the graph lies."""
+        """Return the graph's folder."""
         found: Path | None = getattr(self.store, "folder", None)
         return found
 
@@ -349,7 +350,7 @@ class PropertyView:
 
     def _remember(self, number: int, id: EntityId) -> None:
         if len(self._met) >= _VALUES and number not in self._met:
-            # What gives out numbers again has to be read again, so that their values are remembered again.
+            # Reads that return numbers again have to read values again, so that these are cached again.
             self._met, self._met_before = {}, self._met
             self._values_of, self._edge_values = {}, {}
         self._met[number] = id
@@ -438,7 +439,7 @@ class PropertyView:
 
 
 def viewed(store: GraphStore) -> GraphStore:
-    """Return a store with its values as nodes; the store itself where it has no properties."""
+    """Return a store with its values as nodes; the store itself if it has no properties."""
     view = PropertyView(store)
     return store if view.empty else view
 
@@ -454,7 +455,7 @@ def _node_properties(schema: Schema) -> list[str]:
 
 
 def _measures(value: Value) -> bool:
-    """Tell whether a value is a number or a date, rather than a remark."""
+    """True if a value is a number or a date, rather than a remark."""
     if isinstance(value, bool):
         return False
     return isinstance(value, int | float) or bool(_DATE.fullmatch(value) or _NUMBER.fullmatch(value))

@@ -1,4 +1,4 @@
-"""A schema as text for a prompt: the part that matters for a question, within a budget of tokens.
+"""A schema as text for a prompt: the part relevant to a question, within a budget of tokens.
 
     Node types:
     Film (16,412)
@@ -9,18 +9,18 @@
     (Film)-[starred_actors]->(Person) 38,229, role: string, e.g. "Ripley"
     … and 7 more relations, spelled in the same way
 
-Where nodes have no types, relations are grouped by what their names begin with, those at the entities of the question
-first; the notation is explained above them, as far as it occurs:
+Without node types, relations are grouped by prefix, those at the entities of the question first; the notation is
+explained above them, as far as it occurs:
 
     Relations at entities that the question may mean:
     film.film: directed_by written_by
     Other relations:
     people.person: nationality place_of_birth spouse_s..people.marriage.spouse
 
-Which relations matter is decided by their words, by how near they are to the entities of the question (`Nearness`), and
-by their company: a relation into a nameless node is worth nothing without the one that leads on from there. One that
-says the same the other way round is worth as much: a graph with gaps has now the one, now the other.
-What does not fit is left out whole and counted; nothing is cut in the middle.
+Relevance depends on words, on distance to the entities of the question (`Nearness`), and on company: a relation into a
+nameless node is worth nothing without the one that continues from there. An inverse relation is worth as much: a graph
+with gaps has now the one, now the other.
+Items that do not fit are left out whole and counted; nothing is cut in the middle.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identi
 from byokg.types import EntityId
 
 _RELATION_SHARE = 0.7
-"""Part of the budget that relations take before properties of nodes may have what is left."""
+"""Share of the budget for relations before properties of nodes may use the rest."""
 
 _ENDS = 3
 """Node types shown at one end of a relation; the others are counted."""
@@ -56,7 +56,7 @@ _WORDS_BESIDE_VECTORS, _FREQUENCY_BESIDE_VECTORS, _FREQUENCY_BESIDE_WORDS = 0.2,
 """
 
 _NEAR = (0.8, 0.5, 0.3)
-"""What a relation gains where it is one step from an entity of the question, two, or two and a nameless node."""
+"""Bonus of a relation at one step from an entity of the question, two, or two and a nameless node."""
 
 _COMPANY = 0.05
 """How much less a relation into nameless nodes is worth than the best one that leads on from there.
@@ -71,7 +71,7 @@ _SAMPLE, _OFTEN = 8, 0.3
 """Edges of each relation looked at for company; the share of them that makes it one."""
 
 _FEW = 10
-"""Edges from which on a relation's are not counted out where nodes have no types: digits are dear."""
+"""Number of edges above which counts are rounded in graphs without node types: digits cost tokens."""
 
 _COUNTED = re.compile(r"\(\d\)(?= |$)", re.MULTILINE)
 
@@ -98,7 +98,7 @@ _DATA_NODES = _BACKWARDS + _NAMELESS + _LITERALS
 
 @dataclass(frozen=True)
 class SchemaText:
-    """What is shown of a schema."""
+    """Rendered part of a schema."""
 
     text: str
     tokens: int
@@ -111,10 +111,10 @@ class SchemaText:
 
 
 class Nearness:
-    """How near relations are to entities, and which of them lead on where others end at nameless nodes.
+    """Distance of relations to entities, and continuations of relations that end at nameless nodes.
 
     Args:
-        store: the graph; asked once or twice for each set of entities, and once for a sample of its edges.
+        store: the graph; read once or twice for each set of entities, and once for a sample of its edges.
     """
 
     def __init__(self, store: GraphStore) -> None:
@@ -176,15 +176,14 @@ class Nearness:
 
 
 class SchemaRenderer:
-    """Renders one schema for one question after another; holds what its names mean.
+    """Renders one schema for one question after another; caches vectors of its names.
 
     Args:
-        schema: what to render, or what reads it when it is first needed.
-        embedder: measures how near a question is to a relation; without one only their words are compared.
+        schema: the schema, or a function that reads it on first use.
+        embedder: similarity of questions and relations; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
-        notes: lines that stand before every text, and count towards its budget, or what writes them when the schema is
-            first needed.
-        near: how near relations are to entities; None leaves entities out of account.
+        notes: lines before every text, which count towards its budget, or a function that returns them on first use.
+        near: distance of relations to entities; None leaves entities out of account.
     """
 
     def __init__(
@@ -206,7 +205,7 @@ class SchemaRenderer:
             self._read = schema
 
     def _look(self) -> None:
-        """Read the schema, where that was put off."""
+        """Read the schema, if that was deferred."""
         if self._read is not None:
             with self._reading:
                 if self._read is not None:
@@ -217,7 +216,7 @@ class SchemaRenderer:
         embedder, count_tokens = self._embedder, self._count
         self._schema = schema
         self._notes = self._told if isinstance(self._told, str) else self._told()
-        # Most edges first: the order where a question says nothing.
+        # Most edges first: the order for an uninformative question.
         ordered = sorted(schema.relations, key=lambda relation: (-relation.count, relation.name))
         self._entries = [_Entry.of(relation, count_tokens) for relation in ordered]
         self._tokens = np.array([entry.tokens for entry in self._entries], np.int64)
@@ -238,15 +237,15 @@ class SchemaRenderer:
         )
 
     def render(self, question: str = "", budget_tokens: int = 2000, around: Iterable[EntityId] = ()) -> SchemaText:
-        """Show the relations and properties that are most relevant, as many as fit.
+        """Return the most relevant relations and properties, as many as fit.
 
         Args:
-            question: what they should be relevant to; without one those of most edges are shown.
-            budget_tokens: what the text may take.
-            around: entities that the question is about, as far as they are known. Raises `EntityNotFound`.
+            question: reference of relevance; without one those of most edges are shown.
+            budget_tokens: largest size of the text.
+            around: entities of the question, as far as they are known. Raises `EntityNotFound`.
 
         Returns:
-            The text: empty where the budget is too small for a single relation.
+            The text: empty if the budget is too small for a single relation.
         """
         return self._rendered(question, budget_tokens, tuple(around))
 
@@ -310,11 +309,11 @@ class _Entry:
     text: str
     """By itself, on a line."""
     group: tuple[str, str]
-    """What stands before and behind the relations of a line; empty for one that stands by itself."""
+    """Text before and behind the relations of a line; empty for a relation on its own line."""
     short: str
     """Among others."""
     tokens: int
-    """Of the dearer of both, with what separates it from others."""
+    """Tokens of the longer of both, with its separator."""
     group_tokens: int
     types: tuple[str, ...]
 
@@ -359,7 +358,7 @@ class _Ranked:
     """How near some of them are to the entities of the question."""
 
     def within(self, left: Callable[[], int]) -> Iterator[tuple[_Entry, bool]]:
-        """Yield those that may cost no more than what is left by then, and whether they touch an entity."""
+        """Yield the entries within the remaining budget, and whether they touch an entity."""
         for start in range(0, len(self.order), _AT_ONCE):
             part = self.order[start : start + _AT_ONCE]
             for at in part[self.tokens[part] <= left()].tolist():
@@ -368,7 +367,7 @@ class _Ranked:
 
 
 class _Relevance:
-    """Ranks N described things by how well they fit a question, and by how frequent they are where that is known."""
+    """Ranks N described items by relevance to a question, and by frequency if known."""
 
     def __init__(
         self, descriptions: Sequence[str], embedder: Embedder | None, counts: Sequence[int] | None = None
@@ -378,7 +377,7 @@ class _Relevance:
         vectors = embedder.encode(descriptions) if embedder and descriptions else None
         self._vectors = None if vectors is None else exact(vectors)
         frequency = Counter(word for words in words_of for word in words)
-        # A word that every description has says nothing; one that a single one has says most.
+        # A word in every description carries no information; one in a single description carries most.
         many = len(descriptions)
         self._weights = {word: (_log(many + count) - _log(count)) / _log(many + 1) for word, count in frequency.items()}
         frequencies = np.array([0.0] * many if counts is None else [_log(1 + count) for count in counts])
@@ -391,7 +390,7 @@ class _Relevance:
                 self._with_word[word].append(at)
         self._whole = np.array([max(sum(self._weights[word] for word in words), 1e-9) for words in words_of])
         self.scores = lru_cache(_HELD)(self._scores)
-        """Return how well each fits a question: (N,), all 0 where it says nothing."""
+        """Return the relevance of each item: (N,), all 0 for an uninformative question."""
 
     def order(self, question: str) -> list[int]:
         """Return positions, best first; equals in the order given."""
@@ -430,17 +429,17 @@ def _log(number: int) -> float:
 
 
 class _Draft:
-    """A text while it grows, and what its lines cost."""
+    """A growing text with the cost of its lines."""
 
     def __init__(self, schema: Schema, count: Callable[[str], int], notes: str, explained: str) -> None:
-        """Begin a text; `explained`: what stands above the relations of this graph, whichever they are."""
+        """Begin a text; `explained` stands above the relations of this graph in any case."""
         self._schema, self._count, self._notes, self._explained = schema, count, notes, explained
         self._relations: dict[str, tuple[_Entry, bool]] = {}
         self._types: dict[str, list[PropertySchema]] = {}
         self._groups: set[tuple[bool, tuple[str, str]]] = set()
         self._whole: tuple[str, int] | None = None
         """The text and its tokens, until something is taken or dropped."""
-        # Headings, and the line that counts what is left out, are always paid for.
+        # Headings, and the line with the number of omitted items, are always paid for.
         self._spent = sum(
             map(count, (notes, self._explained, _NODE_TYPES, _RELATIONS, _left_out(len(schema.relations))))
         )
@@ -474,12 +473,12 @@ class _Draft:
                 self._types.setdefault(type_, []).append(detail)
 
     def fill(self, ranked: _Ranked, budget: int) -> None:
-        """Take what has room after all: lines that relations share cost less than each was charged."""
+        """Add items that fit after all: lines with shared relations cost less than each was charged."""
         self._spent = self._counted()[1]
         self.add_relations(ranked, budget)
 
     def shrink(self, budget: int) -> None:
-        """Drop what was taken last until the whole text fits: its tokens may be more than those of its lines."""
+        """Drop the last items until the whole text fits: its tokens may exceed those of its lines."""
         while (self._relations or self._types) and self._counted()[1] > budget:
             self._whole = None
             if self._relations:
@@ -490,7 +489,7 @@ class _Draft:
                 self._types.popitem()
 
     def finished(self) -> SchemaText:
-        """Return the text and what it shows."""
+        """Return the text and its items."""
         text, tokens = self._counted()
         shown = [type_ for type_ in self._schema.node_properties if type_ in self._types or not type_]
         total = sum(len(self._schema.node_properties[type_]) for type_ in shown)
@@ -554,7 +553,7 @@ def _lines(entries: Iterable[_Entry]) -> list[str]:
 
 
 def _begins(name: str) -> str:
-    """Return what a relation's name begins with, up to the last dot before a nameless node; empty without a dot."""
+    """Return the prefix of a relation's name, up to the last dot before a nameless node; empty without a dot."""
     return name.split("..")[0].rpartition(".")[0]
 
 

@@ -30,7 +30,7 @@ RelationArray = npt.NDArray[np.integer]
 
 
 ALL_VALUES = "[]"
-"""Ending of the property of an RDF node that lists all values, as Turtle writes them, where one is not everything."""
+"""Suffix of the property with all values of an RDF node, in Turtle, if one value is not the whole."""
 
 
 class Direction(Enum):
@@ -57,15 +57,15 @@ class EdgeBatch:
 
     Ordered by the position of the touching node in the request, then outgoing before incoming,
     then relation, then the other end, then edge number; so the same request gives the same bytes.
-    A self-loop asked for in both directions appears twice, once for each.
+    A self-loop requested in both directions appears twice, once for each.
 
     An undirected edge goes out of both of its ends, so its head is the node that it was found from, whichever end that
-    is (asked for as an edge that comes in: its tail). Asked for in both directions, it appears once at each end.
+    is (as an incoming edge: its tail). Requested in both directions, it appears once at each end.
 
     `origin` holds the position (index into the requested `nodes`) of the node that each edge was
-    found from, and `inverse` is true where it was found from its tail.
+    found from, and `inverse` is True if it was found from its tail.
 
-    Numbers mean something only within `space`, so `traversal.join` refuses batches of two stores.
+    Numbers are valid only within `space`, so `traversal.join` refuses batches of two stores.
     """
 
     head: NodeArray
@@ -84,7 +84,7 @@ class EdgeBatch:
 
     @property
     def other(self) -> NodeArray:
-        """Return the node at the far end of each edge, seen from where it was found: (E,)."""
+        """Return the node at the far end of each edge, seen from its origin: (E,)."""
         # Arithmetic, because choosing by a mask that jumps to and fro is ten times slower.
         return self.tail + (self.head - self.tail) * self.inverse
 
@@ -136,7 +136,7 @@ class RelationCounts:
         inverse: npt.NDArray[np.bool_],
         count: npt.NDArray[np.int64],
     ) -> RelationCounts:
-        """Bring groups of distinct nodes, in any order, to the nodes that were asked about.
+        """Map groups of distinct nodes, in any order, to the requested nodes.
 
         Args:
             places: (N,) for each node of the request its position among the distinct ones.
@@ -149,7 +149,7 @@ class RelationCounts:
         return cls(np.repeat(np.arange(len(places)), counts), relation[taken], inverse[taken], count[taken])
 
     def degrees(self, nodes: int) -> npt.NDArray[np.int64]:
-        """Return how many edges touch each of the `nodes` nodes that were asked about: (nodes,)."""
+        """Return the number of edges of each of the `nodes` requested nodes: (nodes,)."""
         return np.bincount(self.origin, self.count, nodes).astype(np.int64)
 
 
@@ -159,7 +159,7 @@ class PropertySchema:
 
     name: str
     kind: str = ""
-    """`string`, `int`, `float`, `bool` or `date`; empty where the store does not say."""
+    """`string`, `int`, `float`, `bool` or `date`; empty if unknown."""
     examples: tuple[Value, ...] = ()
     """A few short values that occur."""
 
@@ -174,7 +174,7 @@ class RelationSchema:
     range: tuple[str, ...]
     properties: tuple[str, ...] = ()
     property_details: tuple[PropertySchema, ...] = ()
-    """Kinds and examples, in the order of `properties`; empty where the store does not know them."""
+    """Kinds and examples, in the order of `properties`; empty if unknown."""
     undirected: int = 0
     """How many of the edges are undirected; `domain` and `range` hold the types at both of their ends."""
 
@@ -194,7 +194,7 @@ class Schema:
     node_property_details: dict[str, tuple[PropertySchema, ...]] = field(default_factory=dict)
     """Kinds and examples by type, in the order of `node_properties`; types it knows nothing of are missing."""
     sampled: str = ""
-    """What was looked at, and what that says nothing certain about; empty where everything was."""
+    """Extent of the sample and its uncertainty; empty after a full scan."""
 
 
 def schema_from_json(data: Mapping[str, Any]) -> Schema:
@@ -215,7 +215,7 @@ class SavedGraph(Protocol):
 
     @property
     def folder(self) -> Path | None:
-        """Return where the graph lies; None for one in memory."""
+        """Return the graph's folder; None for one in memory."""
 
     @property
     def checksum(self) -> str | None:
@@ -227,10 +227,10 @@ class SavedGraph(Protocol):
 
 @runtime_checkable
 class NumberedNames(Protocol):
-    """A store that reads the names of nodes by their numbers, without what else is known of them."""
+    """A store that reads the names of nodes by their numbers, without their other data."""
 
     def names_at(self, nodes: NodeArray) -> list[str]:
-        """Return the name of each node, in the order asked. Raises `EntityNotFound`."""
+        """Return the name of each node, in the order given. Raises `EntityNotFound`."""
 
 
 @runtime_checkable
@@ -254,7 +254,7 @@ class CappedEdgesStore(Protocol):
     """A store that reads some edges of each relation of a node without reading all of them."""
 
     def degrees(self, nodes: NodeArray) -> npt.NDArray[np.int64] | None:
-        """Return how many edges touch each of `nodes`: (N,). None where that takes a request.
+        """Return the number of edges of each of `nodes`: (N,). None if that takes a request.
 
         Raises:
             EntityNotFound: a node number is out of range.
@@ -277,7 +277,7 @@ class CappedEdgesStore(Protocol):
 def capped_edges(
     store: GraphStore, nodes: NodeArray, direction: Direction, relations: RelationArray | None = None, *, most: int
 ) -> EdgeBatch:
-    """Return what `CappedEdgesStore.capped_edges` does, or all edges where a store cannot read some of them."""
+    """Return `CappedEdgesStore.capped_edges`, or all edges if a store cannot read some of them."""
     if isinstance(store, CappedEdgesStore):
         return store.capped_edges(nodes, direction, relations, most)
     return store.edges(nodes, direction, relations)
@@ -285,7 +285,7 @@ def capped_edges(
 
 @runtime_checkable
 class InducingStore(Protocol):
-    """A store that finds what is around nodes, and the edges among them, without handing out all that touch them."""
+    """A store that returns an induced subgraph without materialising incident edges."""
 
     def far_ends(self, nodes: NodeArray, direction: Direction) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""
@@ -304,7 +304,7 @@ class ScannedStore(Protocol):
     def all_edges(self) -> Iterator[EdgeBatch]:
         """Yield every edge once, in pages; `origin` counts and `inverse` is false.
 
-        Raises `QueryTooLarge` before the first where there are too many.
+        Raises `QueryTooLarge` before the first if there are too many.
         """
 
 
@@ -314,11 +314,11 @@ class NamedStore(Protocol):
 
     @property
     def name(self) -> str:
-        """Say which graph this is, for messages."""
+        """Return the graph's name for messages."""
 
     @property
     def names_key(self) -> str:
-        """Tell apart graphs whose nodes have other ids or names."""
+        """Return a key that differs between graphs with other ids or names."""
 
     @property
     def met_relations(self) -> Sequence[str]:
@@ -331,9 +331,9 @@ class NamedStore(Protocol):
         """Return, for each text, the numbers of the nodes that are called just so."""
 
     def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
-        """Return, for each text, number and name of up to `k` nodes whose names may resemble it, in any order.
+        """Return, for each text, number and name of up to `k` nodes with similar names, in any order.
 
-        None where the server has no index for that.
+        None if the server has no index for that.
         """
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
@@ -360,17 +360,17 @@ class SlowSchemaStore(Protocol):
     """A store that looks at its whole graph for the schema, which can begin before anybody waits for it."""
 
     def holds_schema(self) -> bool:
-        """Tell whether the schema was read, or is kept, so that asking for it takes no long look."""
+        """True if the schema was read, or is cached, so that it needs no scan."""
 
     def watch(self, told: Callable[[str], None]) -> None:
-        """Have it told in a line what is being read of the schema and how many nodes were listed, whenever that is."""
+        """Register a callback for progress lines: the part of the schema being read, and the number of nodes listed."""
 
     def read_ahead(self) -> None:
-        """Begin to read the schema in the background; `schema` waits for it, and raises what goes wrong there."""
+        """Begin to read the schema in the background; `schema` waits for it, and raises its errors."""
 
 
 def schema_ahead(store: GraphStore) -> Callable[[], Schema]:
-    """Return what gives the schema, which a server begins to read now: for whoever will need it."""
+    """Return a getter of the schema, which a server begins to read now."""
     if isinstance(store, SlowSchemaStore):
         store.read_ahead()
     return store.schema
@@ -380,16 +380,16 @@ def schema_ahead(store: GraphStore) -> Callable[[], Schema]:
 class VectorStore(Protocol):
     """A store on a server that may hold vectors of its nodes' names in an index of its own.
 
-    Raises `ConfigError` where there is no such index as was said.
+    Raises `ConfigError` if the configured index does not exist.
     """
 
     @property
     def name(self) -> str:
-        """Say which graph this is, for messages."""
+        """Return the graph's name for messages."""
 
     @property
     def vector_index(self) -> str | None:
-        """Return the name of the index that is to be asked; None for none."""
+        """Return the name of the vector index; None for none."""
 
     def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
         """Return name and vector of up to `count` nodes in the index."""
@@ -417,14 +417,14 @@ class ShortestPathStore(Protocol):
         Args:
             source: node where paths start.
             target: node where they end.
-            direction: how edges are walked; BOTH is either way.
-            relations: which are walked; None for all.
+            direction: of the edges; BOTH is either way.
+            relations: walked relations; None for all.
             most: steps at most; None for no bound.
             limit: give up at so many paths.
             timeout_s: give up after so long.
 
         Returns:
-            None where the engine cannot say, or gave up. Parallel edges make different paths.
+            None if the engine has no such search, or gave up. Parallel edges make different paths.
         """
 
 
@@ -435,17 +435,17 @@ class ReachingStore(Protocol):
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
     ) -> NodeArray | None:
-        """Return the nodes that one or more edges lead to from a node, each once, in any order.
+        """Return the far ends of one or more edges from a node, each once, in any order.
 
         Args:
             node: where edges start.
-            direction: how each is walked; BOTH is either way.
-            relations: which are walked.
+            direction: of the edges; BOTH is either way.
+            relations: walked relations.
             limit: give up at more nodes.
             timeout_s: give up after so long.
 
         Returns:
-            None where the engine cannot say, or gave up.
+            None if the engine has no such search, or gave up.
         """
 
 
@@ -454,7 +454,7 @@ class GraphStore(Protocol):
 
     @property
     def name(self) -> str:
-        """Say which graph this is, for messages."""
+        """Return the graph's name for messages."""
 
     @property
     def relations(self) -> Sequence[str]:
@@ -473,7 +473,7 @@ class GraphStore(Protocol):
         """Return the id of each node number."""
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
+        """Return nodes with name, type and properties, in the order of `ids`. Raises `EntityNotFound`."""
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
@@ -487,10 +487,10 @@ class GraphStore(Protocol):
         """
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
-        """Return the properties of each edge number, in the order asked."""
+        """Return the properties of each edge number, in the order given."""
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
-        """Return up to `per_relation` edges of each relation, by relation, spread evenly over what is stored.
+        """Return up to `per_relation` edges of each relation, by relation, spread evenly over the stored ones.
 
         `origin` counts the edges; `inverse` is false throughout.
         """
@@ -498,12 +498,12 @@ class GraphStore(Protocol):
 
 @dataclass(frozen=True)
 class QueryLimits:
-    """What one query may use; every store enforces all of it."""
+    """Limits of one query; every store enforces all of them."""
 
     timeout_s: float = 10.0
     """Wall time; a query that takes longer ends as `QueryTimeout` at most a second later."""
     max_rows: int = 1000
-    """Rows returned; `Rows.truncated` says that there were more."""
+    """Rows returned; `Rows.truncated` is True if there were more."""
 
 
 @dataclass(frozen=True)
@@ -523,18 +523,18 @@ class QueryStore(Protocol):
 
     @property
     def language(self) -> Language:
-        """Say which language `run` takes."""
+        """Return the language of `run`."""
 
     @property
     def notes(self) -> str:
-        """Say what a query's writer has to know besides the schema, in lines; empty where that is nothing."""
+        """Return notes for a query's author beyond the schema, in lines; empty if there are none."""
 
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
-        """Run one reading query. `graph.guard` checks the text first, whatever safety the engine has of its own.
+        """Run one reading query. `graph.guard` checks the text first, whatever the engine's own protection.
 
         Raises:
-            QueryRefused: the text is not one reading query; says which part, where, and what to do instead.
-            QueryInvalid: the engine does not understand it.
+            QueryRefused: the text is not one reading query; the message has the part, its place and an alternative.
+            QueryInvalid: the engine cannot parse it.
             QueryTimeout: it took longer than the limits allow.
             QueryTooLarge: it needed more memory than the store allows.
             StoreUnavailable: the store could not be reached (`retryable`).
@@ -551,23 +551,23 @@ class ManyEngines(Protocol):
 
     @property
     def engines(self) -> Sequence[QueryableGraph]:
-        """Return what runs them, one for each language; all know the same nodes by the same ids."""
+        """Return the engines, one for each language; all have the same nodes under the same ids."""
 
 
 def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
-    """Tell whether a graph also runs query text."""
+    """True if a graph also runs query text."""
     return callable(getattr(store, "run", None))
 
 
 def query_engines(store: GraphStore) -> tuple[QueryableGraph, ...]:
-    """Return what runs queries over a graph, one for each language it takes; empty if it takes no queries."""
+    """Return the query engines of a graph, one for each language; empty if it runs no queries."""
     if isinstance(store, ManyEngines):
         return tuple(store.engines)
     return (store,) if takes_queries(store) else ()
 
 
 def query_notes(store: GraphStore) -> str:
-    """Return what the writer of a query has to know of a graph besides its schema."""
+    """Return notes for the author of a query beyond the graph's schema."""
     return "".join(each.notes for each in query_engines(store))
 
 
@@ -591,11 +591,11 @@ def _plain(cell: Any) -> Any:
 
 
 class NodeMemory:
-    """Holds nodes by their ids; forgets all of them where they would be too many. Threads may share it.
+    """Cache of nodes by id; cleared when it would grow too large. Threads may share it.
 
     Args:
         read: fetches nodes, as `GraphStore.nodes` does.
-        most: nodes held.
+        most: largest number of nodes.
     """
 
     def __init__(self, read: Callable[[Sequence[EntityId]], list[Node]], most: int = 10_000) -> None:
@@ -608,7 +608,7 @@ class NodeMemory:
         return len(self._held)
 
     def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        """Return the nodes in the order asked, reading those that are not held. Raises what `read` raises."""
+        """Return the nodes in the order of `ids`, reading missing ones. Raises the errors of `read`."""
         held = self._held  # another thread may put a new one in its place; this one only grows
         missing = list(dict.fromkeys(id for id in ids if id not in held))
         if not missing:

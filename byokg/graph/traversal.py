@@ -1,7 +1,7 @@
-"""Walking any `GraphStore`: one hop, or k hops; metapaths are followed by `paths`, and paths found by `pathql`.
+"""Traversal of any `GraphStore`: one hop, or k hops. `paths` follows metapaths, and `pathql` searches paths.
 
-Each function asks the store for edges once per hop, whatever the fan-out, and works on the arrays it answers. A dead
-end is an empty result, not an error. Where a cap left something out, the result says `truncated`.
+Each function reads edges from the store once per hop, for any fan-out, and works on arrays. A dead end is an empty
+result, not an error. If a limit left something out, the result is `truncated`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def names_at(store: GraphStore, nodes: NodeArray) -> list[str]:
-    """Return the names of N nodes, in the order asked. Raises `EntityNotFound` for a number out of range."""
+    """Return the names of N nodes, in the order given. Raises `EntityNotFound` for a number out of range."""
     if isinstance(store, NumberedNames):
         return store.names_at(nodes)
     return [node.name for node in store.nodes(store.ids(nodes))]
@@ -113,11 +113,11 @@ class ReachedEdges:
     hops: Int64
     """(E,) the hop at which each edge was found, from 1."""
     nodes: NodeArray
-    """The nodes whose edges were asked for: the sources, then those reached with fewer hops than were allowed."""
+    """The expanded nodes: the sources, then those reached with fewer hops than allowed."""
 
     @property
     def truncated(self) -> bool:
-        """Tell whether any hop left something out."""
+        """True if any hop left something out."""
         return any(self.truncated_hops)
 
 
@@ -191,14 +191,14 @@ def k_hop_edges(
 
 
 def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tuple[EdgeBatch, Int64]:
-    """Put rows of one store's batches one behind the other, as if all their nodes had been asked about together.
+    """Concatenate rows of one store's batches, as if all their nodes had been requested together.
 
     Args:
-        parts: what the store answered, and which rows of it.
-        sizes: how many nodes each was asked about, so that `origin` can go on counting.
+        parts: batches of the store, with the rows to keep.
+        sizes: number of nodes of each request, so that `origin` can continue counting.
 
     Returns:
-        The batch, and for each edge which part it came from, counted from 1: (E,).
+        The batch, and for each edge its part, counted from 1: (E,).
 
     Raises:
         StoresMixed: they come from two stores.
@@ -236,10 +236,10 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
 
 
 def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
-    """Keep the first `limit` edges of each node, or of each node, direction and relation; tell whether that cut any."""
+    """Keep the first `limit` edges of each node, or of each node, direction and relation; True if that cut any."""
     if limit is None or len(batch) <= limit:
         return batch, False
-    # The batch is ordered by node, direction and relation, so what is capped together stands together.
+    # The batch is ordered by node, direction and relation, so edges under one cap are contiguous.
     together = (batch.origin, batch.inverse, batch.relation) if per_relation else (batch.origin,)
     starts = np.flatnonzero(changes(*together))
     rank = np.arange(len(batch)) - np.repeat(starts, np.diff(starts, append=len(batch)))
@@ -248,7 +248,7 @@ def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBa
 
 
 def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
-    """Return some edges of a batch, in the order asked."""
+    """Return some edges of a batch, in the given order."""
     return EdgeBatch(
         batch.head[rows],
         batch.relation[rows],

@@ -40,7 +40,7 @@ _READABLE = (6, VERSION)
 
 NODES = "nodes.arrow"
 NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
-"""What stands for `NODES` where nodes have neither names, but for their ids, nor types."""
+"""Placeholder for `NODES` if nodes have neither types nor names other than their ids."""
 
 ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph"}
 """Where in the folder the query engine for each language lies, if it was built."""
@@ -83,7 +83,7 @@ def refuse_taken(folder: str | Path, overwrite: bool) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    """Tell whether a folder is a graph, be it of another version or damaged: a rebuild replaces those."""
+    """True if a folder is a graph, possibly of another version or damaged: a rebuild replaces those."""
     try:
         return bool(json.loads((folder / META).read_bytes()).get("format") == FORMAT)
     except (OSError, ValueError, AttributeError):
@@ -110,20 +110,20 @@ def write_meta(
 
 
 def _digest(meta: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of what `meta.json` says besides it."""
+    """Return the SHA-256 of the rest of `meta.json`."""
     said = {key: value for key, value in meta.items() if key != _OWN}
     return hashlib.sha256(json.dumps(said, ensure_ascii=False).encode(errors="surrogatepass")).hexdigest()
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
-    """Read `meta.json`, and check that it and the files that it lists are those that were written.
+    """Read `meta.json`, and check that it and its files are unchanged.
 
-    Reading all of a large graph's files takes seconds, so of one this is done only where the file system says that a
-    file has been changed or copied since they were written or last read: the user's cache folder remembers.
+    Reading all of a large graph's files takes seconds, so of one this is done only if the file system reports a change
+    or copy since they were written or last verified, according to the user's cache folder.
 
     Raises:
         GraphNotFound: there is no `meta.json`.
-        GraphCorrupt: it cannot be used, or a file is missing or another one than was written.
+        GraphCorrupt: it cannot be used, or a file is missing or changed.
     """
     try:
         meta = json.loads((folder / META).read_bytes())
@@ -153,7 +153,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def _state(folder: Path, meta: Mapping[str, Any]) -> str:
-    """Return a digest of what the file system says of a graph's files, which changes with their bytes."""
+    """Return a digest of file-system metadata of a graph's files, which changes with their bytes."""
     found = [(folder / name).stat() for name in sorted((*meta["files"], META))]
     said = [(one.st_dev, one.st_ino, one.st_size, one.st_mtime_ns, one.st_ctime_ns) for one in found]
     return hashlib.sha256(repr(said).encode()).hexdigest()
@@ -168,7 +168,7 @@ def _is_small(meta: Mapping[str, Any]) -> bool:
 
 
 def _is_marked(folder: Path, meta: Mapping[str, Any]) -> bool:
-    """Tell whether a graph's files are known to be as they were written: built here, or compared before."""
+    """True if a graph's files are known to be unchanged: built here, or verified before."""
     with suppress(OSError, ValueError):
         if _is_small(meta):
             return False
@@ -178,7 +178,7 @@ def _is_marked(folder: Path, meta: Mapping[str, Any]) -> bool:
 
 
 def _mark(folder: Path, meta: Mapping[str, Any]) -> None:
-    """Remember that a graph's files are as they were written; not where the user's cache cannot be written."""
+    """Record that a graph's files are unchanged; no effect if the user's cache cannot be written."""
     file = _states_file(meta)
     with suppress(OSError):
         if _is_small(meta):
@@ -189,7 +189,7 @@ def _mark(folder: Path, meta: Mapping[str, Any]) -> None:
 
 
 def stamp(folder: Path) -> tuple[int, ...]:
-    """Return what differs between a graph and one that has replaced it; empty if there is no graph."""
+    """Return the difference between a graph and one that has replaced it; empty if there is no graph."""
     try:
         found = (folder / META).stat()
     except (OSError, UnicodeEncodeError):
@@ -249,15 +249,14 @@ class Arrays:
     id_order: npt.NDArray[np.int32]
     """(N,) node number behind each entry of `id_hash`."""
     in_edge: npt.NDArray[np.integer] | None = None
-    """(E,) the number of the edge in slot E + i; int32 while they fit. None where they are not kept: then they are
-    searched for."""
+    """(E,) number of the edge in slot E + i; int32 while they fit. None if not kept: a search replaces it."""
     undirected: npt.NDArray[np.bool_] | None = None
     """(R,) relations with undirected edges; None if no edge of the graph is undirected."""
     undirected_edges: npt.NDArray[np.bool_] | None = None
     """(2E,) the undirected edges, by slot; None unless a relation has directed edges as well."""
 
     def check(self, nodes: int, edges: int) -> None:
-        """Raise `ValueError` where an array is not as long as so many nodes and edges make it."""
+        """Raise `ValueError` if the length of an array contradicts the number of nodes and edges."""
         lengths = {
             **dict.fromkeys(("relation", "other"), 2 * edges),
             **dict.fromkeys(("out_index", "in_index"), nodes + 1),
@@ -325,7 +324,7 @@ class Arrays:
         return number
 
     def slots_of(self, nodes: Int64, direction: Direction) -> tuple[Int64, Int64]:
-        """Return where the slots of each node's edges start and stop: (N,) each.
+        """Return the first and last slots of each node's edges: (N,) each.
 
         In both directions they are (2N,): of each node, outgoing edges and then incoming ones.
         """
@@ -349,12 +348,12 @@ class Arrays:
         """Return the edges in some slots.
 
         Args:
-            nodes: what was asked about.
-            direction: which way.
+            nodes: requested nodes.
+            direction: of the edges.
             segment: (S,) of each slot, the position of its segment as `slots_of` counts them.
-            slot: (S,) which may be written to.
+            slot: (S,) slots; the array may be overwritten.
             relation: (S,) their relations.
-            space: whose numbers these are.
+            space: numbering of nodes and edges.
         """
         both = direction is Direction.BOTH
         if both:
@@ -409,12 +408,12 @@ class Arrays:
         return RelationCounts(which >> 1, relation, (which & 1).astype(np.bool_), stop - start)
 
     def runs(self, starts: Int64, stops: Int64) -> tuple[Int64, Int64, Int64]:
-        """Return where the edges of each relation lie in some segments, each of one node in one direction.
+        """Return the extent of each relation's edges in some segments, each of one node in one direction.
 
-        What is held at a time does not grow with the edges of a hub: its relations are found by bisection.
+        Memory does not grow with the edges of a hub: its relations are found by bisection.
 
         Returns:
-            For each of R runs the position of its segment, and the slots where it starts and stops: (R,) each.
+            For each of R runs the position of its segment, and its first and last slot: (R,) each.
         """
         ends = (stops - starts).cumsum()
         found: list[tuple[Int64, Int64, Int64]] = [(np.empty(0, np.int64),) * 3]
@@ -544,7 +543,7 @@ class BatchFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write what is left: at least one batch, so that an empty graph has its columns, too."""
+        """Write the rest: at least one batch, so that an empty graph has its columns, too."""
         with self._open:
             if error is None and self._waiting.num_columns:
                 self._write(self._waiting)

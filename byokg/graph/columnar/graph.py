@@ -3,11 +3,11 @@
 Edges are sorted by (head, relation, tail, input order) and numbered in that order, so a node's outgoing edges are
 one slice. Behind them stands every edge again for the way back, sorted by (tail, relation, head, edge), so its incoming
 edges are one slice, too. Each of these 2 E places is a slot. The numbers of incoming edges stand beside them, or are
-searched for where a graph was built without (`--no-edge-properties`).
+searched for if a graph was built without (`--no-edge-properties`).
 
-A folder holds `meta.json` (counts, schema, where the graph came from, checksums), one `.npy` file for each array,
-ids (`node_ids`), and, if there are any, names and types in `nodes.arrow`, properties of nodes (`node_properties`), and
-those of edges in `edge_properties.arrow`, in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
+A folder holds `meta.json` (counts, schema, source, checksums), one `.npy` file for each array, ids (`node_ids`), and,
+if there are any, names and types in `nodes.arrow`, properties of nodes (`node_properties`), and those of edges in
+`edge_properties.arrow`, in batches of `BATCH_ROWS` edges. Equal input gives equal bytes.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ColumnarGraph:
         self._folder = folder
         self._files = dict(files or {})
         self.source = dict(source)
-        """What the graph was made from: kind, and name, size and SHA-256 of each file."""
+        """Source of the graph: kind, and name, size and SHA-256 of each file."""
         self.dropped_duplicates = dropped_duplicates
         """How many exact repetitions of a triple were left out."""
 
@@ -181,7 +181,7 @@ class ColumnarGraph:
                 folder=folder,
                 files=files,
             )
-        # What is wrong with the header of a .npy file, numpy says as Python's own parser and tokenizer do.
+        # numpy reports a faulty header of a .npy file with the errors of Python's own parser and tokenizer.
         except (OSError, ValueError, LookupError, TypeError, SyntaxError, TokenError, pa.ArrowException) as error:
             raise GraphCorrupt(folder, str(error)) from error
 
@@ -225,8 +225,8 @@ class ColumnarGraph:
     ) -> ColumnarGraph:
         """Hold nodes and edges with their properties in memory; parallel edges are all kept.
 
-        Edges are numbered anew: `Triple.edge` of the input is ignored. `source` says what the graph is made from, and
-        `dropped_duplicates` how many repetitions of a triple were left out before.
+        Edges are numbered anew: `Triple.edge` of the input is ignored. `source` describes the origin, and
+        `dropped_duplicates` is the number of repeated triples left out before.
 
         Raises:
             EntityNotFound: an edge ends at a node that is not among `nodes`.
@@ -279,17 +279,17 @@ class ColumnarGraph:
         """Sort and index edges whose nodes and relations are already numbered.
 
         Args:
-            name: what to call the graph in messages.
+            name: the graph's name in messages.
             nodes: N nodes; a node's number is its position.
             relations: R relation labels, all different.
             triples: (E, 3) head, relation and tail numbers.
-            properties: columns of E values, null where an edge lacks the property.
+            properties: columns of E values, null if an edge lacks the property.
             apart: (E,) edges of the same triple that differ in this are no repetitions; the first of those equal in
-                this too stays. Needed with `distinct` where edges have properties.
-            source: what the graph is made from.
+                this too stays. Needed with `distinct` if edges have properties.
+            source: origin of the graph.
             distinct: leave out repetitions of the same triple.
             dropped_duplicates: repetitions that were left out before.
-            undirected: (E,) edges that lead both ways; with `distinct`, listing one from its other end repeats it.
+            undirected: (E,) True for undirected edges; with `distinct`, listing one from its other end repeats it.
 
         Raises:
             GraphError: a relation label is no text that UTF-8 can hold.
@@ -334,7 +334,7 @@ class ColumnarGraph:
 
     @property
     def name(self) -> str:
-        """Say which graph this is: its folder, or the name given."""
+        """Return the graph's name for messages: its folder, or the given name."""
         return self._name
 
     @property
@@ -364,7 +364,7 @@ class ColumnarGraph:
         return cast(list[EntityId], self._ids.ids.get(self._checked(nodes)))
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return name, type and properties, in the order asked. Raises `EntityNotFound`."""
+        """Return nodes with name, type and properties, in the order of `ids`. Raises `EntityNotFound`."""
         return self._memory.nodes(list(ids))
 
     def names_of_nodes(self) -> Texts:
@@ -372,7 +372,7 @@ class ColumnarGraph:
         return self._nodes.column("name") if "name" in self._nodes.schema.names else self._ids.ids.texts
 
     def names_at(self, nodes: NodeArray) -> list[str]:
-        """Return the name of each node number, in the order asked. Raises `EntityNotFound` when out of range."""
+        """Return the name of each node number, in the order given. Raises `EntityNotFound` when out of range."""
         return cast(list[str], self.names_of_nodes().take(positions(self._checked(nodes))).to_pylist())
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
@@ -491,7 +491,7 @@ class ColumnarGraph:
         return self._node_properties.some_holders(most)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
-        """Return the properties of each edge number, in the order asked. Raises `GraphError` when out of range."""
+        """Return the properties of each edge number, in the order given. Raises `GraphError` when out of range."""
         numbers = np.asarray(edges, np.int64)
         if len(numbers) and int(numbers.view(np.uint64).max()) >= self.edge_count:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
@@ -509,10 +509,10 @@ class ColumnarGraph:
         place = np.arange(len(edge))
         undirected = None if arrays.undirected is None else arrays.are_undirected(edge, relation[edge])
         sample = EdgeBatch(head, relation[edge], arrays.other[edge], edge, place, forward, self._space, undirected)
-        self._samples[per_relation] = sample  # looking through all edges takes seconds where there are many
+        self._samples[per_relation] = sample  # a scan of all edges takes seconds in a large graph
         return sample
 
-    # What this store offers beyond the protocol
+    # Additions of this store to the protocol
 
     @property
     def node_count(self) -> int:
@@ -564,7 +564,7 @@ class ColumnarGraph:
 
     @property
     def edge_columns(self) -> Sequence[pa.RecordBatch]:
-        """Return without a copy the properties of edges, by number, in batches; none where there are none."""
+        """Return without a copy the properties of edges, by number, in batches; empty without properties."""
         return self._edge_properties
 
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
@@ -611,7 +611,7 @@ class ColumnarGraph:
         """Read every file of a saved graph and compare its checksum.
 
         Raises:
-            GraphCorrupt: a file differs from what was written.
+            GraphCorrupt: a file has changed.
         """
         if self._folder is not None:
             verify_checksums(self._folder, self._files)

@@ -35,7 +35,7 @@ _FREE = np.uint64((1 << 64) - 1)
 _HALF = np.uint64(32)
 _SLOTS_AT_FIRST = 1 << 10
 _AT_ONCE = 1 << 16
-"""Strings that are looked for or put into the table together, so that what is known of them stays in the cache."""
+"""Number of strings looked up or inserted together, so that their data stays in the cache."""
 _ZEROS = 1 << 20
 """Bytes written at once where space cannot be reserved."""
 
@@ -106,9 +106,9 @@ class Interner:
         return numbers[codes]
 
     def met(self, strings: pa.LargeStringArray) -> npt.NDArray[np.int32] | None:
-        """Return the number of each of S strings, which may repeat, -1 for those that have none.
+        """Return the number of each of S strings, which may repeat, -1 for unknown ones.
 
-        None says that it is quicker to find out first which differ: few of them can be here.
+        None if deduplication first would be quicker: few of them can be known.
         """
         return self.find(strings) if 2 * self._count >= len(strings) else None
 
@@ -121,7 +121,7 @@ class Interner:
         self._slots, self._settled = np.full(_SLOTS_AT_FIRST, _FREE), 0
 
     def set_aside(self) -> None:
-        """Give the memory of mapped files back; what is asked for is read again, as a rule from the system's cache."""
+        """Release the memory of mapped files; the next access reads them again, as a rule from the system's cache."""
         for mapped in self._maps.values():
             mapped.madvise(mmap.MADV_DONTNEED)
 

@@ -71,7 +71,7 @@ class Namespace(NamedTuple):
 
     text: str
     numbered: bool
-    """Whether what stands behind is a whole number, as it is written without needless zeros; else it is any text."""
+    """True if the rest after the prefix is a whole number without leading zeros; False for any text."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Namespaces:
 
     @classmethod
     def map(cls, folder: Path) -> Namespaces:
-        """Map what was written."""
+        """Map the files written by `write`."""
         batch = pa.ipc.open_file(pa.memory_map(str(folder / _SPACES))).get_batch(0)
         bits = np.frombuffer(batch.column("numbered").buffers()[1], np.uint8)  # as `to_numpy` would import pandas
         numbered = np.unpackbits(bits, count=batch.num_rows, bitorder="little").view(np.bool_)
@@ -111,13 +111,13 @@ class IdColumn:
         space: Numbers | None = None,
         value: Numbers | None = None,
     ) -> None:
-        """Take ids apart.
+        """Hold ids split into namespaces and rests.
 
         Args:
-            texts: (T,) what stands behind namespaces that are not numbered, in the order of ids.
-            spaces: the namespaces; None if all ids are texts, whole.
+            texts: (T,) rests of ids in textual namespaces, in the order of ids.
+            spaces: the namespaces; None if all ids are whole texts.
             space: (N,) the namespace of each id; None if all are in the first.
-            value: (N,) the number behind a numbered namespace; else the position among `texts`. None if it is the
+            value: (N,) the number after a numbered namespace; else the position among `texts`. None if it is the
                 position of the id.
         """
         self.texts, self.spaces, self.space, self.value = texts, spaces, space, value
@@ -144,7 +144,7 @@ class IdColumn:
         return self._bytes[self._offsets[row] : self._offsets[row + 1]].tobytes().decode()
 
     def get(self, numbers: Numbers) -> list[str]:
-        """Return the id at each position, in the order asked."""
+        """Return the id at each position, in the order given."""
         if len(numbers) > _FEW:
             many: list[str] = self._taken(numbers).to_pylist()
             return many
@@ -154,7 +154,7 @@ class IdColumn:
         return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
 
     def take(self, numbers: Numbers) -> pa.LargeStringArray:
-        """Return the ids at some positions as a column, in the order asked."""
+        """Return the ids at some positions as a column, in the order given."""
         return self._taken(numbers).cast(TEXT)
 
     def whole(self) -> pa.LargeStringArray:
@@ -181,7 +181,7 @@ class IdColumn:
         return pc.binary_join_element_wise(begin, rest, _NOTHING)
 
     def _rest(self, value: Numbers, numbered: bool) -> pa.LargeStringArray:
-        """Return what stands behind namespaces, all of which are numbered or none."""
+        """Return the rests after the namespaces, all of which are numbered or none."""
         column = positions(value)
         return (column if numbered else self.texts.take(column)).cast(TEXT)
 
@@ -198,15 +198,15 @@ class IdColumn:
 
     @classmethod
     def map(cls, folder: Path, files: Container[str], count: int) -> IdColumn:
-        """Map what `write` or `write_ids` wrote.
+        """Map the files written by `write` or `write_ids`.
 
         Args:
-            folder: where it lies.
+            folder: their place.
             files: names of the files that belong to the graph.
             count: N.
 
         Raises:
-            ValueError: there are not so many ids.
+            ValueError: the number of ids differs.
             OSError: a file cannot be read.
         """
 
@@ -242,13 +242,13 @@ def _save(folder: Path, name: str, array: npt.NDArray[Any]) -> None:
 
 
 def write_ids(folder: Path, ids: Texts, whole: bool, set_aside: Callable[[], object] = lambda: None) -> None:
-    """Write a column of ids, split into namespaces and the rest where that saves much.
+    """Write a column of ids, split into namespaces and rests if that saves much.
 
     Args:
-        folder: where to.
+        folder: target.
         ids: (N,).
-        whole: not to split them.
-        set_aside: called now and then, gives back the memory of ids that are mapped from files.
+        whole: True to keep them whole.
+        set_aside: called now and then, releases the memory of ids that are mapped from files.
     """
     spaces = () if whole else find_spaces(ids)
     if not spaces:
@@ -258,9 +258,9 @@ def write_ids(folder: Path, ids: Texts, whole: bool, set_aside: Callable[[], obj
 
 
 def find_spaces(ids: Texts) -> list[Namespace]:
-    """Return the namespaces of ids, most frequent first, behind that of all others; none where they save little.
+    """Return the namespaces of ids, most frequent first, with the catch-all; empty if they save little.
 
-    Some ids, spread evenly, are looked at.
+    A sample of ids, spread evenly, is inspected.
     """
     if len(ids) < _LEAST:
         return []
@@ -378,7 +378,7 @@ class _Splitter:
 
 
 def _within(starts: Int64, cut: Int64, stops: Int64) -> Marks:
-    """Tell of each byte of some texts, one behind the other, whether it stands before the cut in its text."""
+    """Return a mask of the bytes of some concatenated texts that stand before the cut in their text."""
     lengths = np.empty(2 * len(starts), np.int64)
     lengths[0::2], lengths[1::2] = cut - starts, stops - cut
     pattern = np.zeros(2 * len(starts), np.bool_)
@@ -387,7 +387,7 @@ def _within(starts: Int64, cut: Int64, stops: Int64) -> Marks:
 
 
 def _last_numbers(data: npt.NDArray[np.uint8], starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
-    """Return the number that each text ends in, -1 where there is none or it has needless zeros, and its digits."""
+    """Return the number at the end of each text, -1 if there is none or it has leading zeros, and its digits."""
     number, digits = np.full(len(starts), -1), np.zeros(len(starts), np.int64)
     rows, factor = np.arange(len(starts)), 1
     value, first = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.uint8)

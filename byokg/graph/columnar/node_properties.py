@@ -1,8 +1,8 @@
-"""What nodes have besides an id, a name and a type: a column for each property, as long as it needs to be.
+"""Properties of nodes: a dense or sparse column for each.
 
-A property that many nodes have is a column of all nodes, null where one lacks it. Of any other there are the nodes that
-have it and their values, and an index tells what each node has: a graph may have thousands of properties, most of which
-few of its millions of nodes have. All of it may be memory-mapped.
+A property that many nodes have is a column of all nodes, null for nodes without it. Any other property has a list of
+its nodes and their values, and an index by node: a graph may have thousands of properties, most of which few of its
+millions of nodes have. All of it may be memory-mapped.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class NodeProperties:
     def __init__(
         self, names: Sequence[str], column: Callable[[int], PropertyColumn], whole: Collection[int], entries: _Entries
     ) -> None:
-        """Use what `collect` and `map` make.
+        """Hold the columns made by `collect` and `map`.
 
         Args:
             names: of the P properties.
             column: reads one, by number.
             whole: numbers of those that are columns of all nodes.
-            entries: what nodes have of the others.
+            entries: index by node of the others.
         """
         self.names = tuple(names)
         self._read, self._whole, self._entries = column, tuple(sorted(whole)), entries
@@ -82,10 +82,10 @@ class NodeProperties:
 
     @classmethod
     def map(cls, folder: Path, files: Container[str]) -> NodeProperties:
-        """Map what `write_properties` wrote.
+        """Map the files written by `write_properties`.
 
         Args:
-            folder: where it lies.
+            folder: their place.
             files: names of the files that belong to the graph.
 
         Raises:
@@ -137,7 +137,8 @@ class NodeProperties:
         return [row or NO_PROPERTIES for row in found]
 
     def of_property(self, name: str, nodes: Numbers) -> list[Value | None]:
-        """Return the value of one property of each of some nodes, None where it has none; dates are ISO 8601 texts."""
+        """Return the value of one property of each of some nodes, None for nodes without it; dates are ISO 8601
+        texts."""
         column = self.column(name)
         if column is None or not len(column.values):
             return [None] * len(nodes)
@@ -182,7 +183,7 @@ class _Place(NamedTuple):
 
 
 def write_properties(folder: Path, columns: Iterable[PropertyColumn], count: int) -> None:
-    """Write the properties of N nodes, one after the other; no file where there are none."""
+    """Write the properties of N nodes, one after the other; no file if there are none."""
     places: list[_Place] = []
     with pa.OSFile(str(folder / _VALUES), "wb") as sink:
         for column in columns:
@@ -223,7 +224,7 @@ def _kept(column: PropertyColumn, count: int) -> PropertyColumn:
 
 
 def _by_node(nodes: Sequence[Numbers | None], count: int) -> Iterator[_Entries]:
-    """Yield what nodes have of some properties, nodes of all of which are given, or None for a column of all nodes."""
+    """Yield the values of some properties by node, given the nodes of each, or None for a column of all nodes."""
     few = [(number, some) for number, some in enumerate(nodes) if some is not None]
     parts = -(-sum(len(some) for _, some in few) // _AT_ONCE)
     bounds = np.linspace(0, count, parts + 1).astype(np.int64).tolist()

@@ -1,7 +1,7 @@
-"""What the columns of a graph hold: cells of several kinds, properties of nodes, and the schema counted from them.
+"""Columns of a graph: typed cells, properties of nodes, and the schema counted from them.
 
-Importers hand over cells as text in Arrow columns; `typed` turns them into numbers, truth values and dates, or names
-the first that is none. `count_schema` reads the finished columns once, some edges at a time.
+Importers pass cells as text in Arrow columns; `typed` turns them into numbers, truth values and dates, or names
+the first invalid one. `count_schema` reads the finished columns once, some edges at a time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ KINDS: dict[str, tuple[pa.DataType, str | None, str]] = {
     ),
     "flag": (pa.bool_(), r"^[01]$", "1 for true or 0 for false"),
 }
-"""Kind of a column: how it is stored, what a cell must look like, and how to say that."""
+"""Kind of a column: storage, pattern of a cell, and a description of that for messages."""
 
 
 @dataclass(frozen=True, order=True)
@@ -160,7 +160,7 @@ def arrow_buffer(text: memoryview) -> pa.Buffer:
 
 
 class Clash(NamedTuple):
-    """Two rows for one node that say different things."""
+    """Two rows for one node that contradict each other."""
 
     row: int
     before: int
@@ -194,9 +194,9 @@ class PropertyColumn(NamedTuple):
 
     name: str
     values: pa.Array
-    """Of each of `nodes`, or of all nodes, null where one has none."""
+    """Of each of `nodes`, or of all nodes, null for nodes without one."""
     nodes: npt.NDArray[np.int32] | None = None
-    """Numbers of the nodes that have it, ascending; None says all nodes."""
+    """Numbers of the nodes that have it, ascending; None for all nodes."""
 
     def held(self) -> tuple[npt.NDArray[np.int32], pa.Array]:
         """Return the nodes that have it, ascending, and their values."""
@@ -207,7 +207,7 @@ class PropertyColumn(NamedTuple):
 
 
 def of_all_nodes(columns: Mapping[str, pa.Array]) -> list[PropertyColumn]:
-    """Name columns of all nodes, null where one has none."""
+    """Name columns of all nodes, null for nodes without a value."""
     return [PropertyColumn(name, values) for name, values in columns.items()]
 
 
@@ -217,9 +217,9 @@ class NodeColumns:
 
     ids: pa.LargeStringArray
     names: pa.Array | None = None
-    """None says that the ids are the names."""
+    """None if the ids are the names."""
     types: pa.Array | None = None
-    """Plain or dictionary-encoded; None says that nodes are untyped."""
+    """Plain or dictionary-encoded; None if nodes are untyped."""
     properties: Iterable[PropertyColumn] = ()
     """May be used up once; then all else is read already."""
     hashes: npt.NDArray[np.uint64] | None = None
@@ -228,7 +228,7 @@ class NodeColumns:
     """Gives back the memory of columns that are mapped from files, until they are read again."""
 
     def batch(self) -> pa.RecordBatch:
-        """Return what stands in `nodes.arrow`: names unless they are the ids, types if nodes have any."""
+        """Return the content of `nodes.arrow`: names unless they are the ids, types if nodes have any."""
         columns: dict[str, pa.Array] = {}
         if self.names is not None and not self.names.equals(self.ids):
             columns["name"] = narrowed(self.names)
@@ -250,7 +250,7 @@ def placed(values: pa.Array, rows: Sequence[int] | Numbers, count: int) -> pa.Ar
 
 
 def is_date(text: str) -> bool:
-    """Tell whether a text is a date such as 2001-09-30."""
+    """True if a text is a date such as 2001-09-30."""
     if len(text) != 10 or not text[4] == text[7] == "-":
         return False
     try:
@@ -261,7 +261,7 @@ def is_date(text: str) -> bool:
 
 
 def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
-    """Give a block's properties the columns of the whole stream, null where the block lacks one."""
+    """Give a block's properties the columns of the whole stream, null if the block lacks one."""
     given = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [given[name].cast(kind) if name in given else pa.nulls(rows, kind) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
@@ -277,7 +277,7 @@ def joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) 
 
 
 def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
-    """Turn property mappings into typed columns, null where a row lacks the key."""
+    """Turn property mappings into typed columns, null for rows without the key."""
     keys = dict.fromkeys(key for row in rows for key in row)
     text_column(list(keys))
     kinds: dict[frozenset[type], pa.DataType] = {
@@ -305,18 +305,18 @@ def property_columns(rows: Sequence[Properties]) -> dict[str, pa.Array]:
 
 
 def several_types(key: str, found: Iterable[type]) -> str:
-    """Say why a property cannot be a column."""
+    """Return the reason why a property cannot be a column."""
     names = ", ".join(sorted(kind.__name__ for kind in found))
     return f"property {key!r} holds values of types {names}; give it one of str, int, float, bool"
 
 
 def read_rows(batches: Sequence[pa.RecordBatch], rows: Int64, size: int) -> list[Properties]:
-    """Read properties row by row, leaving out what is null; dates become ISO 8601 strings.
+    """Read properties row by row, leaving out nulls; dates become ISO 8601 strings.
 
     Args:
         batches: of `size` rows each, the last one of the rest.
         rows: numbers of rows, counted over all batches.
-        size: what numbers a batch holds, unless there is only one.
+        size: rows per batch, unless there is only one.
     """
     if not batches:
         return [NO_PROPERTIES] * len(rows)
@@ -368,12 +368,12 @@ def count_schema(
     edge_properties: Sequence[pa.RecordBatch],
     relations: Sequence[str],
 ) -> Schema:
-    """Count node types, relations, the types at their ends, and who has which property.
+    """Count node types, relations, the types at their ends, and owners of each property.
 
     Args:
         edge_columns: the edges.
         count: of nodes, N.
-        nodes: N rows, with the column `type` where nodes have types; else it may have no columns.
+        nodes: N rows, with the column `type` if nodes have types; else it may have no columns.
         node_properties: of the N nodes.
         edge_properties: E rows in all.
         relations: R labels.

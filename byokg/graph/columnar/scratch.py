@@ -63,13 +63,13 @@ class Scratch:
         """True if any edge is undirected."""
 
     def state(self) -> dict[str, Any]:
-        """Return what `go_on` must be told to have the edges that there are now, and none that come later."""
+        """Return the state for `go_on`, which restores the present edges and none that come later."""
         sizes = {path.name: path.stat().st_size for path in self.folder.glob("*-*.scratch")}
         rows = sorted(self._rows.items())
         return {"rows": rows, "marked": self._marked, "undirected": self.undirected, "sizes": sizes}
 
     def go_on(self, state: Mapping[str, Any]) -> None:
-        """Have the edges of which `state` told, which stand in the same folder."""
+        """Restore the edges of a `state`, which stand in the same folder."""
         for path in self.folder.glob("*-*.scratch"):
             if path.name in state["sizes"]:
                 os.truncate(path, state["sizes"][path.name])
@@ -197,7 +197,7 @@ def _by_range(nodes: Numbers) -> Iterator[tuple[int, Int64 | slice]]:
 
 
 def _is_within(number: int, low: int, high: int) -> bool:
-    """Tell whether all nodes of a range lie between others."""
+    """True if all nodes of a range lie between others."""
     return low <= number << RANGE_BITS and number + 1 << RANGE_BITS <= high
 
 
@@ -215,10 +215,10 @@ def _portions(
     """Cut nodes into ranges with up to `most` edges each, or one node with more.
 
     Args:
-        rows: how many edges each range of nodes has.
-        nodes: how many nodes there are.
+        rows: number of edges of each range of nodes.
+        nodes: number of nodes.
         most: edges.
-        counted: tells how many edges each node of a range has; asked for one that has too many.
+        counted: returns the number of edges of each node of a range; called for one that has too many.
     """
     low = held = 0
     for number in range((nodes - 1 >> RANGE_BITS) + 1):
@@ -373,7 +373,7 @@ class TextsFile:
     """A column of texts that come in portions, in memory or in two files."""
 
     def __init__(self, stem: Path | None = None) -> None:
-        """Start empty; files have the name `stem` and an ending each, and replace what was there."""
+        """Start empty; files have the name `stem` and an ending each, and replace existing ones."""
         self._held, self._stem, self._count, self._size = [pa.array([], pa.large_string())], stem, 0, 0
         if stem is not None:
             for path in self._paths(stem):
@@ -391,7 +391,7 @@ class TextsFile:
         self._count, self._size = self._count + len(texts), self._size + last - first
 
     def column(self) -> pa.LargeStringArray:
-        """Return all texts; mapped, where they are in files."""
+        """Return all texts; mapped, if they are in files."""
         if self._stem is None or not self._size:
             return pa.concat_arrays([*self._held, pa.array([""] * self._count, pa.large_string())])
         offsets, data = (pa.memory_map(str(path)).read_buffer() for path in self._paths(self._stem))

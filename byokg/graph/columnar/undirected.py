@@ -57,14 +57,14 @@ def read_edges(
     space: NumberSpace,
     most: int | None = None,
 ) -> EdgeBatch:
-    """Return the edges touching some nodes, in the order that `EdgeBatch` promises.
+    """Return the edges touching some nodes, in the order of `EdgeBatch`.
 
     Args:
         arrays: of a graph with undirected edges.
-        nodes: what was asked about.
-        direction: which way.
-        relations: those wanted, ascending and distinct; None for all.
-        space: whose numbers these are.
+        nodes: requested nodes.
+        direction: of the edges.
+        relations: wanted ones, ascending and distinct; None for all.
+        space: numbering of nodes and edges.
         most: edges to read of each relation and direction of each node; None reads all.
     """
     both = arrays.undirected_relations()

@@ -108,11 +108,11 @@ class GraphStream(Protocol):
         """Return the columns that edge properties have, in order: each holds what any block gave it."""
 
     def source(self) -> dict[str, Any]:
-        """Return what the graph is made from."""
+        """Return the origin of the graph."""
 
 
 class ReadWhole(Exception):
-    """A stream met what makes it begin anew, in the way in which all of the source is held."""
+    """The stream has to begin again, with all of the source held in memory."""
 
 
 @runtime_checkable
@@ -120,13 +120,13 @@ class ResumableStream(GraphStream, Protocol):
     """A source that can be read on from where another process came to."""
 
     def keep_in(self, folder: Path, state: Mapping[str, Any] | None) -> None:
-        """Keep texts in files in `folder`; with what `state` returned, have those that were kept there by then.
+        """Keep texts in files in `folder`; with a returned `state`, restore those kept until then.
 
-        Called before anything is read. `blocks` then yields what comes behind.
+        Called before anything is read. `blocks` then yields the rest.
         """
 
     def set_aside(self) -> None:
-        """Give back the memory of texts in files, until they are asked for."""
+        """Release the memory of texts in files, until they are needed."""
 
     def state(self) -> Mapping[str, Any]:
         """Return, as JSON, how much of the source the blocks hold that were yielded so far."""
@@ -177,7 +177,7 @@ _LINK_BYTES = 32
 """What sorting takes for one edge on the way back."""
 
 SCRATCH = ".building"
-"""Folder in which what is not yet in place stands, and how far the work has come."""
+"""Folder of unfinished files, and of the checkpoint."""
 
 _STATE, _STATE_VERSION = "state.json", 3
 _KEPT_EVERY_S = 20.0
@@ -201,12 +201,12 @@ def write_graph(
 
     Args:
         stream: the graph, not yet read.
-        folder: an empty folder to write into, or one that `interrupted` has found. In it stays, besides the graph, a
-            folder named `SCRATCH`, to be deleted when all is done.
-        key: says, as JSON, what the source is and what it is read by; see `interrupted`.
+        folder: an empty folder to write into, or one that `interrupted` accepts. It keeps, besides the graph, a
+            folder named `SCRATCH`, to be deleted at the end.
+        key: identity, as JSON, of the source and the reader; see `interrupted`.
         portion_bytes: of edges that are sorted at once, unless one node has more; sorting takes some times as much.
-        progress: told what is being done, and how many edges are done, now and then.
-        edge_properties: whether edges keep what is said of them, and the way back the numbers of edges.
+        progress: called with the current phase and the number of edges done, now and then.
+        edge_properties: True if edges keep properties, and the way back the numbers of edges.
 
     Raises:
         ImportFailed: the source of the stream cannot become a graph.
@@ -236,9 +236,9 @@ def write_graph(
 
 
 def interrupted(folder: Path, key: object) -> bool:
-    """Tell whether `write_graph` can go on in a folder: work on the same source that a process has left behind.
+    """True if `write_graph` can continue in a folder: work on the same source left by another process.
 
-    What a process has written may be lost when the machine stops, so what was left before it started is not used.
+    Files of a process may be lost when the machine stops, so leftovers from before its start are not used.
     """
     try:
         state = json.loads((folder / SCRATCH / _STATE).read_bytes())
@@ -273,7 +273,7 @@ class _Work:
 
     @property
     def phase(self) -> str:
-        """Return what is to be done, or was done last."""
+        """Return the present phase, or the last one."""
         return str(self._state.get("phase", _READING))
 
     @property
@@ -282,7 +282,7 @@ class _Work:
         return int(self._state["nodes"])
 
     def read(self, stream: GraphStream, scratch: Scratch, edge_properties: bool, most_mapped: int) -> None:
-        """Read what of a stream has not been read; bytes of mapped files stay in memory up to about `most_mapped`."""
+        """Read the rest of a stream; bytes of mapped files stay in memory up to about `most_mapped`."""
 
         def add(block: EdgeBlock) -> None:
             said = (block.apart, block.properties) if edge_properties else (None, None)
@@ -326,7 +326,7 @@ class _Work:
 
 
 def _mapped_bytes() -> int:
-    """Return what of this process's memory holds parts of files; 0 where the system does not tell."""
+    """Return the memory of this process that maps files; 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text("ascii").split()[2]) * mmap.PAGESIZE
     except OSError:

@@ -1,13 +1,13 @@
-"""Published dumps, filtered to what questions are asked about: Freebase's, and Wikidata's truthy statements.
+"""Published dumps, filtered to relevant statements: Freebase's, and Wikidata's truthy statements.
 
 A dump is N-Triples, one statement a line, its parts separated by a tab (Freebase) or a space. It is read once, in
-blocks that all cores work on, and what is kept is written as it stands, in the same order. Literals with a language
+blocks that all cores work on, and wanted statements are written unchanged, in the same order. Literals with a language
 are kept in some languages only; other literals, and links, all. Left out besides:
 
-- Freebase: what is said of anything but topics (`m.…`, `g.…`), and what a topic is called elsewhere or how it was
-  edited: keys, permissions, web pages; `rdfs:label`, which repeats `type.object.name`, and `type.object.type`, which
+- Freebase: statements about anything but topics (`m.…`, `g.…`), and a topic's names elsewhere and edit history:
+  keys, permissions, web pages; `rdfs:label`, which repeats `type.object.name`, and `type.object.type`, which
   `rdf:type` repeats; by option the domains that users made (`user.…`, `base.…`).
-- Wikidata: what is said of anything but items and properties; of these, all but labels, aliases and direct statements;
+- Wikidata: statements about anything but items and properties; of these, all but labels, aliases and direct statements;
   by option descriptions are kept.
 """
 
@@ -63,12 +63,12 @@ _OF_NO_USE = (
     "dataworld.",
     "pipeline.",
 )
-"""What Freebase's relations start with that say how a topic was edited, or where else it is named."""
+"""Prefixes of Freebase's relations for edit history and external names."""
 
 _OF_USERS = ("user.", "base.")
 
 _EXAMPLES, _EXAMPLE_LENGTH = 5, 120
-"""Lines that are no statements of which the text is told, and characters of each."""
+"""Bad lines quoted in full, and characters of each."""
 
 _IRI = r'<[^<>"{}|^`\\\x00-\x20]*(?:\\[uU][0-9A-Fa-f]+[^<>"{}|^`\\\x00-\x20]*)*>'
 _SUBJECT = rf"^(?:{_IRI}|_:[^ \t]+)$"
@@ -80,7 +80,7 @@ _TAGGED = rf'"@[A-Za-z][A-Za-z0-9-]*{_END}'
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is kept of a dump."""
+    """Filter of a dump."""
 
     dump: str
     """`freebase` or `wikidata`."""
@@ -101,7 +101,7 @@ class Wanted:
                 raise ConfigError(f"{language!r} is no language; write en, de, zh-Hant, …")
 
     def relation(self, iri: str) -> bool:
-        """Tell whether a relation is kept."""
+        """True if a relation is kept."""
         if iri in self.also or iri.removeprefix(FREEBASE) in self.also:
             return True
         if self.dump == WIKIDATA_DUMP:
@@ -113,14 +113,14 @@ class Wanted:
         return not name.startswith(_OF_NO_USE if self.users else (*_OF_NO_USE, *_OF_USERS))
 
     def tagged(self) -> str:
-        """Return what the end of a text in one of the languages matches."""
+        """Return the pattern of the end of a text in one of the languages."""
         either = "|".join(map(re.escape, self.languages))
         return rf'(?i:"@(?:{either})(?:-[A-Za-z0-9-]+)?{_END})' if self.languages else r"[^\s\S]"
 
 
 @dataclass
 class Filtered:
-    """What was read, and what became of it; counts of statements."""
+    """Counts of statements read, by outcome."""
 
     read: int = 0
     kept: int = 0
@@ -135,7 +135,7 @@ class Filtered:
 
 
 def dump_of(path: Path) -> str:
-    """Tell from its first lines which dump a file is. Raises `ImportFailed` when it is neither."""
+    """Return the dump of a file, from its first lines. Raises `ImportFailed` when it is neither."""
     file = TextFile(path)
     with file.reading(), file.open() as stream:
         start = stream.read(1 << 16)
@@ -153,19 +153,19 @@ def filter_dump(
     progress: Callable[[Filtered], object] | None = None,
     workers: int | None = None,
 ) -> Filtered:
-    """Write what is wanted of a dump.
+    """Write the wanted statements of a dump.
 
     Args:
         source: N-Triples, as published: compressed or not.
-        out: file to write; its ending says how it is compressed: `.nt`, `.nt.gz`, `.nt.zst`. Appears when complete.
-        wanted: what to keep.
-        skip_bad: lines that are no statements to leave out at most.
-        progress: told the counts so far, after each block of lines.
+        out: file to write, compressed by its ending: `.nt`, `.nt.gz`, `.nt.zst`. Appears when complete.
+        wanted: the filter.
+        skip_bad: largest number of bad lines to leave out.
+        progress: called with the counts so far, after each block of lines.
         workers: threads; None takes one for each core.
 
     Raises:
-        ImportFailed: the dump cannot be read, or one bad line more than may be left out, which is named.
-        ConfigError: the name of `out` does not say that it is N-Triples.
+        ImportFailed: the dump cannot be read, or one bad line more than allowed, which is named.
+        ConfigError: the ending of `out` is not that of N-Triples.
         GraphError: `out` cannot be written.
     """
     if uncompressed(out).suffix.lower() != ".nt" or out.suffix.lower() not in (".nt", ".gz", ".zst"):
@@ -221,7 +221,7 @@ def _packed(text: bytes, ending: str) -> bytes:
 
 
 def _filter(block: bytes, wanted: Wanted, ending: str) -> _Block:
-    """Return what is kept of some whole lines, compressed."""
+    """Return the wanted statements of some whole lines, compressed."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
     if not block.endswith(b"\n"):
         ends = np.append(ends, len(block))

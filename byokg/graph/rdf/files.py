@@ -1,6 +1,6 @@
 """RDF files: read quad by quad or in blocks of columns, and any columnar graph written as RDF.
 
-pyoxigraph reads all but N-Triples, which `ntriples` does. What was RDF before comes back as it was.
+pyoxigraph reads all but N-Triples, which `ntriples` does. RDF survives import and export unchanged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _INVALID = re.compile(r"(\S.*?) is not a? ?valid")
 """How a message begins that names a wrong value."""
 
 _PLACE = re.compile(r"^Parser error (at|between) line .*?: ")
-"""What pyoxigraph says of the place, which is one within a block."""
+"""pyoxigraph's report of a place, which is relative to a block."""
 
 
 class Document:
@@ -95,7 +95,7 @@ class Document:
         pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
         labelled = self._format in _LABELLED
         relabel = _Relabelling(pyoxigraph)
-        # Relative IRIs are resolved against the file's name alone: where it lies must not show in ids.
+        # Relative IRIs are resolved against the file's name alone: its place must not show in ids.
         base = None if labelled else f"file:///{quote(self._path.name)}"
         file = TextFile(self._path)
         with file.reading(), file.open() as stream:
@@ -103,7 +103,7 @@ class Document:
                 yield quad if labelled else relabel.quad(quad)
 
     def _line_of(self, reason: str) -> int | None:
-        """Find the line of what is wrong with RDF/XML, of which the parser tells none."""
+        """Find the line of a fault in RDF/XML, which the parser does not report."""
         file, parser = TextFile(self._path), expat.ParserCreate()
         try:
             with file.reading(), file.open() as stream:
@@ -168,9 +168,9 @@ class Documents:
 
 
 def read_rdf(path: str | Path, scope: str = "", kinds: Kinds | None = None, bad: BadLines | None = None) -> Document:
-    """Get ready to read an RDF file; the labels of blank nodes begin with `scope`.
+    """Prepare to read an RDF file; the labels of blank nodes begin with `scope`.
 
-    Raises `ImportFailed` when its name does not tell a format, or it is missing.
+    Raises `ImportFailed` when its ending is of no format, or it is missing.
     """
     path = Path(path)
     format = _format(path)
@@ -188,7 +188,7 @@ def _format(path: Path) -> str | None:
 
 
 class _Relabelling:
-    """Gives blank nodes the labels b1, b2, …: the parser's own differ from run to run where the file has none."""
+    """Gives blank nodes the labels b1, b2, …: the parser's own differ from run to run if the file has none."""
 
     def __init__(self, pyoxigraph: Any) -> None:
         self._pyoxigraph = pyoxigraph
@@ -226,7 +226,7 @@ def graph_prefixes(graph: ColumnarGraph) -> Prefixes:
 def graph_quads(graph: ColumnarGraph) -> Iterator[Any]:
     """Write a graph as RDF, quad by quad, all in the default graph.
 
-    What was RDF gets its own IRIs, languages and datatypes back, and nodes that had no name the end of their IRI as
+    RDF graphs get their own IRIs, languages and datatypes back, and nodes that had no name the end of their IRI as
     `rdfs:label`. Otherwise nodes are `node:New%20York`, relations,
     properties and types `kg:directed%20by`, and names `rdfs:label`. An edge with properties, and each of several
     parallel ones, is described besides by `?e rdf:subject ?s ; rdf:predicate ?p ; rdf:object ?o ; kg:since 1990`.

@@ -78,7 +78,7 @@ GRAPH = "graph"
 
 
 class _Statement(NamedTuple):
-    """A statement about a triple: node numbers and the relation's number, -1 where a part is missing."""
+    """A statement about a triple: node numbers and the relation's number, -1 for a missing part."""
 
     head: int = -1
     relation: int = -1
@@ -88,15 +88,15 @@ class _Statement(NamedTuple):
 class RdfFile:
     """An RDF file, or several as one graph; a `GraphStream`.
 
-    What is held are numbers: 16 bytes a quad, besides the texts, each once. `streamed.TripleStream` holds less.
+    Memory holds numbers: 16 bytes a quad, besides the texts, each once. `streamed.TripleStream` holds less.
     """
 
     distinct = True
 
     def __init__(self, *paths: Path, bad: BadLines | None = None) -> None:
-        """Name the files; of N-Triples, bad lines may be left out.
+        """Set the files; of N-Triples, bad lines may be left out.
 
-        Raises `ImportFailed` when a name does not tell a format, or a file is missing.
+        Raises `ImportFailed` when the ending of a name is of no format, or a file is missing.
         """
         self._paths, self._document = paths, Documents(paths, bad)
         self._nodes, self._predicates, self._graphs, self._classes = Interner(), Interner(), Interner(), Interner()
@@ -106,10 +106,10 @@ class RdfFile:
         self._types = RowsFile(2)
         """Node and class."""
         self._instances = RowsFile(2)
-        """Node, and the node that Wikidata says it is an instance of."""
+        """Node, and its class according to Wikidata's `instance of`."""
         self._literals = LiteralStore(self._document.kinds.pairs)
         self._statements: dict[int, _Statement] = {}
-        """What the newer forms say that some nodes are."""
+        """Triples that some nodes stand for, in the newer forms."""
         self._unasserted = 0
         self.left_out = 0
         self._kept: Int64 = np.empty(0, np.int64)
@@ -119,7 +119,7 @@ class RdfFile:
         self._told_apart = False
         """Whether repetitions have been left out already, and all edges that are left are different ones."""
         self._columns: dict[str, pa.Array] = {}
-        """What statements say about edges."""
+        """Properties of edges from statements."""
         self._prefixes = Prefixes()
         self._source: dict[str, Any] = {}
 
@@ -176,12 +176,12 @@ class RdfFile:
         return [self._prefixes.label(iris[number]) for number in self._relations.tolist()]
 
     def property_types(self) -> Mapping[str, pa.DataType]:
-        """Return the edges' properties: what statements say, and the graph."""
+        """Return the edges' properties: those of statements, and the graph."""
         types = {key: column.type for key, column in self._columns.items()}
         return types | {GRAPH: TEXT} if len(self._graphs) > 1 else types
 
     def source(self) -> dict[str, Any]:
-        """Return what a graph's `source` says about the file; complete when the nodes have been asked for."""
+        """Return the entry of the file in a graph's `source`; complete when the nodes have been read."""
         return {
             "kind": "rdf",
             "files": [TextFile(path).description() for path in self._paths],
@@ -235,7 +235,7 @@ class RdfFile:
 
     @staticmethod
     def _named(end: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
-        """Tell which objects are IRIs, where they are no literals."""
+        """Return a mask of the objects that are IRIs, of those that are no literals."""
         blank = pc.starts_with(end.dictionary, "_:").to_numpy(zero_copy_only=False)
         named: npt.NDArray[np.bool_] = ~blank[end.indices.to_numpy()]
         return named
@@ -308,7 +308,7 @@ class RdfFile:
         class_of[instances[:, 0]] = len(iris) + instances[:, 1]
         for pairs, starts in self._classed():
             classed = pairs[starts]
-            if len(classed) and len(instances):  # what is said both ways, as in a graph that was written, is one class
+            if len(classed) and len(instances):  # a class given both ways, as in an exported graph, is one class
                 node_of = self._nodes.find(self._classes.strings)[classed[:, 1]]
                 keys = (one[:, 0].astype(np.int64) << 32 for one in (classed, instances))
                 both = np.isin(next(keys) | node_of, next(keys) | instances[:, 1])
@@ -402,7 +402,7 @@ class RdfFile:
         return absorbed - set(quads[:, 2].tolist())
 
     def _said(self, quads: npt.NDArray[np.int32], absorbed: set[int]) -> dict[int, dict[str, list[Literal]]]:
-        """Return what absorbed statements say besides the triple that they are about."""
+        """Return the content of absorbed statements besides their triple."""
         iris = self._labels(self._predicates)
         label_of = self._prefixes.label
         said = self._literals.of_nodes(absorbed, label_of)
@@ -431,7 +431,7 @@ class RdfFile:
 
 
 def _is(column: pa.DictionaryArray, text: str) -> npt.NDArray[np.bool_]:
-    """Tell which rows hold a text."""
+    """Return a mask of the rows that hold a text."""
     known = pc.equal(column.dictionary, text).to_numpy(zero_copy_only=False)
     marks: npt.NDArray[np.bool_] = known[column.indices.to_numpy()]
     return marks
@@ -452,7 +452,7 @@ def _edge_properties(said: Mapping[str, Sequence[Literal]]) -> Properties:
 
 
 def _edge_columns(properties: Mapping[int, Properties], count: int) -> dict[str, pa.Array]:
-    """Return columns of `count` rows for what statements say about some of them."""
+    """Return columns of `count` rows for the properties of some of them."""
     columns: dict[str, pa.Array] = {}
     for key in dict.fromkeys(key for row in properties.values() for key in row):
         values = {number: row[key] for number, row in properties.items() if key in row}

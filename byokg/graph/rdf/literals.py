@@ -55,7 +55,7 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b
 
 
 class Literal(NamedTuple):
-    """A literal with the IRI of its datatype and, where it has one, its language tag in lower case."""
+    """A literal with the IRI of its datatype and, if it has one, its language tag in lower case."""
 
     text: str
     datatype: str = XSD + "string"
@@ -81,14 +81,14 @@ class Literal(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Say what `value` is: `string`, `int`, `float`, `bool` or `date`."""
+        """Return the kind of `value`: `string`, `int`, `float`, `bool` or `date`."""
         if self.datatype == XSD + "date":
             return "date"
         return {str: "string", bool: "bool", int: "int", float: "float"}[type(self.value)]
 
     @property
     def plain(self) -> bool:
-        """Tell whether `value` says all that the literal says: no language, and a datatype that `of_value` gives."""
+        """True if `value` is the whole literal: no language, and the datatype that `of_value` gives."""
         return not self.language and self.datatype in _PLAIN_TYPES and of_value(self.value).datatype == self.datatype
 
     def __str__(self) -> str:
@@ -171,9 +171,9 @@ class _Said:
     rank: Numbers
     """(L,) `language_rank` of each."""
     place: Numbers
-    """(L,) the order in which the file says them."""
+    """(L,) their order in the file."""
     starts: Numbers
-    """(N,) where the literals of each of the N nodes that have one start."""
+    """(N,) start of the literals of each of the N nodes that have one."""
 
     @property
     def counts(self) -> Int64:
@@ -202,7 +202,7 @@ class LiteralStore:
         self._folder: Path | None = None
 
     def keep_in(self, folder: Path, state: Mapping[str, Any]) -> None:
-        """Keep all in files, and have what `state` tells of those that are there."""
+        """Keep all in files, and restore those of a `state`."""
         self.predicates = Interner(folder / "literal-predicates", state.get("predicates", 0))
         self._texts = Interner(folder / "literal-texts", state.get("texts", 0))
         self._rows = RowsFile(4, folder / "literals.scratch", state.get("rows", 0))
@@ -213,7 +213,7 @@ class LiteralStore:
         self._texts.release()
 
     def set_aside(self) -> None:
-        """Give back the memory of texts in files, until they are asked for."""
+        """Release the memory of texts in files, until they are needed."""
         self._texts.set_aside()
 
     def state(self) -> dict[str, int]:
@@ -287,7 +287,7 @@ class LiteralStore:
         return self._texts.strings.take(positions(texts))
 
     def _blank(self, texts: Numbers) -> npt.NDArray[np.bool_]:
-        """Tell which texts are empty."""
+        """Return a mask of empty texts."""
         offsets, _ = string_buffers(self._texts.strings)
         blank = np.empty(len(texts), np.bool_)
         for start in range(0, len(texts), _NAMES):
@@ -375,7 +375,7 @@ class _ByPredicate:
             free = free + here
 
     def of(self, iri: str) -> _Said | None:
-        """Return the literals of a predicate; None where no node of the graph has any."""
+        """Return the literals of a predicate; None if no node of the graph has any."""
         if iri not in self.iris:
             return None
         number, rows = self.iris.index(iri), self._rows.rows()
@@ -403,7 +403,7 @@ class _ByPredicate:
 
 
 def _fallback_names(ids: pa.Array) -> pa.Array:
-    """Return what nodes without a name are called."""
+    """Return the names of nodes without a literal name."""
     simple = pc.extract_regex(ids, _SIMPLE_NAME)
     matched = simple.is_valid().to_numpy(zero_copy_only=False)
     matched &= ~pc.starts_with(ids, FREEBASE).to_numpy(zero_copy_only=False)
@@ -416,7 +416,7 @@ def _fallback_names(ids: pa.Array) -> pa.Array:
 
 
 def _values(texts: pa.Array, datatype: str) -> pa.Array | None:
-    """Return literals of one datatype as values; None if some are not what the datatype says."""
+    """Return literals of one datatype as values; None if some are malformed."""
     if datatype == XSD + "boolean":
         known = pc.is_in(texts, pa.array(["true", "1", "false", "0"], TEXT))
         return pc.is_in(texts, pa.array(["true", "1"], TEXT)) if pc.all(known).as_py() else None
@@ -430,7 +430,7 @@ def _values(texts: pa.Array, datatype: str) -> pa.Array | None:
 
 
 def column_of(literals: Sequence[Literal]) -> pa.Array:
-    """Return a column of values, stored as what all literals are, as text where they differ."""
+    """Return a column of values in the storage type of all literals, as text if the types differ."""
     found = {type(literal.value) for literal in literals}
     values: list[Any]
     if found == {bool}:

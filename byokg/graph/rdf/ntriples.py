@@ -1,7 +1,7 @@
 """N-Triples and N-Quads without graphs: blocks of lines, which all cores read at once, as columns.
 
-Lines that are plainly `subject predicate object .` are split without a Python object for each; pyoxigraph reads each of
-the others. What comes of a file does not depend on how many cores there are.
+Plain lines `subject predicate object .` are split without a Python object for each; pyoxigraph reads each of the
+others. The result does not depend on the number of cores.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PLAIN_LITERAL = (
     rf'^"(?P<text>[^"\\\\]*)"(?:@(?P<language>[A-Za-z]{{2,3}}(?:-[A-Za-z]{{2,4}})?)|\^\^<(?P<datatype>{_PLAIN_IRI})>)?$'
 )
 _PLACE = "Parser error "
-"""How pyoxigraph begins to say where in a line something is wrong, up to a colon."""
+"""Start of pyoxigraph's report of a place within a line, up to a colon."""
 
 
 class Position(NamedTuple):
@@ -78,17 +78,17 @@ class BadLines:
 def blocks(
     path: Path, scope: str, kinds: Kinds, bad: BadLines, start: Position = START
 ) -> Iterator[tuple[QuadBlock, Position]]:
-    """Yield the statements of a file, and how far it has been read with them.
+    """Yield the statements of a file, with the position reached.
 
     Args:
         path: the file.
-        scope: what the labels of blank nodes begin with.
+        scope: prefix of the labels of blank nodes.
         kinds: numbers the datatypes and languages of literals.
-        bad: asked whether a line may be left out.
-        start: where to go on; what stands before is skipped.
+        bad: True if a bad line may be left out.
+        start: position to continue from.
 
     Raises:
-        ImportFailed: one bad line more than may be left out, or the file cannot be read.
+        ImportFailed: one bad line more than allowed, or the file cannot be read.
     """
     done = start
     for read in mapped_ahead(lambda text: _read(text, scope), _from(path, start.bytes), os.cpu_count() or 1):
@@ -110,7 +110,7 @@ def _from(path: Path, start: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class _Read:
-    """What stands in some lines."""
+    """Content of some lines."""
 
     blocks: Sequence[QuadBlock]
     """Kinds count `kinds`."""
@@ -217,7 +217,7 @@ def _mixed(
 
 
 def _plain(parts: pa.LargeListArray, scope: str, kinds: Kinds) -> tuple[QuadBlock, Marks]:
-    """Return what is plain among lines split into three, and which of them that is."""
+    """Return the plain ones among lines split into three, and their positions."""
     subject, predicate, rest = (pc.list_element(parts, at).dictionary_encode() for at in range(3))
     closed = _marks(pc.ends_with(rest.dictionary, " .\n")) | _marks(pc.ends_with(rest.dictionary, "\t.\n"))
     ends = pc.utf8_slice_codeunits(rest.dictionary, 0, -3)

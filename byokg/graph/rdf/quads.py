@@ -1,4 +1,4 @@
-"""Quads as columns, and the numbers of what literals are."""
+"""Quads as columns, and the numbering of literals."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class QuadBlock:
     mentioned: npt.NDArray[np.bool_] | None = None
     """Rows that are such triples, or that only mention their subject, but are not in the file as quads."""
     lost: int = 0
-    """Quads that cannot be told otherwise: triples as objects of what is no `rdf:reifies`."""
+    """Quads without a columnar form: triples as objects of predicates other than `rdf:reifies`."""
 
 
 def columns(quads: Sequence[Any], scope: str, kinds: Kinds) -> QuadBlock:

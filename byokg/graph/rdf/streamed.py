@@ -1,4 +1,4 @@
-"""N-Triples of any size: edges are handed on as they are read, and what is known of nodes stands in files."""
+"""N-Triples of any size: edges are passed on as they are read, and data of nodes is kept in files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TripleStream(RdfFile):
 
     @staticmethod
     def fits(paths: tuple[Path, ...]) -> bool:
-        """Tell from their names whether files can be read so."""
+        """True if files can be streamed, by their names."""
         return all(uncompressed(path).suffix.lower() == _NTRIPLES for path in paths)
 
     def keep_in(self, folder: Path, state: Mapping[str, Any] | None) -> None:

@@ -21,7 +21,7 @@ NODE = "urn:byokg:node:"
 TERM = "urn:byokg:term:"
 """Namespace of relations, properties and types of graphs that are no RDF."""
 EDGE = "urn:byokg:edge:"
-"""Namespace of the statements that tell edge properties, and parallel edges apart."""
+"""Namespace of the statements that carry edge properties and separate parallel edges."""
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 RDFS = "http://www.w3.org/2000/01/rdf-schema#"
@@ -46,7 +46,7 @@ NAME_PREDICATES = (
     FREEBASE + "type.object.name",
     _FOAF + "name",
 )
-"""What names a node, best first."""
+"""Predicates of names, best first."""
 
 ALIAS_PREDICATES = (
     SKOS + "altLabel",
@@ -55,7 +55,7 @@ ALIAS_PREDICATES = (
     "http://dbpedia.org/ontology/alias",
     _FOAF + "nick",
 )
-"""What else a node is called."""
+"""Predicates of aliases."""
 
 TYPE_OBJECT_TYPE = FREEBASE + "type.object.type"
 INSTANCE_OF = _WIKIDATA + "P31"
@@ -64,10 +64,10 @@ TYPE_PREDICATES = (
     (INSTANCE_OF,),
     (RDF_TYPE,),
 )
-"""What leads to a node's class, by vocabulary: a graph that has one of a vocabulary is of that vocabulary."""
+"""Predicates of classes, by vocabulary: a graph with one of a vocabulary is of that vocabulary."""
 
 GENERIC_TYPES = frozenset({OWL + "Thing", OWL + "NamedIndividual", RDFS + "Resource", FREEBASE + "common.topic"})
-"""Classes that say nothing about a node; another one is its type where it has one."""
+"""Uninformative classes; a node's type is another one, if it has any."""
 
 WELL_KNOWN = {
     "rdf": RDF,
@@ -92,12 +92,12 @@ WELL_KNOWN = {
 """Prefixes that need no declaration."""
 
 OURS = {"node": NODE, "kg": TERM}
-"""Prefixes for what is no RDF by itself; they are always ours."""
+"""Prefixes for graphs other than RDF; they are always ours."""
 
 _SCHEMES = frozenset("http https urn ftp mailto tag info doi file data tel did".split())
 """Words that start an IRI, so that none of them may be a prefix."""
 
-# What a prefixed name and an IRI both allow beyond ASCII.
+# Characters beyond ASCII allowed in both prefixed names and IRIs.
 _LETTERS = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd"
@@ -130,7 +130,7 @@ def decode(text: str) -> str:
 
 
 def node_iri(entity: str) -> str:
-    """Return the IRI of a node: the id itself where it is one."""
+    """Return the IRI of a node: the id itself if it is one."""
     if _IRI.fullmatch(entity) and not entity.startswith((NODE, TERM, EDGE)):
         return entity
     return NODE + encode(entity)
@@ -152,12 +152,12 @@ def term_iri(label: str) -> str:
 
 
 def is_iri(text: str) -> bool:
-    """Tell whether a text is an absolute IRI of the usual kinds."""
+    """True if a text is an absolute IRI of the usual kinds."""
     return _IRI.fullmatch(text) is not None
 
 
 def local_name(iri: str) -> str:
-    """Return what stands after the last `#`, `/` or (in a URN) `:`, decoded; the IRI itself when that is nothing."""
+    """Return the part after the last `#`, `/` or (in a URN) `:`, decoded; the IRI itself if that is empty."""
     if iri.startswith((NODE, TERM)):
         return decode(iri.removeprefix(NODE).removeprefix(TERM))
     name = re.split(r"[#/:]" if iri.startswith("urn:") else r"[#/]", iri)[-1]
