@@ -35,7 +35,7 @@ from byokg.graph.pathql.flood import flood
 from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
 from byokg.graph.pathql.pattern_moves import PatternMoves
-from byokg.graph.pathql.patterns import Patterns, SolutionTable
+from byokg.graph.pathql.patterns import Patterns
 from byokg.graph.pathql.query import (
     AnyLink,
     Endpoint,
@@ -54,6 +54,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.search import Sides, deviations, shortest
+from byokg.graph.pathql.solutions import SolutionTable
 from byokg.graph.property_view import without_values
 from byokg.graph.store import GraphStore
 from byokg.types import Value

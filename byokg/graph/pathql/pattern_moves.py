@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from byokg.graph.pathql.moves import Bound, Int64, Spelled, StepRows
-from byokg.graph.pathql.patterns import Patterns, SolutionTable
+from byokg.graph.pathql.patterns import Patterns
 from byokg.graph.pathql.query import Group, seedable, variables
 from byokg.graph.pathql.search import among
+from byokg.graph.pathql.solutions import SolutionTable
 from byokg.types import Triple
 
 _LEARNED_TOGETHER = 4096
