@@ -1,10 +1,12 @@
 """Path queries that are made up, on graphs that are made up, beside their definition in `paths_reference.py`.
 
-python benchmarks/paths_differential.py SEED COUNT [--stores columnar,generic,oxigraph,sparql] [--show N] [--json FILE]
+python benchmarks/paths_differential.py SEED COUNT [--stores columnar,generic,rdf,oxigraph,sparql] [--show N]
+                                        [--json FILE]
 
 Graphs are small multigraphs with loops, parallel edges, types, properties, and nodes named like relations. Queries have
 every selector and restrictor, patterns with conditions on all variables, START and END patterns, bounds and offsets.
 Every case runs on the columnar store; `generic` asks the same graph through the protocol of stores that are no arrays,
+`rdf` has graphs written as N-Triples and imported, in which equal edges are one and properties have several values,
 `oxigraph` has one graph in fifty in pyoxigraph behind SPARQL, and `sparql` has pyoxigraph solve patterns of VIA itself.
 What is printed are cases and mismatches by mode and feature; exit code 1 when there is any mismatch.
 """
@@ -16,7 +18,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
@@ -50,14 +52,18 @@ from benchmarks.paths_reference import (  # noqa: E402
 from benchmarks.rows import Row, show  # noqa: E402
 from byokg.errors import ByokgError  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
+from byokg.graph.importers.choose import import_graph  # noqa: E402
+from byokg.graph.pathql.evaluate import count as count_paths  # noqa: E402
 from byokg.graph.pathql.evaluate import paths  # noqa: E402
 from byokg.graph.pathql.moves import Bound  # noqa: E402
 from byokg.graph.pathql.result import FoundPath, PathResult  # noqa: E402
-from byokg.graph.rdf.terms import XSD  # noqa: E402
+from byokg.graph.rdf.terms import RDF_TYPE, XSD  # noqa: E402
 from byokg.types import EntityId, Node, Triple  # noqa: E402
 
 RELATIONS, SPACE = "rst", "http://e/"
+DATES = ("1999-12-31", "2000-01-01", "2001-09-30")
 PROPERTIES: dict[str, Sequence[Any]] = {
+    "born": DATES,
     "size": (0, 1, 2, 3),
     "score": (0.5, 1.5, 2.5),
     "tag": ("a", "b", "1", "n0", ""),
@@ -105,6 +111,43 @@ def stored(graph: SmallGraph) -> ColumnarGraph:
     ]
     nodes = [Node(EntityId(name), name, kind, said) for name, (kind, said) in graph.nodes.items()]
     return ColumnarGraph.from_records(nodes, triples)
+
+
+def as_rdf(graph: SmallGraph, chance: random.Random) -> SmallGraph:
+    """Return what RDF can say of a graph: each edge once and without properties, and properties of several values."""
+    triples = sorted({(edge.head, edge.relation, edge.tail) for edge in graph.edges})
+    edges = [Edge(triple, *triple, None) for triple in triples]
+    nodes = {}
+    for name, (kind, properties) in graph.nodes.items():
+        several: dict[str, Any] = {}
+        for label, value in properties.items():
+            other = chance.choice(PROPERTIES[label.removeprefix(graph.space)])
+            several[label] = (value, other) if chance.random() < 0.3 and other != value else value
+        if kind or several or any(name in (edge.head, edge.tail) for edge in edges):
+            nodes[name] = kind, several
+    return SmallGraph(nodes, edges, graph.space)
+
+
+def imported(graph: SmallGraph, folder: File) -> ColumnarGraph:
+    """Write a graph as N-Triples, and import it."""
+    lines = [f"<{one}> <{relation}> {_n_triples(other)} ." for one, relation, other in map(_texts, graph.statements)]
+    lines += [f"<{node}> <{RDF_TYPE}> <{kind}> ." for node, (kind, _) in graph.nodes.items() if kind]
+    file = folder / "graph.nt"
+    file.write_text("\n".join(lines) + "\n")
+    return import_graph(file)
+
+
+def _texts(statement: tuple[Iri, Iri, Any]) -> tuple[str, str, Any]:
+    return statement[0].text, statement[1].text, statement[2]
+
+
+def _n_triples(value: Any) -> str:
+    if isinstance(value, Iri):
+        return f"<{value.text}>"
+    if value.value in DATES:
+        return f'"{value.value}"^^<{XSD}date>'
+    datatype = {bool: "boolean", int: "integer", float: "double", str: "string"}[type(value.value)]
+    return f'"{str(value.value).lower() if datatype == "boolean" else value.value}"^^<{XSD}{datatype}>'
 
 
 class Generic:
@@ -355,7 +398,7 @@ class Maker:
             return self.variable()
         if kind < 0.8:
             return chance.choice([*self.nodes, *self.relations, self.unknown])
-        return literal(chance.choice([0, 1, 2, 0.5, 1.5, "a", "1", "n0", True, False]))
+        return literal(chance.choice([0, 1, 2, 0.5, 1.5, "a", "1", "n0", True, False, *DATES]))
 
 
 # Text
@@ -364,9 +407,9 @@ class Maker:
 class Writer:
     """Writes queries as text."""
 
-    def __init__(self, space: str) -> None:
-        """Leave out a namespace, which is that of the empty prefix."""
-        self.space = space
+    def __init__(self, space: str, tight: bool = False) -> None:
+        """Leave out a namespace, which is that of the empty prefix; `tight` leaves out brackets and spaces as well."""
+        self.space, self._tight = space, tight
 
     def query(self, query: Query) -> str:
         """Write a query."""
@@ -408,7 +451,7 @@ class Writer:
             case Iri(text):
                 return f":{text.removeprefix(self.space)}"
             case Lit("text", value):
-                return f'"{value}"'
+                return f'"{value}"^^xsd:date' if value in DATES and self._tight else f'"{value}"'
             case Lit("truth", value):
                 return "true" if value else "false"
             case Lit(_, value):
@@ -473,30 +516,55 @@ class Writer:
             case ("!", inner):
                 return f"!({self.expression(inner)})"
         name, *arguments = expression
-        written = [f"({self.expression(each)})" for each in arguments]
         if not name.isalpha():
-            return f" {name} ".join(written)
+            sides = [
+                self.expression(each)
+                if self._tight and isinstance(each, Var | Lit) and each[-1] not in DATES
+                else f"({self.expression(each)})"
+                for each in arguments
+            ]
+            return (name if self._tight else f" {name} ").join(sides)
         return f"{name}({', '.join(map(self.expression, arguments))})"
 
 
 # Comparison
 
 
-def plain(bound: Bound) -> Any:
+Labels = Mapping[str, str]
+"""What labels of relations and types stand for, where that is not the text itself."""
+
+
+def labels_of(store: Any) -> Labels:
+    """Return the IRIs behind the labels of a graph."""
+    source = getattr(store, "source", None) or {}
+    spaces: Labels = source.get("prefixes") or {}
+    schema = store.schema()
+    labels = [*store.relations, *(name for names in schema.node_properties.values() for name in names)]
+    pairs = ((label, label.partition(":")) for label in labels)
+    expanded = {label: spaces[prefix] + local for label, (prefix, sign, local) in pairs if sign and prefix in spaces}
+    return expanded | dict(source.get("types") or {})
+
+
+def plain(bound: Bound, labels: Labels) -> Any:
     """Return what the engine says a variable stands for as the reference does."""
-    return literal(bound.value) if bound.kind == "literal" else Iri(str(bound.value))
+    if bound.kind == "literal":
+        return literal(bound.value)
+    return Iri(labels.get(str(bound.value), str(bound.value)))
 
 
 Key = tuple[tuple[str, ...], tuple[Any, ...]]
 
 
-def key_of(path: FoundPath, by_edge: bool) -> Key:
+def key_of(path: FoundPath, by_edge: bool, labels: Labels) -> Key:
     """Return what tells a found path apart."""
     if by_edge:
         triples = [edge.triples[0] for edge in path.edges]
-        return path.nodes, tuple(each.properties.get("id", (each.head, each.relation, each.tail)) for each in triples)
+        return path.nodes, tuple(
+            each.properties.get("id", (each.head, labels.get(each.relation, each.relation), each.tail))
+            for each in triples
+        )
     return path.nodes, tuple(
-        tuple(sorted((name, plain(bound)) for name, bound in edge.bindings.items())) for edge in path.edges
+        tuple(sorted((name, plain(bound, labels)) for name, bound in edge.bindings.items())) for edge in path.edges
     )
 
 
@@ -510,7 +578,7 @@ def sizes(query: Query, walks: Sequence[Walk]) -> list[Any]:
     return sorted(measure(query, walk) for walk in walks)
 
 
-def difference(query: Query, reference: Reference, result: PathResult, most_paths: int = 2000) -> str:
+def difference(query: Query, reference: Reference, result: PathResult, labels: Labels) -> str:
     """Return how an answer differs from the definition; nothing where it does not."""
     moves = reference.moves(query)
     by_edge = bool(moves) and moves[0].edge is not None
@@ -527,8 +595,8 @@ def difference(query: Query, reference: Reference, result: PathResult, most_path
     lengths: dict[tuple[str, str], list[Any]] = {}
     for path in result:
         pair = str(path.start), str(path.end)
-        key = key_of(path, by_edge)
-        bindings = tuple(sorted((name, plain(bound)) for name, bound in path.bindings.items()))
+        key = key_of(path, by_edge, labels)
+        bindings = tuple(sorted((name, plain(bound, labels)) for name, bound in path.bindings.items()))
         counts = found.setdefault(pair, {}).setdefault(key, Counter())
         if not counts:
             lengths.setdefault(pair, []).append(path.cost if query.cost else len(path.edges))
@@ -671,9 +739,13 @@ def cases(seed: int, count: int, stores: Sequence[str] = ("columnar",)) -> Itera
             if "oxigraph" in stores and made // QUERIES % 50 == 0:
                 from byokg.graph.engines.oxigraph import build_oxigraph
 
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                opened["oxigraph"] = stack.enter_context(build_oxigraph(opened["columnar"], File(folder) / "store"))
-            maker, writer = Maker(chance, graph), Writer(graph.space)
+                folder = File(stack.enter_context(tempfile.TemporaryDirectory()))
+                opened["oxigraph"] = stack.enter_context(build_oxigraph(opened["columnar"], folder / "store"))
+            if "rdf" in stores and graph.space and chance.random() < 0.5:
+                folder = File(stack.enter_context(tempfile.TemporaryDirectory()))
+                graph = as_rdf(graph, chance)
+                opened = {"rdf": imported(graph, folder)}
+            maker, writer = Maker(chance, graph), Writer(graph.space, chance.random() < 0.3)
             rules = maker.rules() if chance.random() < 0.1 else []
             whole = inferred(graph, rules)
             reference, written = Reference(whole), writer.rules(rules)
@@ -681,7 +753,7 @@ def cases(seed: int, count: int, stores: Sequence[str] = ("columnar",)) -> Itera
                 query = bounded(maker.query(), reference)
                 case = Case(whole, query, writer.query(query), written)
                 for name, store in opened.items():
-                    if rules and name != "columnar":
+                    if rules and name not in ("columnar", "rdf"):
                         continue
                     case.differences += compared(name, store, reference, case)
                 if "sparql" in stores and query.via[0] == "group" and is_sparql(whole, query.via[1]):
@@ -705,7 +777,10 @@ def compared(name: str, store: Any, reference: Reference, case: Case) -> list[st
     try:
         result = paths(store, case.text, rules=case.rules or None)
         case.found = len(result)
-        said = difference(case.query, reference, result)
+        said = difference(case.query, reference, result, labels_of(store))
+        if not said and not case.rules:
+            counted = count_paths(store, case.text)
+            said = "" if counted == (len(result), False) else f"{counted} counted, and there are {len(result)}"
     except ByokgError as error:
         said = f"{type(error).__name__}: {error}"
     return [f"{name}: {said}"] if said else []
@@ -716,7 +791,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
-    parser.add_argument("--stores", default="columnar,generic,sparql", help="what answers, besides the definition")
+    parser.add_argument(
+        "--stores", default="columnar,generic,rdf,oxigraph,sparql", help="what answers, besides the definition"
+    )
     parser.add_argument("--show", type=int, default=5, help="mismatches to print in full")
     parser.add_argument("--json", type=File)
     options = parser.parse_args(arguments)

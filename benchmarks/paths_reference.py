@@ -70,6 +70,7 @@ class SmallGraph:
     """A graph: nodes with their type and properties, and edges."""
 
     nodes: dict[str, tuple[str, dict[str, Any]]]
+    """Type, and properties; a tuple stands for several values."""
     edges: list[Edge]
     space: str = ""
     """What all ids and labels begin with: nothing, or a namespace."""
@@ -80,7 +81,8 @@ class SmallGraph:
         self.statements = sorted(said) + [
             (Iri(node), Iri(name), literal(value))
             for node, (_, properties) in self.nodes.items()
-            for name, value in properties.items()
+            for name, values in properties.items()
+            for value in (values if isinstance(values, tuple) else (values,))
         ]
 
 

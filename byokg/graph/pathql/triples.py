@@ -37,8 +37,9 @@ _LABEL = NameTerm("http://www.w3.org/2000/01/rdf-schema#label")
 
 
 def property_labels(store: GraphStore) -> frozenset[str]:
-    """Return the labels of the properties of nodes."""
-    return frozenset(name for names in store.schema().node_properties.values() for name in names)
+    """Return the labels of the properties of nodes; one that lists all values of another is no property of its own."""
+    labels = frozenset(name for names in store.schema().node_properties.values() for name in names)
+    return frozenset(label for label in labels if label.removesuffix(ALL_VALUES) not in labels - {label})
 
 
 class TermCodes:

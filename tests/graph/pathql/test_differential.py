@@ -72,8 +72,8 @@ def test_a_wrong_answer_is_a_difference() -> None:
     query = Query(("any", "p"), "ALL")
     wrong = Query(("group", [("triple", S, P, E, ()), ("filter", ("!=", P, R))]), "ALL")
     result = paths(stored(small()), Writer("").query(wrong))
-    assert difference(wrong, Reference(small()), result) == ""
-    assert difference(query, Reference(small()), result) == "3 paths, and there are 5"
+    assert difference(wrong, Reference(small()), result, {}) == ""
+    assert difference(query, Reference(small()), result, {}) == "3 paths, and there are 5"
 
 
 def test_the_table_counts_cases(capsys: pytest.CaptureFixture[str]) -> None:

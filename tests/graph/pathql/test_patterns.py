@@ -216,3 +216,23 @@ def test_an_unknown_relation_is_refused_where_no_solution_comes_to_it() -> None:
     for pattern in ("{ ?s :size 5 ; ?p ?e FILTER EXISTS { ?e :tt ?z } }", "{ ?s ?p ?e MINUS { ?z :tt/:r ?e } }"):
         with pytest.raises(RelationNotFound, match="'tt'"):
             paths(small(), f"PATHS START ?s END ?e VIA {pattern}")
+
+
+def test_a_list_of_all_values_is_no_property_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "years.ttl"
+    file.write_text("@prefix : <http://e/> . :a :r :b ; :born 1900, 1950 .")
+    query = "PREFIX : <http://e/> PATHS START ?s { ?s ?q ?v FILTER(isLiteral(?v)) } END ?e VIA :r"
+    found = paths(import_graph(file), query)
+    assert [(path.bindings["q"].value, path.bindings["v"].value) for path in found] == [
+        ("e:born", 1900),
+        ("e:born", 1950),
+    ]
+
+
+def test_a_less_sign_without_spaces_is_no_name() -> None:
+    assert edges_of("?s :r ?e . ?s :size ?n FILTER(?n<2&&?n>0)") == R
+    assert edges_of("?s :r ?e . ?s :size ?n FILTER('b'< 1 || ?n >= 1)") == R
+
+
+def test_minus_without_a_common_variable_leaves_all() -> None:
+    assert edges_of("?s :r ?e MINUS { ?a ?b ?c . ?x ?y ?z . ?k ?l ?m }") == R

@@ -412,7 +412,7 @@ def test_any_store_gives_the_same_answers() -> None:
     chance = random.Random(5)
     names = [f"n{number}" for number in range(7)]
     triples = sorted({(chance.choice(names), chance.choice("rs"), chance.choice(names)) for _ in range(14)})
-    graph = ColumnarGraph.from_triples(triples)
+    graph = ColumnarGraph.from_triples([*triples, ("n0", "r", "n0")])
 
     class Plain:
         """The same graph, but no columnar one."""
@@ -428,6 +428,9 @@ def test_any_store_gives_the_same_answers() -> None:
         "PATHS SHORTEST 3 WALK START ?x = :n1 END ?y VIA UNDIRECTED ?p MAX LENGTH 3",
         "PATHS START ?x END ?y VIA { ?x :r ?m . ?y :s ?m }",
         "PATHS CYCLIC START ?x END ?y VIA :r/:s",
+        # A loop is walked either way at once, to where neither direction alone leads.
+        "PATHS START ?x END ?y MATCHING ^:r|:r/:s",
+        "PATHS ALL START ?x END ?y MATCHING (^:r|:r/:s)+ MAX LENGTH 3",
     ):
         one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
         assert isinstance(other._moves, StoreMoves) or "/" in query or "{" in query
