@@ -1,4 +1,4 @@
-"""Calls whose replies come later: put aside, written as files for another machine, or sent in batches at half price.
+"""Calls with delayed replies: put aside, written as files for another machine, or sent in batches at half price.
 
 `PendingCalls` collects the calls of a pass. `write_requests` writes the same calls in three layouts; each line names
 its call by the key, under which `byokg cache import` takes the reply:
@@ -9,9 +9,9 @@ its call by the key, under which `byokg cache import` takes the reply:
 - `requests.openai.jsonl`, as OpenAI's batches take them: `{"custom_id": KEY, "method": "POST", "url":
   "/v1/chat/completions", "body": {…}}`.
 
-`AnthropicBatches` sends calls through Anthropic's Message Batches. What was sent is noted in `batches.jsonl` beside the
-requests before and after it is sent, so that a process that is killed, or a machine that restarts, goes on waiting for
-the same batches and pays for nothing twice.
+`AnthropicBatches` sends calls through Anthropic's Message Batches. Sent calls are journalled in `batches.jsonl` beside
+the requests before and after they are sent, so that a process that is killed, or a machine that restarts, goes on
+waiting for the same batches and pays for nothing twice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from byokg.text.names import encodable
 
 @dataclass(frozen=True)
 class PendingCall:
-    """A call without a reply yet, and what it is for."""
+    """A call without a reply yet, with its question and stage."""
 
     call: Call
     stage: str
@@ -48,10 +48,10 @@ class PendingCall:
 
 
 class PendingCalls:
-    """Collects calls from many threads; each call once, whoever asks for it.
+    """Collects calls from many threads; each call once, for all callers.
 
     Args:
-        store: told which replies to expect, so that they can be imported by key.
+        store: notified of expected replies, so that they can be imported by key.
     """
 
     def __init__(self, store: RecordedReplies) -> None:
@@ -73,7 +73,7 @@ class PendingCalls:
         self.store.expect(call, stage)
 
     def take(self) -> list[PendingCall]:
-        """Return what was collected, in an order that does not depend on threads, and begin anew."""
+        """Return the collected calls, in an order that does not depend on threads, and begin anew."""
         with self._lock:
             taken, self._calls = self._calls, {}
         return sorted(taken.values(), key=lambda each: (each.question_id, each.stage, each.call.key))
@@ -82,11 +82,11 @@ class PendingCalls:
 OWN, ANTHROPIC, OPENAI = "requests.jsonl", "requests.anthropic.jsonl", "requests.openai.jsonl"
 
 _MAX_TOKENS = 4096
-"""Anthropic wants a limit; this is the one that `llm=anthropic` has where none is set."""
+"""Default of Anthropic's mandatory limit, the same as that of `llm=anthropic`."""
 
 
 def write_requests(calls: Sequence[PendingCall], folder: Path) -> None:
-    """Write the three files; what an earlier pass wrote is replaced. Each file appears whole.
+    """Write the three files; those of an earlier pass are replaced. Each file appears whole.
 
     Raises:
         RunError: they cannot be written.
@@ -141,7 +141,7 @@ def anthropic_params(call: Call) -> dict[str, Any]:
             for tool in message.tool_calls
         ]
         role = "assistant" if message.role == "assistant" else "user"
-        # Anthropic wants the speakers to take turns, so what one says twice in a row is one message.
+        # Anthropic requires alternating speakers, so consecutive messages of one are joined.
         if messages and messages[-1]["role"] == role:
             messages[-1]["content"] += content
         elif content:
@@ -223,13 +223,13 @@ class AnthropicBatches:
         self._sleep = sleep
 
     def answer(self, pending: Sequence[PendingCall], note: Callable[[str], None]) -> dict[str, str]:
-        """Have calls answered; returns when all batches have ended and their replies are recorded.
+        """Send calls and wait until all batches have ended and their replies are recorded.
 
         Batches that an earlier process sent are waited for first; calls that these answer are not sent again.
 
         Args:
             pending: calls, each once.
-            note: told in one line what is sent and how far it is.
+            note: called with one line per event.
 
         Returns:
             Keys of calls that the service did not answer, with its reasons.
@@ -351,7 +351,7 @@ class AnthropicBatches:
             try:
                 batch = Batch(**json.loads(line))
             except (ValueError, TypeError):
-                continue  # torn by a kill; what it would have said is found out from the service
+                continue  # torn by a kill; its content is read back from the service
             latest[batch.digest, batch.started] = batch
         return list(latest.values())
 

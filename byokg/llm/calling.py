@@ -66,7 +66,7 @@ def sampling(number: int) -> Iterator[None]:
 
 
 def held_sample() -> int:
-    """Return the number of the sample that is asked for; 0 if none is."""
+    """Return the number of the current sample; 0 if none is set."""
     return _SAMPLE.get()
 
 
@@ -128,12 +128,12 @@ class RetryPolicy:
         """Make attempts until one succeeds.
 
         Args:
-            attempt: what to do; an `LlmError` that is `retryable` repeats it, anything else it raises ends it.
+            attempt: the call; an `LlmError` that is `retryable` repeats it, any other exception ends it.
             model: named by the error when time is up.
             deadline: no wait goes beyond it.
 
         Returns:
-            What the attempt returned, and how many repetitions it took.
+            The attempt's result, and the number of repetitions.
 
         Raises:
             LlmError: the last attempt's, with `retries` filled in.
@@ -175,7 +175,7 @@ def _asked_s(error: BaseException) -> float:
 
 
 def _failure(state: tenacity.RetryCallState) -> BaseException:
-    """Return what the last attempt raised."""
+    """Return the exception of the last attempt."""
     error = state.outcome.exception() if state.outcome is not None else None
     assert error is not None
     return error
@@ -192,7 +192,7 @@ class Spent:
     tokens: int
 
     def settle(self, tokens: int) -> None:
-        """Replace the estimate by what the service counted."""
+        """Replace the estimate by the service's count."""
         self.tokens = tokens
 
 
@@ -234,9 +234,9 @@ class RateLimits:
         """Wait for the limits, and hold one place while the body runs.
 
         Args:
-            tokens: estimate of what the call will use.
+            tokens: estimated tokens of the call.
             model: named by the error when time is up.
-            deadline: how long to wait at most.
+            deadline: end of the wait.
 
         Yields:
             The call's tokens, to be settled when the service has counted them.

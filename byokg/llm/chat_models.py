@@ -44,7 +44,7 @@ class Rule:
     tool_calls: tuple[Mapping[str, Any], ...] = ()
 
     def fits(self, prompt: str) -> bool:
-        """Tell whether a prompt meets the conditions."""
+        """True if a prompt meets the conditions."""
         return all(text in prompt for text in self.contains) and (
             self.matches is None or self.matches.search(prompt) is not None
         )
@@ -79,7 +79,7 @@ class ScriptedChatModel(BaseChatModel):
         return {}
 
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        """Take tools without looking at them: the script knows what it calls."""
+        """Accept tools and ignore them: the script fixes the calls."""
         return self
 
     def _generate(
@@ -169,7 +169,7 @@ def _rule(entry: object, place: str) -> Rule:
 
 
 class LocalChatModel(BaseChatModel):
-    """Generates with a model that is loaded at the first call, one reply at a time.
+    """Generates with a local model, loaded at the first call, one reply at a time.
 
     Prompts are written with the tokenizer's chat template; a model without one (a base model) gets the messages' texts
     with blank lines between. Sampling is seeded from the prompt and the sample's number (`sample` in the metadata of
@@ -177,8 +177,8 @@ class LocalChatModel(BaseChatModel):
 
     Attributes:
         model: folder, or name on the model hub.
-        device: `cpu`, `cuda`, `cuda:1`; None takes a GPU where there is one.
-        dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+        device: `cpu`, `cuda`, `cuda:1`; None takes a GPU if there is one.
+        dtype: `bfloat16`, `float16`, `float32`; None takes the type of the saved weights.
         max_tokens: longest reply.
         temperature: 0 always takes the likeliest token.
         revision: branch, tag or commit on the model hub.

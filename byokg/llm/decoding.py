@@ -1,13 +1,13 @@
-"""Choosing among queries that exist, in place of writing one: nothing else can come out.
+"""Constrained decoding over enumerated candidate queries.
 
-`TokenTrie` holds the candidates as token sequences and says which tokens may come next; `constrain` makes it a
+`TokenTrie` holds the candidates as token sequences and returns the allowed next tokens; `constrain` makes it a
 transformers `LogitsProcessor`. The rankers order candidates for a question: `ConstrainedRanker` by beam search with a
-local model, `LikelihoodRanker` by how likely a local model finds each whole, `GuidedRanker` by a served model whose
+local model, `LikelihoodRanker` by a local model's likelihood of each candidate, `GuidedRanker` by a served model whose
 server masks its tokens, `NumberRanker` by the numbers that any model picks from a list. All return positions in the
-list of candidates, so what is run is a candidate as it was given, character for character.
+list of candidates, so the executed query is a candidate as given, character for character.
 
 Source: GraphRAFT (arXiv:2504.05478), "Grounded constrained decoding".
-Differs: the paper compares every candidate at every step; here a step costs the same however many there are.
+Differs: the paper compares every candidate at every step; here a step costs the same for any number of them.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class TokenTrie:
         return self.tokens[self.bounds[state] : self.bounds[state + 1]]
 
     def step(self, state: int, token: int) -> int:
-        """Return the state after a token; `DEAD` where no candidate goes on so."""
+        """Return the state after a token; `DEAD` if no candidate continues with it."""
         if state == DEAD:
             return DEAD
         first, last = self.bounds[state], self.bounds[state + 1]
@@ -199,7 +199,7 @@ def spell(tokenizer: Any, candidates: Sequence[Written], question: str = "") -> 
     """Return the tokens of the candidates that a tokenizer can write.
 
     One without byte fallback has no tokens for some characters, and some read the name of their last token as that.
-    Candidates with such names are left out, which the log says.
+    Candidates with such names are left out, with a log line.
     """
     unwritable = {tokenizer.unk_token_id, tokenizer.eos_token_id} - {None}
     spelled: Spelled = {}
@@ -221,7 +221,7 @@ def spell(tokenizer: Any, candidates: Sequence[Written], question: str = "") -> 
 
 
 PROMPT = "Question: {question}\nQuery: "
-"""What stands before a candidate, in training as in decoding; GraphRAFT shows no schema either."""
+"""Text before a candidate, in training as in decoding; GraphRAFT has no schema in it either."""
 
 
 Loaded = tuple[Any, Any]
@@ -229,7 +229,7 @@ Loaded = tuple[Any, Any]
 
 
 class _Local:
-    """A model in this process, loaded when it is first asked; see `ConstrainedRanker` for the arguments."""
+    """A model in this process, loaded on first use; see `ConstrainedRanker` for the arguments."""
 
     def __init__(
         self,
@@ -272,11 +272,11 @@ class ConstrainedRanker(_Local):
 
     Args:
         model: a pipeline's, which is `llm=hf_local`; or model and tokenizer.
-        path: folder or name on the model hub of another model, such as `byokg train sft` wrote.
+        path: folder or name on the model hub of another model, such as one of `byokg train sft`.
         beams: candidates found at most.
         prompt: text before a candidate, with `{question}`.
-        device: of `path`: `cpu`, `cuda`; None takes a GPU where there is one.
-        dtype: of `path`: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+        device: of `path`: `cpu`, `cuda`; None takes a GPU if there is one.
+        dtype: of `path`: `bfloat16`, `float16`, `float32`; None takes the type of the saved weights.
 
     Raises:
         ConfigError: a setting is out of range, or there is no such model.
@@ -299,8 +299,8 @@ class ConstrainedRanker(_Local):
     def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
         """Return at most `beams` positions with the logarithm of each candidate's likelihood, best first.
 
-        Candidates that the tokenizer writes alike (one without capitals, say) count as one, and share a score; those
-        that it cannot write are left out: see `spell`.
+        Candidates with equal tokens (a tokenizer without capitals, say) count as one, and share a score; those that the
+        tokenizer cannot write are left out: see `spell`.
 
         Raises:
             NoCandidates: there is nothing to choose from.
@@ -398,7 +398,7 @@ Server = Literal["vllm", "vllm_guided", "sglang", "llama_cpp"]
 
 
 def guided_request(choices: Sequence[str], server: Server) -> dict[str, JSON]:
-    """Return what a request holds besides OpenAI's own members, so that the reply is one of some texts.
+    """Return the request members beyond OpenAI's own that restrict the reply to some texts.
 
     Raises:
         NoCandidates: there are none.
@@ -432,15 +432,15 @@ def _gbnf(text: str) -> str:
 
 
 class GuidedRanker:
-    """Has a served model write one of the candidates, its server letting nothing else through.
+    """Lets a served model write one of the candidates, with the server masking all other tokens.
 
-    Implements `CandidateRanker`. The model is asked again without what it chose, until `picks` are chosen.
+    Implements `CandidateRanker`. The model is called again without its earlier choices, until `picks` are chosen.
 
     Args:
         model: an OpenAI-compatible server (`llm=openai_compatible`).
-        server: how that server is told.
+        server: kind of the server, which decides the request's form.
         picks: candidates chosen, one call each.
-        prompts: the prompts; None takes those that ship with the package.
+        prompts: the prompts; None takes those of the package.
     """
 
     def __init__(
@@ -478,20 +478,20 @@ class GuidedRanker:
 
 
 _NUMBERS = re.compile(r"(?<=\d)[^\d\s,;.)\]].*|(?<=\d)[.)\]]*\s+[^\d\s].*|^[^\d]*[^\W\d].*")
-"""What a line says besides numbers: words after them, and all of a line that begins with a word."""
+"""Text of a line besides numbers: words after them, and all of a line that begins with a word."""
 _NUMBER = re.compile(r"\d{1,9}")
 
 
 class NumberRanker:
-    """Has any model pick the numbers of the best candidates from a list; it never writes a query.
+    """Lets any model pick the numbers of the best candidates from a list; it never writes a query.
 
     Implements `CandidateRanker`.
 
     Args:
-        model: who is asked.
+        model: picks the numbers.
         shown: candidates in the list at most, the first ones given.
-        picks: numbers asked for at most.
-        prompts: the prompts; None takes those that ship with the package.
+        picks: largest number of picks.
+        prompts: the prompts; None takes those of the package.
         describe: writes a candidate for the list; None shows its query.
     """
 
@@ -509,7 +509,7 @@ class NumberRanker:
         self._describe = describe or (lambda one: one.query)
 
     def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
-        """Return the positions picked, with scores 1, 1/2, 1/3, …; none where the model names no number of the list.
+        """Return the positions picked, with scores 1, 1/2, 1/3, …; none if the model names no number of the list.
 
         Raises:
             NoCandidates: there is nothing to choose from.

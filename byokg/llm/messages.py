@@ -1,9 +1,9 @@
-"""What is asked of a language model and what it answers: as records, as JSON, and as LangChain's messages.
+"""Calls and replies of language models: as records, as JSON, and as LangChain's messages.
 
-`Call.key` decides when two calls are the same. Everything that decides a reply is part of it, and nothing else: not
+`Call.key` identifies a call. Everything that decides a reply is part of it, and nothing else: not
 the identifiers that services give to messages, not the marks for prompt caching, not addresses, keys or timeouts.
 
-`ReplyStore` and `Meter` are what `LanguageModel` needs of whoever keeps the replies and counts the calls.
+`ReplyStore` and `Meter` are the protocols of `LanguageModel` for storing replies and counting calls.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class ToolCall:
 class Message:
     """One message of a conversation, the same for all providers.
 
-    `call_id` is the id of the tool call that a message of role `tool` answers. `cache` says that everything up to
-    the end of this message will be sent again and again, so a provider that can should keep it; it changes no reply,
-    so it is no part of a message's identity.
+    `call_id` is the id of the tool call that a message of role `tool` answers. `cache` is True if everything up to the
+    end of this message will be sent repeatedly, so a provider that can should keep it; it changes no reply, so it is no
+    part of a message's identity.
     """
 
     role: Role
@@ -75,9 +75,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Call:
-    """What is asked of a model: everything that decides a reply.
+    """A model call: everything that decides a reply.
 
-    `sample` tells apart several replies to the same question. `parameters` are the model's (temperature, max_tokens,
+    `sample` separates several replies to the same messages. `parameters` are the model's (temperature, max_tokens,
     extra body, tools, …), never keys, addresses or timeouts.
     """
 
@@ -99,7 +99,7 @@ class Call:
 
     @cached_property
     def prompt_digest(self) -> str:
-        """Identify what the messages say, whoever is asked: 16 hexadecimal digits."""
+        """Return a digest of the messages, independent of the model: 16 hexadecimal digits."""
         said = json.dumps([[message.role, message.text] for message in self.messages])
         return hashlib.sha256(said.encode("ascii")).hexdigest()[:16]
 
@@ -135,7 +135,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model answered. `model` is what the service says answered, `seconds` the time of the last attempt."""
+    """A model's reply. `model` is the service's name of the model, `seconds` the time of the last attempt."""
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -151,16 +151,16 @@ class ReplyStore(Protocol):
 
     @property
     def replay_only(self) -> bool:
-        """Tell whether a call without a reply must fail (`ReplyMissing`): nothing may be sent."""
+        """True if a call without a reply must fail (`ReplyMissing`): nothing may be sent."""
 
     def get(self, call: Call) -> Reply | None:
-        """Return the reply kept for a call; None when there is none, or when replies are to be asked for anew."""
+        """Return the reply kept for a call; None if there is none, or if replies are to be requested anew."""
 
     def put(self, call: Call, reply: Reply, stage: str = "") -> None:
-        """Keep a reply. It was paid for: it is on disk when this returns. `stage` says what it was for."""
+        """Keep a reply. It was paid for: it is on disk when this returns. `stage` is its purpose."""
 
     def nearest(self, call: Call) -> str:
-        """Say in a few words how the call with a reply that is most like this one differs; empty when none is."""
+        """Describe in a few words how the most similar call with a reply differs; empty if there is none."""
 
 
 class Meter(Protocol):
@@ -170,7 +170,7 @@ class Meter(Protocol):
     """
 
     def before(self, call: Call, stage: str, question_id: str) -> None:
-        """Reserve what a call may cost.
+        """Reserve the cost of a call.
 
         Raises:
             BudgetExceeded: it would go over the budget; the call is not sent.
@@ -301,7 +301,7 @@ def _one_of(value: Any, allowed: Sequence[str]) -> Any:
 
 
 CacheMarks = Literal["anthropic", "bedrock"]
-"""How a provider is told what to keep: `cache_control` on a block, or a `cachePoint` after it."""
+"""Marks of a prefix to cache: `cache_control` on a block, or a `cachePoint` after it."""
 
 MOST_MARKS = 4
 """Marks that Anthropic and Bedrock accept in one request."""
@@ -336,7 +336,7 @@ _MARKS: Mapping[str, CacheMarks] = {"anthropic-chat": "anthropic", "amazon_bedro
 
 
 def cache_marks(chat_model: BaseChatModel) -> CacheMarks | None:
-    """Return how to tell a chat model's provider which prefix to keep; None if there is no way."""
+    """Return the marks of a prefix to cache for a chat model's provider; None if it has none."""
     marks = _MARKS.get(chat_model._llm_type)
     if marks == "bedrock":
         # Bedrock refuses requests with cache points for models that know none.
@@ -383,13 +383,13 @@ def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, se
     """Read a reply.
 
     Args:
-        message: what the chat model returned.
-        chat_model: its kind says whether a reason for the end must be there.
-        model: our name of the model, for the error, and where the service names none.
-        seconds: how long it took.
+        message: the chat model's message.
+        chat_model: its kind decides whether a finish reason is mandatory.
+        model: our name of the model, for the error, and if the service names none.
+        seconds: duration of the call.
 
     Raises:
-        LlmBadReply: the service ended the reply without saying why, or gives counts that are no counts.
+        LlmBadReply: the service gave no finish reason, or malformed token counts.
     """
     metadata = message.response_metadata
     reasons = [metadata[key] for key in _REASON_KEYS if metadata.get(key) is not None]
@@ -403,7 +403,7 @@ def from_langchain(message: AIMessage, chat_model: BaseChatModel, model: str, se
         stop = STOPS.get(str(reasons[0]).lower(), "other")
     if message.invalid_tool_calls and stop != "length":
         raise LlmBadReply(model, f"arguments of a tool call are no JSON: {message.invalid_tool_calls[0].get('args')!r}")
-    # What a model thinks before it answers is no part of the text.
+    # Thinking before the answer is no part of the text.
     text = refusal if isinstance(refusal, str) and not message.text else str(message.text)
     calls = tuple(ToolCall(str(call["id"]), call["name"], call["args"]) for call in message.tool_calls)
     named = metadata.get("model_name") or metadata.get("model")
@@ -426,12 +426,12 @@ def _marked(text: str, marks: CacheMarks) -> list[dict[str, Any]]:
 
 
 def _usage(message: AIMessage, model: str) -> Usage:
-    """Read the token counts; all 0 where the service gives none."""
+    """Read the token counts; all 0 if the service gives none."""
     counts = message.usage_metadata
     if counts is None:
         return Usage()
     details: Mapping[str, Any] = counts.get("input_token_details") or {}
-    # Anthropic's class splits what was written by how long it is kept, and sets the sum to 0 then.
+    # Anthropic's class splits cache writes by lifetime, and sets the sum to 0 then.
     written: int = sum(details.get(key) or 0 for key in ("ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"))
     usage = Usage(
         input_tokens=counts["input_tokens"],

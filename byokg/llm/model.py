@@ -124,7 +124,7 @@ def tracing_variable(environment: Mapping[str, str]) -> str | None:
 
 
 def tracing_notice(environment: Mapping[str, str]) -> str | None:
-    """Return what a user has to know when traces leave the machine; None when they do not."""
+    """Return a notice for the user if traces leave the machine; None if they do not."""
     variable = tracing_variable(environment)
     return variable and (
         f"LangSmith tracing is on ({variable}): questions, graph facts and replies leave this machine; "
@@ -141,41 +141,41 @@ _BODY = "body"
 """Parameter of a call that holds members of its request alone."""
 
 _NO_PARAMETERS = frozenset({"model", "model_id", "model_name", "deployment_name", "streaming", "max_retries"})
-"""What a chat model counts among its parameters that decides no reply, or is part of a call already."""
+"""Parameters of chat models that decide no reply, or are part of a call already."""
 
 
 class LanguageModel:
-    """Asks a chat model, and never twice for the same reply.
+    """Calls a chat model, and never twice for the same reply.
 
-    A reply that the store has is not asked for. One that is asked for is repeated after failures that may pass, waits
-    for the provider's limits, is counted, and is in the store before it is returned. When several threads ask for the
-    same at the same time, one of them does. A failure raises; it never becomes the text of a reply.
+    A stored reply is not requested again. A new one is retried after transient failures, waits for the provider's
+    limits, is counted, and is in the store before it is returned. When several threads need the same at the same time,
+    one of them sends it. A failure raises; it never becomes the text of a reply.
 
     A call whose connection breaks after it was sent may have been charged for; it is repeated all the same. Nothing is
-    sent again once a reply has come, whatever it says.
+    sent again once a reply has come, whatever its content.
 
     Args:
-        chat_model: is asked for replies; None only replays those in the store. Its own retries should be off
-            (`max_retries=0`), since this class counts and limits what is sent.
+        chat_model: sends the calls; None only replays those in the store. Its own retries should be off
+            (`max_retries=0`), since this class counts and limits them.
         provider: part of the key of each reply; None takes the chat model's kind.
         model: likewise, the model's id; None takes the chat model's.
-        parameters: likewise, all that decides a reply (temperature, max_tokens, …); None takes what the chat model
-            itself says identifies it, without addresses, timeouts and secrets.
+        parameters: likewise, all that decides a reply (temperature, max_tokens, …); None takes the chat model's
+            identifying parameters, without addresses, timeouts and secrets.
         store: keeps the replies; None keeps none.
         meter: counts the calls; None counts none.
-        retry: when and how often to send again.
-        limits: calls at once and tokens per minute; models that are given the same object share the limits.
-        timeout_s: the longest one attempt may take from its first byte to its last, above what the chat model's own
-            timeout does (which begins anew with every byte); None leaves it to the chat model.
-        prompt_caching: whether a stable prefix is marked for providers that can keep it and charge less for it.
+        retry: retry policy.
+        limits: concurrent calls and tokens per minute; models that are given the same object share the limits.
+        timeout_s: longest duration of one attempt from its first byte to its last, above the chat model's own
+            timeout (which begins anew with every byte); None leaves it to the chat model.
+        prompt_caching: True to mark a stable prefix for providers that can keep it and charge less for it.
         callbacks: LangChain's, for tracing; those of the chat model itself work, too.
-        note: told once when the environment sends traces to LangSmith; None warns.
-        pending: where calls are put aside instead of being sent, to be answered together later; None sends them.
-        structured: whether replies are held to the JSON schema that `reply` is given, through LangChain's
-            `with_structured_output`; a chat model that has no such thing is asked as without it.
+        note: called once when the environment sends traces to LangSmith; None warns.
+        pending: collects calls instead of sending them, to be answered together later; None sends them.
+        structured: True to hold replies to the JSON schema given to `reply`, through LangChain's
+            `with_structured_output`; a chat model without it is called as usual.
 
     Raises:
-        ConfigError: it can neither ask nor replay, or cannot say what identifies a reply.
+        ConfigError: it can neither call nor replay, or a reply's identity is undefined.
     """
 
     def __init__(
@@ -222,7 +222,7 @@ class LanguageModel:
         self._callbacks = list(callbacks)
         self._note = note or _warn
         self._not_noted = threading.Lock()
-        """Taken, and never given back, by the thread that says whether traces leave the machine."""
+        """Acquired, and never released, by the thread that decides whether traces leave the machine."""
         self._flights: SingleFlight[Reply] = SingleFlight()
         try:
             Call(provider, model, (), self.parameters).key  # noqa: B018
@@ -273,16 +273,16 @@ class LanguageModel:
 
         Args:
             messages: the conversation, at least one message.
-            stage: what the reply is for, in accounts and traces.
-            question_id: likewise, the question. The one that is being answered (`calling.answering`) goes before it, so
-                no stage can count its calls elsewhere.
-            sample: which of several replies to the same messages; None takes the one that is asked for around
+            stage: purpose of the reply, in accounts and traces.
+            question_id: likewise, the question. The one that is being answered (`calling.answering`) takes precedence,
+                so no stage can count its calls elsewhere.
+            sample: number among several replies to the same messages; None takes the current one
                 (`calling.sampling`), or the first. A `seed` in the body of its requests is that much higher.
-            deadline: when to stop waiting, for limits, repetitions and the reply itself; None takes the one that is
-                held (`Deadline.holding`), if any.
-            tools: what the model may call, each as an OpenAI function (`name`, `description`, `parameters`).
-            body: further members of this request alone, for servers that speak OpenAI's chat protocol.
-            schema: JSON schema of the reply, with a title; counts where the model is `structured`, and the text of the
+            deadline: end of waiting, for limits, repetitions and the reply itself; None takes the current one
+                (`Deadline.holding`), if any.
+            tools: tools of the model, each as an OpenAI function (`name`, `description`, `parameters`).
+            body: further members of this request alone, for servers with OpenAI's chat protocol.
+            schema: JSON schema of the reply, with a title; used if the model is `structured`, and the text of the
                 reply is JSON then.
 
         Returns:
@@ -334,7 +334,7 @@ class LanguageModel:
             return self._sent(call, stage, question_id, deadline)
 
         def work() -> Reply:
-            # Between the first look and this one, another thread may have asked and left.
+            # Between the first look and this one, another thread may have finished the same call.
             found = self._recorded(call, stage, question_id)
             return found if found is not None else self._sent(call, stage, question_id, deadline)
 
@@ -451,10 +451,9 @@ class LanguageModel:
 
 
 def _told(answered: Mapping[str, Any]) -> AIMessage:
-    """Return a reply that was to hold to a schema as a message whose text is the result.
+    """Return a structured reply as a message whose text is the result.
 
-    What does not hold to it is left as it was written, in the message or in the arguments of its call, and is read as
-    any reply is.
+    A reply that violates the schema keeps its text, or the arguments of its call, and is parsed as any reply is.
     """
     message: AIMessage = answered["raw"]
     if answered["parsed"] is not None:
@@ -480,7 +479,7 @@ def _model_name(chat_model: BaseChatModel) -> str:
 
 
 def _identifying(chat_model: BaseChatModel) -> dict[str, JSON]:
-    """Return what a chat model says identifies it, less what decides no reply."""
+    """Return a chat model's identifying parameters, without those that decide no reply."""
     found: dict[str, JSON] = {}
     for name, value in chat_model._identifying_params.items():
         if name in _NO_PARAMETERS or "timeout" in name or "url" in name or "base" in name or value in (None, {}, []):

@@ -37,7 +37,7 @@ NO_KEY = "no-key"
 
 @dataclass(frozen=True)
 class Provider:
-    """Settings of a language model. A subclass adds its own, and says how to make the chat model.
+    """Settings of a language model. A subclass adds its own, and makes the chat model.
 
     Attributes:
         model: the model's id.
@@ -55,11 +55,11 @@ class Provider:
 
     @property
     def answers_later(self) -> bool:
-        """Tell whether calls are put aside, to be answered many at a time."""
+        """True if calls are put aside, to be answered many at a time."""
         return False
 
     def chat_model(self) -> BaseChatModel | None:
-        """Return the chat model; None for a provider that is never asked directly.
+        """Return the chat model; None for a provider without direct calls.
 
         Raises:
             MissingExtra: the provider's package is not installed.
@@ -68,7 +68,7 @@ class Provider:
         return None
 
     def parameters(self) -> dict[str, JSON]:
-        """Return what is part of a reply's key: all settings that decide a reply, but the model."""
+        """Return the settings in a reply's key: all that decide a reply, but the model."""
         return {}
 
     def sending(self) -> dict[str, Any]:
@@ -89,9 +89,9 @@ class Provider:
         Args:
             store: keeps the replies.
             meter: counts the calls.
-            pending: takes the calls that are answered later.
+            pending: collects the calls that are answered later.
             callbacks: LangChain's.
-            note: told when traces leave the machine.
+            note: called when traces leave the machine.
 
         Raises:
             MissingExtra: the provider's package is not installed.
@@ -144,10 +144,10 @@ class RemoteModel(Provider):
     """Settings of a model that runs elsewhere.
 
     Attributes:
-        temperature: 0 or more; None leaves it to the service, and some models take nothing else.
+        temperature: 0 or more; None leaves it to the service, and some models allow nothing else.
         max_tokens: longest reply.
         extra_body: further members of the request, sent as they are (`top_p`, `seed`, `thinking`, …).
-        structured: have the service hold replies to the JSON schema of what is asked for, where it can.
+        structured: True to let the service hold replies to the JSON schema of the request, if it can.
     """
 
     temperature: float | None = None
@@ -156,21 +156,21 @@ class RemoteModel(Provider):
     structured: bool = False
 
     def parameters(self) -> dict[str, JSON]:
-        """Return what is part of a reply's key; the same for all providers, so that `Replay` finds their replies."""
+        """Return the settings in a reply's key; the same for all providers, so that `Replay` finds their replies."""
         return _parameters(self.temperature, self.max_tokens, self.extra_body)
 
 
 @dataclass(frozen=True)
 class Service(RemoteModel):
-    """Settings of a model that is asked over the network.
+    """Settings of a model behind the network.
 
     Attributes:
         timeout_s: longest time for one attempt.
         streaming: receive replies in pieces, which keeps long ones alive through proxies.
         base_url: another address than the service's own.
-        attempts: how often a call is sent at most.
-        concurrency: calls at the same time; None for any number.
-        tokens_per_minute: tokens in and out that the calls of one minute may have; None for any number.
+        attempts: most attempts of a call.
+        concurrency: concurrent calls; None for any number.
+        tokens_per_minute: tokens in and out of the calls of one minute; None for any number.
     """
 
     timeout_s: float = 300.0
@@ -190,14 +190,17 @@ class Service(RemoteModel):
         }
 
     def _made(self, service: str, /, **settings: Any) -> BaseChatModel:
-        """Make a chat model of a service, by LangChain's name for it; what its class refuses is a wrong setting."""
+        """Make a chat model of a service, by LangChain's name for it; values that its class refuses are wrong
+        settings."""
         make = self._imported("langchain.chat_models", "init_chat_model")
         settings |= {"temperature": self.temperature, "streaming": self.streaming or None}
         given = {name: value for name, value in settings.items() if value is not None}
         try:
             made: BaseChatModel = make(self.model, model_provider=service, **given)
         except ImportError as error:
-            if self.option == "langchain":  # of its packages we have no extra; LangChain says which it is
+            if (
+                self.option == "langchain"
+            ):  # we have no extra for LangChain's other packages; its message names the right one
                 raise ConfigError(f"llm=langchain llm.provider={service}: {_line(error)}") from error
             raise self._missing(error) from error
         except Exception as error:  # pydantic's, openai's and botocore's
@@ -232,7 +235,7 @@ class Anthropic(Service):
 
     @property
     def answers_later(self) -> bool:
-        """Tell whether calls are put aside for batches."""
+        """True if calls are put aside for batches."""
         return self.batch
 
     def chat_model(self) -> BaseChatModel:
@@ -283,7 +286,7 @@ class Bedrock(Service):
             "bedrock_converse",
             max_tokens=self.max_tokens,
             additional_model_request_fields=dict(self.extra_body) if self.extra_body else None,
-            disable_streaming=not self.streaming,  # else it decides by the model's name, and says so
+            disable_streaming=not self.streaming,  # else its default depends on the model's name, with a warning
             region_name=self._region(),
             credentials_profile_name=self.profile,
             endpoint_url=self.base_url,
@@ -302,7 +305,7 @@ class Bedrock(Service):
         try:
             session = session_type(region_name=self.region, profile_name=self.profile)
             credentials = session.get_credentials()
-        except Exception as error:  # botocore has no common base for what is wrong with a profile
+        except Exception as error:  # botocore has no common base class for errors of profiles
             raise ConfigError(f"llm=bedrock cannot use the AWS configuration: {_line(error)}") from error
         if credentials is None and not os.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
             raise ConfigError(
@@ -317,15 +320,15 @@ class Bedrock(Service):
 
 @dataclass(frozen=True)
 class OpenAICompatible(Service):
-    """A server that speaks OpenAI's chat protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp, ….
+    """A server with OpenAI's chat protocol: OpenAI, Azure, vLLM, Ollama, llama.cpp, ….
 
-    `base_url` is the server's address, with `/v1` where it has that; None is OpenAI's own service.
+    `base_url` is the server's address, with `/v1` if it has that; None is OpenAI's own service.
 
     Attributes:
         api_version: of an Azure resource, whose address `base_url` then is, and `model` the name of the deployment.
             Azure's newer address, ending in `/openai/v1`, needs none.
         key_variable: environment variable that holds the key. Servers other than OpenAI's and Azure may need none.
-        provider: name in the keys of recorded replies, to tell apart servers that serve one model differently.
+        provider: name in the keys of recorded replies, to separate servers that serve one model differently.
     """
 
     option = "openai_compatible"
@@ -394,8 +397,8 @@ class HfLocal(Provider):
     Attributes:
         temperature: 0 always takes the likeliest token.
         max_tokens: longest reply.
-        device: `cpu`, `cuda`, `cuda:1`; None takes a GPU where there is one.
-        dtype: `bfloat16`, `float16`, `float32`; None takes what the model was saved with.
+        device: `cpu`, `cuda`, `cuda:1`; None takes a GPU if there is one.
+        dtype: `bfloat16`, `float16`, `float32`; None takes the type of the saved weights.
         revision: branch, tag or commit on the model hub.
     """
 
@@ -408,7 +411,7 @@ class HfLocal(Provider):
     revision: str | None = None
 
     def chat_model(self) -> BaseChatModel:
-        """Return the chat model, which loads its weights when it is first asked."""
+        """Return the chat model, which loads its weights on first use."""
         from byokg.llm.chat_models import LocalChatModel
 
         for package in ("torch", "transformers"):
@@ -416,7 +419,7 @@ class HfLocal(Provider):
         return LocalChatModel(**asdict(self))
 
     def parameters(self) -> dict[str, JSON]:
-        """Return what is part of a reply's key."""
+        """Return the settings in a reply's key."""
         weights = {name: value for name in ("dtype", "revision") if (value := getattr(self, name))}
         return _parameters(self.temperature, self.max_tokens, weights)
 
@@ -435,7 +438,7 @@ class Scripted(Provider):
     rules: Path = field(kw_only=True)
 
     def chat_model(self) -> BaseChatModel:
-        """Return the chat model. Raises `ConfigError` where the script is missing or malformed."""
+        """Return the chat model. Raises `ConfigError` if the script is missing or malformed."""
         from byokg.llm.chat_models import ScriptedChatModel, read_rules
 
         return ScriptedChatModel(rules=read_rules(self.rules), model=self.model)
@@ -462,14 +465,14 @@ class Deferred(Replay):
 
     @property
     def answers_later(self) -> bool:
-        """Tell whether calls are put aside: all of them."""
+        """True: all calls are put aside."""
         return True
 
 
 def _parameters(
     temperature: float | None, max_tokens: int | None, further: Mapping[str, JSON] | None
 ) -> dict[str, JSON]:
-    """Return what decides a reply, checked; what is left to the service is left out."""
+    """Return the settings that decide a reply, checked; those left to the service are left out."""
     if max_tokens is not None and max_tokens < 1:
         raise ConfigError(f"llm.max_tokens={max_tokens} leaves no room for a reply; give 1 or more")
     if temperature is not None and not temperature >= 0:

@@ -1,17 +1,17 @@
-"""Recorded replies: an SQLite file that keeps every reply that was paid for, and gives it back.
+"""Recorded replies: an SQLite file of every paid reply, for replay.
 
 Replies are found by `Call.key`. When anything that decides a reply changes (the model, a parameter, one character of a
 prompt), it is another call, whose reply is then missing rather than wrong.
 
-| mode     | a call whose reply is recorded      | a call whose reply is not |
+| mode     | a call with a recorded reply        | a call without            |
 |----------|-------------------------------------|---------------------------|
-| `auto`   | gets it                             | is asked, and recorded    |
-| `record` | is asked anew, once in this process | is asked, and recorded    |
+| `auto`   | gets it                             | is sent, and recorded     |
+| `record` | is sent anew, once in this process  | is sent, and recorded     |
 | `replay` | gets it                             | fails: `ReplyMissing`     |
-| `off`    | is asked; nothing is read or written | likewise                 |
+| `off`    | is sent; nothing is read or written | likewise                  |
 
-Of two replies to the same call the first stays, so that what one process has read all others read, too. Only `record`
-replaces replies, and only those from before it began.
+Of two replies to the same call the first stays, so that all processes read the same one. Only `record` replaces
+replies, and only those from before it began.
 
 Many threads and processes may use one file at the same time. A reply is on disk when `put` returns: it survives a kill
 of the process and a loss of power. The file must lie on a local disk, since SQLite's write-ahead log needs shared
@@ -73,7 +73,7 @@ _REPLY = (
 
 @dataclass(frozen=True)
 class RecordedReply:
-    """A call with its reply, what it was for, and when it was recorded (whole seconds since 1970)."""
+    """A call with its reply, stage, and time of recording (whole seconds since 1970)."""
 
     call: Call
     reply: Reply
@@ -127,11 +127,11 @@ class RecordedReplies:
 
     @property
     def replay_only(self) -> bool:
-        """Tell whether a call whose reply is missing must fail."""
+        """True if a call without a recorded reply must fail."""
         return self.mode == "replay"
 
     def get(self, call: Call) -> Reply | None:
-        """Return the reply recorded for a call; None when there is none, or when it is to be asked anew.
+        """Return the reply recorded for a call; None if there is none, or if it is to be requested anew.
 
         Raises:
             ReplyStoreError: the file cannot be read.
@@ -148,12 +148,12 @@ class RecordedReplies:
         """Record a reply; it is on disk when this returns.
 
         Args:
-            call: what was asked.
-            reply: what came.
-            stage: what it was for, for `counts` only.
+            call: the call.
+            reply: its reply.
+            stage: its purpose, for `counts` only.
 
         Raises:
-            ReplyStoreError: the file does not take it, or is open for replaying only.
+            ReplyStoreError: the file cannot be written, or is open for replay only.
         """
         if self.mode == "off":
             return
@@ -182,7 +182,7 @@ class RecordedReplies:
         return cast(int, self._rows("SELECT count(*) FROM replies")[0][0])
 
     def recorded(self, keys: Collection[str] | None = None) -> Iterator[RecordedReply]:
-        """Yield all that is recorded, or what has one of these keys, ordered by key."""
+        """Yield all records, or those with one of these keys, ordered by key."""
         wanted = None if keys is None else {bytes.fromhex(key) for key in keys}
         for (key,) in self._rows("SELECT key FROM replies ORDER BY key"):
             if wanted is None or key in wanted:
@@ -192,7 +192,7 @@ class RecordedReplies:
                     yield each
 
     def counts(self) -> list[Count]:
-        """Count what is recorded by provider, model and stage, in this order."""
+        """Count the records by provider, model and stage, in this order."""
         rows = self._rows(
             "SELECT provider, model, stage, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens), "
             "sum(cache_write_tokens), sum(length(text)) FROM replies "
@@ -204,7 +204,7 @@ class RecordedReplies:
         ]
 
     def nearest(self, call: Call) -> str:
-        """Say in a few words how the most similar recorded call differs; empty if nothing is recorded.
+        """Describe in a few words how the most similar recorded call differs; empty if nothing is recorded.
 
         Calls that end with the same message (the question) are compared first, then any.
         """
@@ -219,7 +219,7 @@ class RecordedReplies:
 
     @contextmanager
     def importing(self) -> Iterator[Import]:
-        """Give what takes in replies from elsewhere; when an error is raised inside, nothing is taken in."""
+        """Open an import of replies from elsewhere; an error inside undoes it."""
         with self._writing() as file:
             yield Import(file, replace=self.mode == "record")
 
@@ -270,7 +270,7 @@ class RecordedReplies:
         return len(gone)
 
     def close(self) -> None:
-        """Close the file; what was recorded is there in any case."""
+        """Close the file; records are on disk in any case."""
         with self._read_lock, self._write_lock:
             if self._files is not None and self._process == os.getpid():
                 for file in filter(None, self._files):
@@ -280,7 +280,7 @@ class RecordedReplies:
     # Connections
 
     def _open(self) -> None:
-        """Open the file, and make it where that is wanted and needed."""
+        """Open the file, and make it if wanted and needed."""
         self._process = os.getpid()
         if self.mode == "replay":
             if not self.path.is_file():
@@ -375,7 +375,7 @@ class Import:
 
 
 def differences(call: Call, other: Call) -> list[str]:
-    """Say in which parts a call differs from a recorded one."""
+    """List the parts in which a call differs from a recorded one."""
     found = []
     for part, ours, theirs in (
         ("provider", call.provider, other.provider),

@@ -52,7 +52,7 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import found in a file."""
+    """Counts of records of an imported file, by outcome."""
 
     new: int
     known: int
@@ -64,15 +64,15 @@ class Imported:
 
 
 def export_replies(store: RecordedReplies, out: str | Path, keys: Collection[str] | None = None) -> int:
-    """Write what is recorded to a file, which appears when it is complete.
+    """Write recorded replies to a file, which appears when it is complete.
 
     Args:
-        store: whose replies.
-        out: the file, replaced when it is there; `.gz` compresses.
+        store: the replies.
+        out: the file, replaced if it exists; `.gz` compresses.
         keys: only these calls, for instance those of one run.
 
     Returns:
-        How many replies were written.
+        Number of replies written.
 
     Raises:
         ReplyStoreError: the file cannot be written, or one of `keys` has no reply.
@@ -190,7 +190,7 @@ def _own(record: Mapping[str, Any]) -> RecordedReply:
 
 
 def _anthropic(result: Mapping[str, Any]) -> Reply | str:
-    """Read one result of a message batch; the reason where there is no message."""
+    """Read one result of a message batch; the reason if there is no message."""
     if result["type"] != "succeeded":
         error = result.get("error") or {}
         detail = error.get("error", error).get("message", "")
@@ -218,7 +218,7 @@ def _anthropic(result: Mapping[str, Any]) -> Reply | str:
 
 
 def _openai(record: Mapping[str, Any]) -> Reply | str:
-    """Read one line of a batch's output or error file; the reason where there is no completion."""
+    """Read one line of a batch's output or error file; the reason if there is no completion."""
     response = record["response"] or {}
     if record.get("error") or response.get("status_code") != 200:
         error = record.get("error") or (response.get("body") or {}).get("error") or {}

@@ -36,7 +36,7 @@ _FIELDS = ("models", *_RATES, "batch", "long_prompt", "date", "source")
 _REGION = re.compile(r"(?:us-gov|us|eu|apac|ap|au|ca|jp|global)\.(?=[a-z0-9-]+\.)")
 _VENDOR = re.compile(r"(?:anthropic|openai)[./]")
 _SUFFIX = r"(?:[-@](?:\d{8}|\d{4}-\d{2}-\d{2}|latest|default))?(?:-v\d+)?(?::\d+)?(?::\d+k)?"
-"""What services put behind a model's id: a date, a version, a context length."""
+"""Suffix of a model's id: a date, a version, a context length."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Price:
-    """What one model costs.
+    """Price of one model.
 
     `long_rates` hold for calls whose whole prompt has more than `long_above` tokens. `batch` is the share of the
     price that a batch costs, in (0, 1].
@@ -65,7 +65,7 @@ class Price:
     source: str = ""
 
     def usd(self, usage: Usage, batch: bool = False) -> float:
-        """Return what a call cost."""
+        """Return the cost of a call."""
         rates = self.rates
         if self.long_above is not None and self.long_rates is not None and usage.input_tokens > self.long_above:
             rates = self.long_rates
@@ -79,7 +79,7 @@ class Price:
         return paid / MILLION * (self.batch if batch else 1.0)
 
     def most(self, input_tokens: int, output_tokens: int) -> float:
-        """Return what a call of these tokens costs at most, whatever happens in the provider's cache."""
+        """Return the highest cost of a call of these tokens, for any state of the provider's cache."""
         both = [self.rates, *([self.long_rates] if self.long_rates else [])]
         dearest = max(max(rates.input, rates.cache_write) for rates in both)
         return (input_tokens * dearest + output_tokens * max(rates.output for rates in both)) / MILLION
@@ -110,7 +110,7 @@ class PriceTable:
 
 
 def canonical_model(model: str) -> str:
-    """Return a model's id without what says only where it runs: an ARN, Bedrock's region, the vendor's name."""
+    """Return a model's id without its location: an ARN, Bedrock's region, the vendor's name."""
     name = model.lower()
     if name.startswith("arn:"):
         name = name.rpartition("/")[2]
@@ -201,16 +201,16 @@ MODEL = "model"
 def token_counter(name: str = ESTIMATE, model: BaseChatModel | None = None) -> Callable[[str], int]:
     """Return a function that counts the tokens of a text.
 
-    The choice decides which evidence fits a prompt, so it is made by name and never by what happens to be installed.
+    The choice decides which evidence fits a prompt, so it is made by name and never by installed packages.
 
     Args:
         name: `estimate`; `model`, for models that run in this process; or an encoding of tiktoken (`o200k_base`,
             `cl100k_base`), which is downloaded once, or read from the folder named by `TIKTOKEN_CACHE_DIR`.
-        model: whose tokenizer `model` means.
+        model: owner of the tokenizer for `model`.
 
     Raises:
         MissingExtra: an encoding is named, and tiktoken is not installed.
-        ConfigError: there is no such encoding, it cannot be had, or `model` has no tokenizer here.
+        ConfigError: there is no such encoding, it cannot be loaded, or `model` has no tokenizer here.
     """
     if name == ESTIMATE:
         return estimate_tokens
@@ -248,16 +248,16 @@ def _encoding(name: str) -> Any:
 
 
 OUTPUT_ASSUMED = 4096
-"""Tokens that a reply may have at most, where the call does not say."""
+"""Longest reply, in tokens, if the call has no limit."""
 
 _OUTPUT_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens", "maxTokens")
 _TOKENS_PER_MESSAGE = 10
-"""What marks a message's beginning, role and end, generously."""
+"""Tokens of a message's role and delimiters, a generous estimate."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a run may spend at most; None is no limit. Replayed calls spend nothing.
+    """Spending limits of a run; None is no limit. Replayed calls spend nothing.
 
     Raises:
         ConfigError: a limit is negative.
@@ -274,7 +274,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class AnsweredCall:
-    """A call, and what it was for."""
+    """A call with its stage."""
 
     stage: str
     call: Call
@@ -282,9 +282,9 @@ class AnsweredCall:
 
 @dataclass(frozen=True)
 class QuestionUsage:
-    """What one question took by stage, and its calls in the order in which they were answered.
+    """Usage of one question by stage, and its calls in the order of their replies.
 
-    There are as many as `stages` counts as asked and replayed together.
+    There are as many calls as `stages` counts as asked and replayed together.
     """
 
     stages: Mapping[str, Spending] = field(default_factory=dict)
@@ -294,15 +294,15 @@ class QuestionUsage:
 class UsageMeter:
     """Counts calls; fulfils `messages.Meter`.
 
-    Before a call is sent, the most that it can cost is reserved: its prompt's estimated tokens and its limit of tokens
-    for the reply, at the dearest rate. A call that does not fit beside what others have reserved waits until these are
-    settled, and a call that does not fit then ends the run: it and all that come after raise `BudgetExceeded`. So a
-    run never spends more than its budget, however many workers it has. What a service may charge for attempts that
-    were never answered is not known, and not counted.
+    Before a call is sent, its highest possible cost is reserved: its prompt's estimated tokens and its limit of tokens
+    for the reply, at the highest rate. A call that does not fit beside other reservations waits until these are
+    settled, and a call that does not fit then ends the run: it and all later ones raise `BudgetExceeded`. So a
+    run never spends more than its budget, for any number of workers. Charges of a service for unanswered attempts are
+    unknown, and not counted.
 
     Args:
-        prices: what models cost; None takes the table that ships.
-        budget: what may be spent; None for no limit.
+        prices: of models; None takes the table of the package.
+        budget: spending limits; None for no limit.
     """
 
     def __init__(self, prices: PriceTable | None = None, budget: Budget | None = None) -> None:
@@ -311,7 +311,7 @@ class UsageMeter:
         self._settled = threading.Condition()
         self._questions: defaultdict[str, _Question] = defaultdict(_Question)
         self._before: Spending | None = None
-        """What a continued run spent before."""
+        """Spending of a continued run before this start."""
         self._total = Spending()
         self._reserved: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
         """US dollars held for each call that is under way, by thread and key."""
@@ -320,18 +320,18 @@ class UsageMeter:
 
     @property
     def total(self) -> Spending:
-        """Return what was counted since this meter was made."""
+        """Return the total since this meter was made."""
         with self._settled:
             return self._total
 
     @property
     def unpriced_models(self) -> tuple[str, ...]:
-        """Return the models that were asked and have no known price."""
+        """Return the models that were called and have no known price."""
         with self._settled:
             return tuple(self._unpriced)
 
     def carry(self, spent: Spending) -> None:
-        """Count what a continued run spent before against its budget; what comes later, this meter counts itself."""
+        """Count earlier spending of a continued run against its budget; later spending is counted as usual."""
         with self._settled:
             if self._before is None:
                 self._before = spent
@@ -346,7 +346,7 @@ class UsageMeter:
             raise ConfigError(self._no_price(model))
 
     def before(self, call: Call, stage: str, question_id: str) -> None:
-        """Reserve what a call may cost, waiting for others to be settled where it does not fit beside them.
+        """Reserve the cost of a call, waiting for others to be settled if it does not fit beside them.
 
         Raises:
             BudgetExceeded: it would go over the budget. Nothing more is sent in this run.
@@ -364,13 +364,13 @@ class UsageMeter:
             raise BudgetExceeded(f"{call.provider}/{call.model}", self._stopped)
 
     def before_batch(self, calls: Sequence[Call]) -> int:
-        """Reserve what calls may cost at the price of a batch.
+        """Reserve the cost of calls at the price of a batch.
 
         Returns:
-            How many of them, from the first, the budget allows: at least one.
+            Number of them, from the first, within the budget: at least one.
 
         Raises:
-            BudgetExceeded: it allows none.
+            BudgetExceeded: none is within it.
         """
         with self._settled:
             for number, call in enumerate(calls):
@@ -422,7 +422,7 @@ class UsageMeter:
             self._count(Spending(failed=1, retries=retries), stage, question_id)
 
     def wait(self, question_id: str) -> None:
-        """Forget what a question has replayed that cannot go on yet: it replays all of it when it does."""
+        """Forget the replays of a question that has to wait: it replays all of them when it continues."""
         with self._settled:
             question = self._questions[question_id]
             for stage, spent in list(question.stages.items()):
@@ -435,7 +435,7 @@ class UsageMeter:
             question.calls.clear()
 
     def take(self, question_id: str) -> QuestionUsage:
-        """Return what a question took, and forget it; the total keeps it."""
+        """Return the usage of a question, and forget it; the total keeps it."""
         with self._settled:
             question = self._questions.pop(question_id, _Question())
         return QuestionUsage(dict(question.stages), tuple(question.calls))
@@ -449,7 +449,7 @@ class UsageMeter:
             self._settled.notify_all()
 
     def _most(self, call: Call, batch: bool = False) -> tuple[float, str | None]:
-        """Return what a call costs at most, and which limit it would go over; the costs are 0 without a price."""
+        """Return the highest cost of a call, and the limit it would go over; the costs are 0 without a price."""
         price = self._prices.find(call.model)
         if price is None:
             self._unpriced.setdefault(f"{call.provider}/{call.model}")
@@ -516,7 +516,7 @@ class Range:
 
 @dataclass(frozen=True)
 class RunEstimate:
-    """What a whole run will take if no reply is recorded yet."""
+    """Estimated usage of a whole run without recorded replies."""
 
     sampled: int
     questions: int
@@ -529,12 +529,12 @@ class RunEstimate:
 
 
 def estimate_run(sample: Sequence[Spending], questions: int) -> RunEstimate:
-    """Estimate a run from the questions that were answered so far, which are part of it.
+    """Estimate a run from its questions answered so far.
 
-    Replayed calls count as if they had been asked, so an estimate does not depend on what is recorded already.
+    Replayed calls count as if they had been sent, so an estimate does not depend on recorded replies.
 
     Args:
-        sample: what each sampled question took, at least one; drawn at random, or the figures are off.
+        sample: usage of each sampled question, at least one; drawn at random, or the figures are off.
         questions: of the whole run, at least as many as were sampled.
 
     Raises:
@@ -575,7 +575,7 @@ def estimate_text(estimate: RunEstimate) -> str:
 
 
 def dollars(usd: float) -> str:
-    """Return an amount of money with enough digits to tell it from zero."""
+    """Return an amount of money with enough digits to differ from zero."""
     return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}" if usd >= 0.0001 else "<$0.0001"
 
 
