@@ -112,7 +112,7 @@ def eval_(
 
 def answer(
     questions: Annotated[
-        Path, typer.Argument(metavar="QUESTIONS", help="Questions: plain lines, JSON lines, JSON or CSV.")
+        Path, typer.Argument(metavar="QUESTIONS", help="Questions: plain lines, JSON lines, JSON, CSV or .tsv.")
     ],
     words: Words = None,
     config_dir: ConfigDir = None,

@@ -6,6 +6,7 @@ Question files are read as records: text lines, JSON lines, JSON, CSV and Parque
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import hashlib
@@ -26,6 +27,9 @@ from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question, asked_first
 
 SUFFIXES = ("", ".xz", ".gz")
+
+TABLES = {".csv": ",", ".tsv": "\t"}
+"""Endings of tables and the separators that they promise."""
 
 CLUSTER_FIELDS = ("cluster", "paraphrase_of", "parent", "template")
 """Fields of question files that name a cluster of related questions, the narrowest first."""
@@ -185,9 +189,11 @@ def read_json_lines(path: Path) -> QuestionFile:
 
 
 def read_records(path: Path) -> QuestionFile:
-    """Read a whole file of JSON, JSON lines (`.jsonl`) or CSV.
+    """Read a whole file of JSON, JSON lines (`.jsonl`), CSV or `.tsv`.
 
-    A JSON file is a list of records, or an object that holds such a list in one of its fields (`Questions`).
+    A table has a header; fields are separated by commas, semicolons, tabs or bars, and its columns have their names in
+    lower case with underscores, too (`Question`: `question`). A JSON file is a list of records, or an object that holds
+    such a list in one of its fields (`Questions`).
 
     Raises:
         DatasetError: the file cannot be read, or is not of that kind.
@@ -198,10 +204,9 @@ def read_records(path: Path) -> QuestionFile:
     content = read_bytes(path)
     checksum = hashlib.sha256(content).hexdigest()
     try:
-        decoded = content.decode("utf-8-sig")
-        if kind == ".csv":
-            rows = csv.DictReader(io.StringIO(decoded, newline=""), strict=True)
-            return QuestionFile(path, checksum, [Record(path, rows.line_num, row) for row in rows])
+        decoded = content.decode("utf-16" if content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else "utf-8-sig")
+        if kind in TABLES:
+            return QuestionFile(path, checksum, _table_records(path, decoded, TABLES[kind]))
         held = json.loads(decoded)
     except (ValueError, csv.Error) as error:
         reason = f"is not {kind.removeprefix('.').upper() or 'JSON'} in UTF-8 ({error})"
@@ -211,6 +216,39 @@ def read_records(path: Path) -> QuestionFile:
     return QuestionFile(
         path, checksum, numbered(path, held, "is not a JSON list of objects, nor an object that holds one")
     )
+
+
+def _table_records(path: Path, text: str, promised: str) -> list[Record]:
+    """Return the rows of a table as records; the separator is one that gives all of them as many fields as the header.
+
+    Raises:
+        DatasetError: rows have other numbers of fields than the header, or two columns have one name.
+        csv.Error: a quote is never closed or misplaced.
+    """
+    tables = [_rows(text, mark) for mark in (promised, ",", ";", "\t", "|")]
+    fits = (rows for rows in tables if rows and {len(row) for _, row in rows} == {max(len(rows[0][1]), 2)})
+    rows = next(fits, tables[0])
+    if not rows:
+        return []
+    (line, header), *below = rows
+    names = [name.strip() for name in header]
+    for name in names:
+        if names.count(name) > 1:
+            raise DatasetError(path, line, f"has {names.count(name)} columns {name!r}; rename one")
+    plain = {re.sub(r"\W+", "_", name.lower()): at for at, name in enumerate(names)}
+    records = []
+    for line, row in below:
+        if len(row) != len(names):
+            reason = f"has {len(row)} fields under a header of {len(names)}; put values that hold a separator in quotes"
+            raise DatasetError(path, line, reason)
+        fields = dict(zip(names, row, strict=True))
+        records.append(Record(path, line, fields | {name: row[at] for name, at in plain.items() if name not in fields}))
+    return records
+
+
+def _rows(text: str, separator: str) -> list[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    return [(reader.line_num, row) for row in reader if any(row)]
 
 
 def numbered(path: Path, held: object, otherwise: str) -> list[Record]:

@@ -25,6 +25,7 @@ from typing import Any
 
 from byokg.errors import DatasetError, EntityNotFound, ImportFailed
 from byokg.evaluation.datasets.base import (
+    TABLES,
     Example,
     Ids,
     Loaded,
@@ -114,7 +115,7 @@ def atlas(split: str = "test") -> Folder:
 
 
 def unanswered(path: Path) -> Loaded:
-    """Read questions that nobody has answered: JSON lines, JSON or CSV, or plain lines (any other ending).
+    """Read questions that nobody has answered: JSON lines, JSON, CSV or `.tsv`, or plain lines (any other ending).
 
     Records have `question`, and `id`, `topic_entities`, `topic_ids` and `hops` if they are known; gold answers are not
     read. A question without an id gets the number of its line or record, from 1.
@@ -123,11 +124,27 @@ def unanswered(path: Path) -> Loaded:
         DatasetError: the file cannot be read or holds no question, a record is malformed, or two have the same id.
     """
     kind = path.with_suffix("").suffix if path.suffix in (".xz", ".gz") else path.suffix
-    records = kind in (".jsonl", ".json", ".csv")
-    loaded = load(read_records(path) if records else read_plain_lines(path), _unanswered, leave_out=lambda *_: "")
+    records = kind in (".jsonl", ".json", *TABLES)
+    file = read_records(path) if records else read_plain_lines(path)
+    if kind in TABLES:
+        file = replace(file, records=map(_of_cells, file.records))
+    loaded = load(file, _unanswered, leave_out=lambda *_: "")
     if not loaded.examples:
         raise DatasetError(path, None, "holds no question; write one a line, or JSON lines with a field 'question'")
     return loaded
+
+
+def _of_cells(record: Record) -> Record:
+    """Return a row of a table with values in place of texts: topics are separated by bars, empty cells absent."""
+    if "question" not in record.fields:
+        raise record.wrong(f"{next(iter(record.fields))!r} heads the file, which has no column 'question'; name it so")
+    fields: dict[str, Any] = {name: cell for name, cell in record.fields.items() if cell.strip()}
+    for name in ("topic_entities", "topic_ids"):
+        if name in fields:
+            fields[name] = [part.strip() for part in fields[name].split("|")]
+    if "hops" in fields and fields["hops"].strip().isdigit():
+        fields["hops"] = int(fields["hops"])
+    return replace(record, fields=fields)
 
 
 def _unanswered(record: Record) -> Example:

@@ -13,7 +13,7 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.evaluation.datasets.base import Dataset, Example, by_name, is_by_name
-from byokg.evaluation.datasets.folder import Folder, atlas, graph_keys, with_nodes_of_names
+from byokg.evaluation.datasets.folder import Folder, atlas, graph_keys, unanswered, with_nodes_of_names
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.name_indexes import name_index
@@ -273,3 +273,39 @@ def test_topics_and_answers_are_in_the_shipped_graph() -> None:
         names = {node.id: node.name for node in graph.nodes(example.topic_ids + example.answer_ids)}
         assert [names[id] for id in example.topic_ids] == list(example.topic_entities)
         assert {names[id] for id in example.answer_ids} <= set(example.answers)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("q.csv", 'ID,Question,Topic Entities,hops\nq1,"Who, then?",Berlin|Paris,2\nq2,Where?,,\n'),
+        ("q.csv", "ID;Question;Topic Entities;hops\nq1;Who, then?;Berlin|Paris;2\nq2;Where?;;\n"),
+        ("q.tsv", "\ufeffquestion\tid\ttopic_entities\thops\nWho, then?\tq1\tBerlin|Paris\t2\n\nWhere?\tq2\t\t\n"),
+        ("q.csv", "id\tquestion\ttopic_entities\thops\r\nq1\tWho, then?\tBerlin|Paris\t2\r\nq2\tWhere?\t\t\r\n"),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_a_table_of_questions_is_read_in_any_dialect(tmp_path: Path, name: str, content: str, encoding: str) -> None:
+    (tmp_path / name).write_bytes(content.removeprefix("\ufeff" * (encoding == "utf-16")).encode(encoding))
+    first, second = unanswered(tmp_path / name).examples
+    assert (first.id, first.question, first.topic_entities, first.hops) == ("q1", "Who, then?", ("Berlin", "Paris"), 2)
+    assert (second.id, second.question, second.topic_entities, second.hops) == ("q2", "Where?", (), None)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        ("Who is X?,Ann\nWho is Y?,Bob\n", 2, "'Who is X?' heads the file, which has no column 'question'"),
+        ("question\nWho, then, is X?\n", 2, "has 3 fields under a header of 1"),
+        ("question,question\na,b\n", 1, "has 2 columns 'question'"),
+        ('question,answer\n"Who?,x\n', None, "is not CSV"),
+        ("question,answer\n", None, "holds no question"),
+    ],
+)
+def test_a_table_that_is_none_of_questions_is_refused(
+    tmp_path: Path, content: str, line: int | None, reason: str
+) -> None:
+    (tmp_path / "q.csv").write_text(content)
+    with pytest.raises(DatasetError, match=re.escape(reason)) as caught:
+        unanswered(tmp_path / "q.csv")
+    assert caught.value.line == line
