@@ -43,7 +43,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "task_opencypher": (),
         "task_sparql": (),
         "task_answers": (),
-        "task_bfsql": (),
+        "task_bfsql": ("max_hops",),
         # Agentic retrieval.
         "relation_selection": ("limit", "explored", "relations", "question"),
         "entity_selection": ("limit", "most", "explored", "graph_context", "question"),
@@ -142,9 +142,15 @@ class PromptLibrary:
         """Return the digest of each prompt, or of those named, for the record of a run; sorted by name."""
         return {name: self._prompts[name].digest for name in sorted(VARIABLES if names is None else names)}
 
-    def tasks(self, names: Iterable[str]) -> str:
-        """Join the KG-Linker's task sections in the order given, for the variable `tasks`."""
-        return "\n\n".join(self._prompts[name].fill().user for name in names)
+    def tasks(self, names: Iterable[str], **values: str) -> str:
+        """Join the KG-Linker's task sections in the order given, for the variable `tasks`.
+
+        Args:
+            names: of the sections.
+            values: of their variables; each section takes those that it has.
+        """
+        filled = (self._prompts[name].fill(**{of: values[of] for of in VARIABLES[name]}) for name in names)
+        return "\n\n".join(each.user for each in filled)
 
 
 def load_prompt(name: str, file: str | Path | None = None) -> Prompt:

@@ -36,6 +36,7 @@ SAMPLE = {
     "query": "MATCH (f:Movie {name: 'Heat'}) RETURN f",
     "problem": "no node type 'Movie'; nearest: 'Film'",
     "calls": "10",
+    "max_hops": "2",
     "picks": "5",
     "candidates": "1. MATCH (a {name: 'Heat'})-[:directed_by]->(x) RETURN x\n2. MATCH (a)-[:acts_in]->(x) RETURN x",
     "expected": '[{"name": "Michael Mann"}]',
@@ -52,7 +53,7 @@ def library() -> PromptLibrary:
 def sent(library: PromptLibrary, name: str) -> str:
     """Render a prompt with the sample values, in the form of its snapshot."""
     tasks = FIRST_ROUND if name == "kg_linker" else ("task_entities_context", *FIRST_ROUND[1:], "task_bfsql")
-    values = {**SAMPLE, "tasks": library.tasks(tasks)}
+    values = {**SAMPLE, "tasks": library.tasks(tasks, max_hops=SAMPLE["max_hops"])}
     filled = library[name].fill(**{variable: values[variable] for variable in VARIABLES[name]})
     system = f"=== system ===\n{filled.system}\n" if filled.system else ""
     return f"{system}=== user ===\n{filled.user}\n"

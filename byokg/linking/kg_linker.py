@@ -444,6 +444,9 @@ PathLanguage = Literal["metapaths", "paths"]
 
 STAGE = "kg_linker"
 
+BFSQL_HOPS = 2
+"""Edges from a seed that a BFS-QL request reaches at most, unless set otherwise."""
+
 _STATEMENTS = 2
 """Statements of one language that are run, of several that a model wrote one after the other: the last ones."""
 
@@ -467,6 +470,7 @@ class LlmLinker:
         solved: writes solved questions that are similar to a question, to stand below the schema.
         spotted: finds the entities that a question may mean, without a model; the first round's schema shows what lies
             around them, later ones' what lies around linked entities.
+        max_hops: edges from a seed that a BFS-QL request may ask for; the setting of the retriever that answers it.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
@@ -485,6 +489,7 @@ class LlmLinker:
         relations: RelationMatcher | None = None,
         solved: Callable[[str], str] = lambda question: "",
         spotted: Callable[[str], Sequence[EntityId]] = lambda question: (),
+        max_hops: int = BFSQL_HOPS,
     ) -> None:
         unknown = [task for task in tasks if task not in TASKS]
         if unknown or not tasks:
@@ -510,6 +515,7 @@ class LlmLinker:
         self._solved = solved
         self._path_queries = path_language == "paths" and "paths" in tasks
         self._spotted = spotted
+        self._max_hops = max_hops
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Ask for the artifacts of the next round.
@@ -548,7 +554,8 @@ class LlmLinker:
 
     def tasks_text(self, later: bool) -> str:
         """Return the sections of a prompt that ask for the tasks; `later` rounds may say FINISH."""
-        return self._prompts.tasks(section for task in self._tasks for section in self._sections(task, later))
+        sections = [section for task in self._tasks for section in self._sections(task, later)]
+        return self._prompts.tasks(sections, max_hops=str(self._max_hops))
 
     def schema_text(self, question: Question, context: Context) -> str:
         """Return the part of the schema that matters for a round, and solved questions that are similar."""

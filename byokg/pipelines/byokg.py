@@ -10,7 +10,7 @@ import json
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahe
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.demonstrations import Solved, SolvedQuestions
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
+from byokg.linking.kg_linker import BFSQL_HOPS, TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
@@ -56,6 +56,7 @@ from byokg.types import (
     PathCell,
     Question,
     Request,
+    Retriever,
     RowsEvidence,
 )
 
@@ -494,6 +495,13 @@ def byokg_pipeline(
     solved = solved_text(examples, store, embedder, examples_shown)
     spotted = entity_spotter(store, embedder, parts.entities)
 
+    if unite_drafts and "answers" not in tasks:
+        raise ConfigError(
+            "unite_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
+            f"{','.join([*tasks, 'answers'])}"
+        )
+    made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
+
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
             return GivenEntities()
@@ -509,14 +517,9 @@ def byokg_pipeline(
             parts.relations,
             solved,
             spotted,
+            reach(made.values()),
         )
 
-    if unite_drafts and "answers" not in tasks:
-        raise ConfigError(
-            "unite_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
-            f"{','.join([*tasks, 'answers'])}"
-        )
-    made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     stages = [Stage(linker(tasks), tuple(made.values()), rounds, until)]
     alone = not made and retrievers.get(QUERY) is not None
     if not languages and (cypher_rounds or alone):
@@ -554,6 +557,11 @@ def shared_parts(
         count_tokens=count,
         model=model,
     )
+
+
+def reach(retrievers: Iterable[Retriever]) -> int:
+    """Return how many edges from a seed the retriever of BFS-QL requests walks; without one, how many it would."""
+    return next((each.max_hops for each in retrievers if isinstance(each, BfsqlRetriever)), BFSQL_HOPS)
 
 
 def solved_text(

@@ -24,7 +24,7 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.offline.pipeline import reading_parts
-from byokg.pipelines.byokg import QUERY, checked_answers, shared_parts, solved_text
+from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, solved_text
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import ENDED, KGLinker, RetrieverMaker, is_new
 from byokg.prompts import PromptLibrary
@@ -215,6 +215,7 @@ def lean_pipeline(
             schema_tokens,
             relations=parts.relations,
             solved=solved_text(examples, store, embedder, examples_shown),
+            max_hops=reach(made.values()),
         ),
         entities,
         tuple(made.values()),

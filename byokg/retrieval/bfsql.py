@@ -18,6 +18,7 @@ from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
+from byokg.linking.kg_linker import BFSQL_HOPS
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.text.labels import normalize_label
 from byokg.types import (
@@ -74,7 +75,7 @@ class BfsqlRetriever:
         embedder: Embedder,
         entities: EntityLinker | None = None,
         relations: RelationMatcher | None = None,
-        max_hops: int = 2,
+        max_hops: int = BFSQL_HOPS,
         predicates: int = 20,
         max_edges: int = 100,
         max_stubs: int = 20,
@@ -87,7 +88,7 @@ class BfsqlRetriever:
         self._embedder = embedder
         self._entities = entities or EntityLinker(store)
         self._relations = relations
-        self._max_hops = max_hops
+        self.max_hops = max_hops
         self._predicates = predicates
         self._max_edges = max_edges
         self._max_stubs = max_stubs
@@ -130,7 +131,7 @@ class BfsqlRetriever:
         seeds = _best(request.linked.entities)
         if not seeds:
             return None
-        return BfsRequest(seeds=tuple(seeds), max_hops=self._max_hops, max_degree=self._max_degree)
+        return BfsRequest(seeds=tuple(seeds), max_hops=self.max_hops, max_degree=self._max_degree)
 
     def _written(self, request: Request) -> tuple[BfsRequest | None, list[Feedback]]:
         """Read the request that the KG-Linker wrote, if it has a seed; its names become those of the graph."""
@@ -150,12 +151,12 @@ class BfsqlRetriever:
                 problems.append(f"no node is called {seed!r}; seeds are names as the graph or the question spells them")
         types, more = self._types(written)
         predicates, still_more = self._written_predicates(written)
-        if written.max_hops > self._max_hops:
-            problems.append(f"max_hops {written.max_hops} is too many: {self._max_hops} were walked")
+        if written.max_hops > self.max_hops:
+            problems.append(f"max_hops {written.max_hops} is too many: {self.max_hops} were walked")
         bounded = written.model_copy(
             update={
                 "seeds": tuple(seeds),
-                "max_hops": min(written.max_hops, self._max_hops),
+                "max_hops": min(written.max_hops, self.max_hops),
                 "max_degree": min(written.max_degree or self._max_degree, self._max_degree),
                 "node_filter": types,
                 "edge_filter": predicates,

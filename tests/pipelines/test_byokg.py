@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,8 +11,10 @@ from byokg.errors import ConfigError
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import byokg_pipeline, direct_pipeline
+from byokg.pipelines.lean import lean_pipeline
 from byokg.pipelines.loop import RetrieverMaker
 from byokg.retrieval.agentic import AgenticRetriever
+from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.retrieval.text import RerankRetriever, TextRetriever
@@ -20,6 +23,7 @@ from byokg.types import (
     Artifacts,
     Context,
     EntityId,
+    Feedback,
     Linked,
     LinkedEntity,
     Mention,
@@ -183,3 +187,20 @@ class TestDirect:
         rule = Rule("Step by step: Alien is by Ridley Scott.\n<answers>Gladiator</answers>", contains=("step by step",))
         answer = direct_pipeline(LanguageModel(ScriptedChatModel(rules=(rule,))), thinking=True).run(QUESTION)
         assert [item.name for item in answer.items] == ["Gladiator"]
+
+
+@pytest.mark.parametrize("hops", [1, 3])
+def test_the_prompt_allows_the_hops_that_the_setting_walks(hops: int) -> None:
+    request = f'<bfsql>{{"seeds": ["Alien"], "max_hops": {hops}}}</bfsql>'
+    rules = (
+        Rule(request, contains=(f"at most {hops}:", f'"max_hops": {hops},')),
+        Rule("<answers>Ridley Scott</answers>", contains=("Each fact begins",)),
+    )
+    retrievers: dict[str, RetrieverMaker | None] = {"bfsql": partial(BfsqlRetriever, max_hops=hops)}
+    model = LanguageModel(ScriptedChatModel(rules=rules))
+    for pipeline in (
+        byokg_pipeline(films(), model, retrievers=retrievers, tasks=["bfsql"], rounds=1),
+        lean_pipeline(films(), model, retrievers=retrievers, tasks=["bfsql"], rounds=2),
+    ):
+        evidence = [item for one in pipeline.run(QUESTION).rounds for item in one.evidence]
+        assert evidence and not any(isinstance(item, Feedback) for item in evidence)
