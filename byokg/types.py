@@ -273,6 +273,12 @@ class TripleEvidence(Evidence):
     triple: Triple
     stub: bool = False
     """Whether it only shows how a subgraph is connected: its properties, and those of its ends, are left out."""
+    asked: bool = False
+    """True if a language model selected its relation."""
+    inverse: bool = False
+    """True if it was found from its tail."""
+    left_out: int = 0
+    """Edges of the same relation and direction at the same node that a limit left out."""
 
 
 @dataclass(frozen=True)
@@ -293,6 +299,15 @@ class RowsEvidence(Evidence):
     truncated: bool = False
     joined: Mapping[EntityId, str] = field(default_factory=dict)
     """Neighbours of nameless nodes in the rows, as text: an id alone carries no meaning."""
+    total: int = 0
+    """Rows of the whole result where `truncated`, as far as they were counted; 0 if they were not."""
+    exact: bool = True
+    """False if the result has more rows than `total`."""
+
+    @property
+    def beyond(self) -> tuple[int, bool]:
+        """Return how many rows of the result are known beside those here, and whether there are others."""
+        return max(0, self.total - len(self.rows)), self.truncated and not (self.total and self.exact)
 
 
 @dataclass(frozen=True)

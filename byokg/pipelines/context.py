@@ -120,11 +120,11 @@ class ContextWriter:
     """Writes the evidence of all rounds, and what went wrong in the last one.
 
     Each line begins with a number (`[e3]`; from 1, without gaps) and says its facts once, whoever found them and how
-    often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then what paths
-    that were asked for lead to, then the rest by how much it has to do with the question: how near its relation is to
-    it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to do
-    with it is left out; so are walks that nobody asked for through a node by a relation that joins it with many others
-    (`→ gender → Male ← gender ←`).
+    often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then paths
+    and relations that were asked for, then the rest by how much it has to do with the question: how near its relation
+    is to it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to
+    do with it is left out; so are walks that nobody asked for through a node by a relation that joins it with many
+    others (`→ gender → Male ← gender ←`).
 
     A line without room is tried with fewer of its entries, then left out.
 
@@ -234,7 +234,7 @@ class ContextWriter:
         for item in context.evidence:
             if isinstance(item, Feedback) or item.id in hubs:
                 continue
-            if isinstance(item, RowsEvidence) or (isinstance(item, PathEvidence) and item.asked):
+            if isinstance(item, RowsEvidence) or (isinstance(item, PathEvidence | TripleEvidence) and item.asked):
                 asked[2 * item.round + isinstance(item, RowsEvidence)].append(item)
             elif isinstance(item, TripleEvidence) and item.stub:
                 stubs.append(item)
@@ -358,7 +358,9 @@ def _rows_first(key: int) -> tuple[bool, int]:
 
 
 def _asked(item: Evidence) -> bool:
-    return isinstance(item, RowsEvidence | NodeEvidence) or (isinstance(item, PathEvidence) and item.asked)
+    if isinstance(item, PathEvidence | TripleEvidence):
+        return item.asked
+    return isinstance(item, RowsEvidence | NodeEvidence)
 
 
 def _node_cells(item: Evidence) -> Iterator[NodeCell]:

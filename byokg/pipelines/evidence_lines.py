@@ -45,7 +45,7 @@ class Line:
     rows: bool = False
     """Whether each entry is a line of its own."""
     truncated: bool = False
-    """Whether rows were cut off before they came here."""
+    """Whether rows, or ends of a path, were cut off before they came here, and their number is not known."""
     nodes: frozenset[EntityId] = frozenset()
     """What it is about, as far as that is known by ids."""
     said: str = ""
@@ -57,7 +57,7 @@ class Line:
         more = self.more + len(self.entries) - len(entries)
         if self.rows:
             return "\n".join([self.head, *entries, *more_rows(more, self.truncated)])
-        return f"{self.head}{folded(entries, more)}"
+        return f"{self.head}{folded(entries, more, self.truncated)}"
 
 
 def node_lines(evidence: Iterable[Evidence]) -> list[Line]:
@@ -89,7 +89,7 @@ def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> li
             tables[key][item.id] = None
             first.setdefault(key, (item, written))
     return [
-        Line(tuple(tables[key]), rows_head(item), written, rows=True, truncated=item.truncated)
+        Line(tuple(tables[key]), rows_head(item), written, item.beyond[0], True, item.beyond[1])
         for key, (item, written) in first.items()
     ]
 
@@ -115,7 +115,7 @@ def fold_lines(
         if isinstance(item, PathEvidence):
             facts.add_path(item)
         elif isinstance(item, TripleEvidence):
-            facts.add_edge(item.triple, item.id)
+            facts.add_edge(item)
     for item in beyond:
         if isinstance(item, TripleEvidence):
             facts.count(item)
@@ -168,12 +168,18 @@ class _Facts:
         """Ends of walks that are not known one by one, and their items."""
         self._more: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
         """Ends that were not even looked at."""
+        self._cut: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
+        """Edges beside those here that a limit left out."""
+        self._cut_off: set[tuple[EntityId, tuple[Hop, ...]]] = set()
+        """Metapaths whose further ends a limit left out, nobody knows how many."""
 
     def add_path(self, item: PathEvidence) -> None:
         """Take a metapath: walk by walk where all are known, and as a whole where they are not."""
         steps = tuple(Hop.of(step) for step in item.relations)
         known = {path.end for path in item.paths}
         ends = [end for end in item.ends if end in self._names]
+        if item.truncated:
+            self._cut_off.add((item.source, steps))
         self._more[item.source, steps] = max(self._more[item.source, steps], len(item.ends) - len(ends))
         mediated = item.paths and all(self._names[node] is None for path in item.paths for node in path.nodes[1:-1])
         if len(steps) == 1 or mediated or known.issuperset(item.ends):
@@ -188,13 +194,18 @@ class _Facts:
         reached |= dict.fromkeys(end for end in ends if self._names[end] is not None and end != item.source)
         items[item.id] = None
 
-    def add_edge(self, triple: Triple, item: str) -> None:
+    def add_edge(self, item: TripleEvidence) -> None:
         """Take an edge."""
+        triple = item.triple
         head, tail, said = triple.head, triple.tail, note(triple.properties)
+        if item.left_out:
+            along = _along(triple.relation)
+            way = (tail, _turned(along)) if item.inverse else (head, along)
+            self._cut[way] = max(self._cut[way], item.left_out)
         if self._names[head] is None or self._names[tail] is None:
-            self._add_legs(triple, said, item)
+            self._add_legs(triple, said, item.id)
         elif head != tail:
-            self._add(_Fact(head, _along(triple.relation), tail, said), item)
+            self._add(_Fact(head, _along(triple.relation), tail, said), item.id)
 
     def _add_legs(self, triple: Triple, said: str, item: str) -> None:
         """Note an edge as one of the mediator that it touches, if it touches one and a node with a name."""
@@ -300,6 +311,7 @@ class _Facts:
             source, *others = sorted(legs.values(), key=lambda leg: self._plain(leg.node))
             end, *rest = others
             said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
+            said += [f"… (+{len(rest) - _ATTRIBUTES} more)"] if len(rest) > _ATTRIBUTES else []
             said += [leg.hop.note for leg in (source, end) if leg.hop.note]
             into = Hop(source.hop.relation, not source.hop.inverse)
             fact = _Fact(source.node, (into, Hop(end.hop.relation, end.hop.inverse)), end.node, ", ".join(said))
@@ -329,17 +341,28 @@ class _Facts:
         """Write facts that share a node and the steps from it."""
         entries = dict.fromkeys(self._entry(fact) for fact in facts)
         head = walk_text([self._names[source], *[None] * (len(steps) - 1), ""], steps)
-        more = self._more.get((source, steps), 0)
-        return Line(_items(facts), head, tuple(entries), more, nodes=_nodes(facts), said=_words(steps))
+        more, cut_off = self._left_out(source, steps)
+        return Line(_items(facts), head, tuple(entries), more, False, cut_off, _nodes(facts), _words(steps))
+
+    def _left_out(self, source: EntityId, steps: tuple[Hop, ...]) -> tuple[int, bool]:
+        """Return how many further ends some steps lead to, and whether there are others that were not counted.
+
+        Of steps through mediators the first one counts: each of its edges leads to one of them.
+        """
+        way = (source, steps)
+        return self._more.get(way, 0) + self._cut.get((source, steps[:1]), 0), way in self._cut_off
 
     def _table(self, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
         """Write facts that share their steps alone."""
         label = " / ".join(f"^{step.relation}" if step.inverse else step.relation for step in steps)
-        entries = dict.fromkeys(
-            f"{self._names[fact.source]} → {self._entry(fact)}"
-            for fact in (fact if fact.steps == steps else fact.about_face() for fact in facts)
+        turned = [fact if fact.steps == steps else fact.about_face() for fact in facts]
+        entries = dict.fromkeys(f"{self._names[fact.source]} → {self._entry(fact)}" for fact in turned)
+        ways = dict.fromkeys(way for fact in turned for way in ((fact.source, steps), (fact.end, _turned(steps))))
+        left_out = [self._left_out(*way) for way in ways]
+        more, cut_off = sum(count for count, _ in left_out), any(cut for _, cut in left_out)
+        return Line(
+            _items(facts), f"{clean(label)}: ", tuple(entries), more, False, cut_off, _nodes(facts), _words(steps)
         )
-        return Line(_items(facts), f"{clean(label)}: ", tuple(entries), nodes=_nodes(facts), said=_words(steps))
 
     def _entry(self, fact: _Fact) -> str:
         name = self._names[fact.end] or ""
@@ -350,8 +373,9 @@ class _Facts:
             if ends and self._names[source] is not None:
                 head = walk_text([self._names[source], *["…"] * (len(steps) - 1), ""], steps)
                 entries = dict.fromkeys(self._names[end] or "" for end in ends)
-                more, nodes = self._more[source, steps], frozenset((source, *ends))
-                yield Line(tuple(items), head, tuple(entries), more, nodes=nodes, said=_words(steps))
+                more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
+                nodes = frozenset((source, *ends))
+                yield Line(tuple(items), head, tuple(entries), more, False, cut_off, nodes, _words(steps))
 
 
 @lru_cache(_HELD)

@@ -144,8 +144,9 @@ def _rated_text(node: FoundNode) -> str:
 class SubgraphReasoner:
     """Has a language model choose the answers among the nodes that the likeliest queries found.
 
-    It sees each node with the patterns that led to it and what the graph says of it; names that it writes and no node
-    has are left out. Nodes that it does not choose follow after those that it does, where `taken` is `all`.
+    It sees each node with the patterns that led to it and what the graph says of it, and the number of nodes if some
+    are not shown; names that it writes and no node has are left out. Nodes that it does not choose follow after those
+    that it does, where `taken` is `all`.
 
     Args:
         model: who is asked.
@@ -174,10 +175,15 @@ class SubgraphReasoner:
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's choice in its order. Raises `LlmError`."""
-        nodes = found_nodes(context.evidence, self._nodes)
+        every = found_nodes(context.evidence)
+        nodes = every[: self._nodes]
         if not nodes:
             return RankedNodes("all").answer(question, context)
         texts = described(nodes, self._budget_tokens, estimate_tokens)
+        more = any(item.beyond[1] for item in context.evidence if isinstance(item, RowsEvidence))
+        if more or len(texts) < len(every):
+            total = f"{'at least ' if more else ''}{len(every):,}"
+            texts.append(f"({len(texts):,} of {total} nodes that the queries found)")
         filled = self._prompt.fill(graph_context="\n\n".join(texts), question=question.text)
         reply = self._model.reply(prompt_messages(filled), stage=ANSWER_STAGE, question_id=question.id)
         by_name: dict[str, list[FoundNode]] = {}

@@ -184,8 +184,9 @@ class AgenticRetriever:
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return the triples found, hop by hop, of each hop those of the relation selected first.
 
-        A triple's score is 1 / n for the n-th relation selected in its hop. Feedback names the relations that were not
-        followed from a hub.
+        A triple's score is 1 / n for the n-th relation selected in its hop; it is asked for if the model selected its
+        relation, and has the number of edges beside it that `max_triples` left out. Feedback names the relations that
+        were not followed from a hub.
 
         Raises:
             LlmError: the model gave no usable reply.
@@ -222,7 +223,18 @@ class AgenticRetriever:
         found = expand_relations(self._store, frontier, chosen, self._max_triples, self._hub_cap, dict.fromkeys(known))
         new = [(triple, place) for triple, place in found.triples if triple.edge not in walk.edges]
         walk.edges |= {triple.edge for triple, _ in new}
-        walk.found += [TripleEvidence(RETRIEVER, 1 / (1 + place), triple=triple) for triple, place in new]
+        for triple, place in new:
+            inverse, left_out = found.cut.get(triple.edge, (False, 0))
+            walk.found.append(
+                TripleEvidence(
+                    RETRIEVER,
+                    1 / (1 + place),
+                    triple=triple,
+                    asked=stage == RELATION_STAGE,
+                    inverse=inverse,
+                    left_out=left_out,
+                )
+            )
         walk.found += self._hubs(found.too_many)
         walk.ends |= dict.fromkeys(found.ends)
         for id, of in zip(standing, chosen, strict=True):

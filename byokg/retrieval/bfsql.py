@@ -109,8 +109,14 @@ class BfsqlRetriever:
         likeness, rank = self._ranked(request.question.text)
         filtered = self._filtered(asked, subgraph, rank)
         full, stubs = self._rows(filtered, subgraph, rank)
-        found = self._edges(subgraph, full, stubs, likeness)
-        nodes = self._nodes(filtered, subgraph, full)
+        matching = self._matching(filtered, subgraph)
+        found = self._edges(subgraph, full, stubs, likeness, np.flatnonzero(matching))
+        nodes, more_nodes = self._nodes(filtered, subgraph, full)
+        left_out = {
+            "edges_in_full": int(matching.sum()) - len(full),
+            "stubs": int((~matching).sum()) - len(stubs),
+            "nodes_in_full": more_nodes,
+        }
         request.note(
             NAME,
             {"request": {**filtered.model_dump(mode="json", exclude_defaults=True), "max_hops": filtered.max_hops}},
@@ -120,6 +126,7 @@ class BfsqlRetriever:
                 "edges_in_full": len(full),
                 "stubs": len(stubs),
                 "nodes_in_full": len(nodes),
+                **({"left_out": left_out} if any(left_out.values()) else {}),
             },
         )
         return [*feedback, *found[: len(full)], *nodes, *found[len(full) :]]
@@ -230,40 +237,46 @@ class BfsqlRetriever:
     def _rows(self, request: BfsRequest, subgraph: Subgraph, rank: Int64) -> tuple[Int64, Int64]:
         """Return the edges shown in full and as stubs, as positions among those of the subgraph, best first."""
         relation, edge = subgraph.edges.relation, subgraph.edges.edge
-        wanted = request.full_predicates
-        matter = np.full(len(rank), wanted is None)
-        matter[[self._numbers[label] for label in sorted(wanted or ()) if label in self._numbers]] = True
         near = np.minimum(subgraph.hops[subgraph.edges.head], subgraph.hops[subgraph.edges.tail])
         order = near * len(rank) + rank[relation]
-        matters = matter[relation]
+        matters = self._matching(request, subgraph)
         full, stubs = np.flatnonzero(matters), np.flatnonzero(~matters)
         edges = min(len(full), self._max_edges, request.max_edges or len(full))
         left = min(self._max_stubs, (request.max_edges or len(order)) - edges)
         return full[_first(order[full], edge[full], edges)], stubs[_first(order[stubs], edge[stubs], left)]
 
+    def _matching(self, request: BfsRequest, subgraph: Subgraph) -> npt.NDArray[np.bool_]:
+        """Return for each edge of the subgraph whether it matches the filter of a request: (E,)."""
+        wanted = request.full_predicates
+        matter = np.full(len(self._numbers), wanted is None)
+        matter[[self._numbers[label] for label in sorted(wanted or ()) if label in self._numbers]] = True
+        return matter[subgraph.edges.relation]
+
     # Evidence
 
-    def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float) -> list[Evidence]:
-        """Return the edges in full, and behind them the stubs."""
+    def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float, matching: Int64) -> list[Evidence]:
+        """Return the edges in full, each with how many of the matching ones are left out beside it, and the stubs."""
+        inverse, left_out = _beside(subgraph, full, matching)
         batch = subgraph.batch(np.concatenate((full, stubs)))
         scores = np.round(likeness[batch.relation], 6).tolist()
         found: list[Evidence] = []
         for at, triple in enumerate(triples(self._store, batch)):
             if at < len(full):
-                found.append(TripleEvidence(NAME, scores[at], triple))
+                found.append(TripleEvidence(NAME, scores[at], triple, inverse=inverse[at], left_out=left_out[at]))
             else:
                 found.append(TripleEvidence(NAME, 0.0, replace(triple, properties=NO_PROPERTIES), stub=True))
         return found
 
-    def _nodes(self, request: BfsRequest, subgraph: Subgraph, full: Int64) -> list[Evidence]:
-        """Return the nodes that have something to say: the seeds first, then the ends of the edges in full."""
+    def _nodes(self, request: BfsRequest, subgraph: Subgraph, full: Int64) -> tuple[list[Evidence], int]:
+        """Return the nodes with properties, the seeds first, then the ends of the edges in full; and how many more."""
         ends = np.stack((subgraph.edges.head[full], subgraph.edges.tail[full]), axis=1).ravel()
         seeds = np.flatnonzero(subgraph.hops == 0)
         places = list(dict.fromkeys(np.concatenate((seeds, ends)).tolist()))
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))
         wanted = request.full_types
         kept = [node for node in nodes if node.properties and (wanted is None or node.type in wanted)]
-        return [NodeEvidence(NAME, 0.0, node) for node in kept[: min(self._max_nodes, request.most_nodes or len(kept))]]
+        most = min(self._max_nodes, request.most_nodes or len(kept))
+        return [NodeEvidence(NAME, 0.0, node) for node in kept[:most]], max(0, len(kept) - most)
 
 
 def _best(entities: Iterable[LinkedEntity]) -> list[EntityId]:
@@ -280,6 +293,21 @@ def _first(order: Int64, edge: npt.NDArray[np.integer], count: int) -> Int64:
     if count < len(order):  # sorting all edges around a hub would take longer than finding them
         places = np.flatnonzero(order <= np.partition(order, count)[count])
     return places[np.lexsort((edge[places], order[places]))][:count]
+
+
+def _beside(subgraph: Subgraph, kept: Int64, all_: Int64) -> tuple[list[bool], list[int]]:
+    """Return for each kept edge whether its tail is nearer to the seeds, and how many edges are not kept that have the
+    same relation and direction at the same nearer node: (K,) and (K,).
+    """
+    edges = subgraph.edges
+    inverse = subgraph.hops[edges.tail] < subgraph.hops[edges.head]
+    near = np.where(inverse, edges.tail, edges.head).astype(np.int64)
+    key = (near << 32 | edges.relation.astype(np.int64)) << 1 | inverse
+    groups, group = np.unique(key[all_], return_inverse=True)
+    missing = np.bincount(group, minlength=len(groups))
+    place = np.searchsorted(groups, key[kept])
+    np.subtract.at(missing, place, 1)
+    return inverse[kept].tolist(), missing[place].tolist()
 
 
 def _feedback(subject: str, problem: str) -> Feedback:

@@ -249,6 +249,9 @@ class Found:
     too_many: tuple[TooMany, ...]
     left_out: int
     """Edges of the chosen relations, and of mediators, that were looked at and not kept."""
+    cut: Mapping[int, tuple[bool, int]]
+    """For each kept edge of a chosen relation: whether it was found from its tail, and how many edges of the same
+    relation and direction at the same node were not kept."""
 
 
 def expand_relations(
@@ -309,7 +312,22 @@ def expand_relations(
         ends=tuple(dict.fromkeys(end for walk in walks for end in walk.ends)),
         too_many=too_many,
         left_out=len(set(batch.edge.tolist()) - seen) + cut,
+        cut=_cut(batch, seen),
     )
+
+
+def _cut(batch: EdgeBatch, seen: Collection[int]) -> dict[int, tuple[bool, int]]:
+    """Return for each kept edge its direction, and how many of its relation, node and direction were not kept."""
+    kept = np.isin(batch.edge, np.array(sorted(seen), np.int64))
+    key = (batch.origin.astype(np.int64) << 32 | batch.relation.astype(np.int64)) << 1 | batch.inverse
+    _, group = np.unique(key, return_inverse=True)
+    missing = np.bincount(group, ~kept)[group].astype(np.int64)
+    rows = np.flatnonzero(kept)
+    found = zip(batch.edge[rows].tolist(), batch.inverse[rows].tolist(), missing[rows].tolist(), strict=True)
+    cut: dict[int, tuple[bool, int]] = {}
+    for edge, inverse, count in found:
+        cut.setdefault(edge, (inverse, count))
+    return cut
 
 
 @dataclass(frozen=True)

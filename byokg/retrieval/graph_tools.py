@@ -441,8 +441,10 @@ class GraphTools:
         if errors or more:
             said["errors"] = within(errors + more, self._room // 3)
         shown = within(connected, self._room - estimate_tokens(compact(said)))
-        cut = len(shown) < len(connected) or len(said["unconnected"]) < len(apart)
-        return {"paths": shown, "truncated": cut or bool(found and found.truncated), **said}
+        left_out = {"paths": len(connected) - len(shown), "unconnected": len(apart) - len(said["unconnected"])}
+        if any(left_out.values()):
+            said["left_out"] = left_out
+        return {"paths": shown, "truncated": "left_out" in said or bool(found and found.truncated), **said}
 
     def path_query(self, arguments: PathQueryArguments) -> Json:
         """Return the paths that a path query finds, each with the edges of the graph that it walks.
@@ -458,7 +460,12 @@ class GraphTools:
             raise self.propose(error) from None
         listed = found.as_json()["paths"]
         shown = within(listed, self._room)
-        return {"paths": shown, "truncated": found.truncated or len(shown) < len(listed)}
+        left_out = len(listed) - len(shown)
+        return {
+            "paths": shown,
+            "truncated": found.truncated or left_out > 0,
+            **({"left_out": left_out} if left_out else {}),
+        }
 
     def run_query(self, arguments: QueryArguments) -> Json:
         """Return the rows of one guarded query.
@@ -478,6 +485,8 @@ class GraphTools:
         notes = self._notes(queryable, arguments.query, empty=not rows.rows)
         shown = within(result["rows"], self._room - estimate_tokens(compact(notes)))
         result["truncated"] = rows.truncated or shown != result["rows"]
+        if len(shown) < len(rows):
+            result["left_out"] = len(rows) - len(shown)
         result["rows"] = shown
         if notes:
             result["notes"] = notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -50,6 +51,9 @@ _NO_ROWS = "it returned no rows"
 _NO_VALUES = "it returned rows without a single value; a property may be missing, or have another name"
 
 _EMPTY_COUNT = "it counted nothing, since it asks for what this graph does not have: that says nothing about the answer"
+
+_COUNTED = 10_000
+"""Rows up to which those of a query are counted where more were cut than are kept."""
 
 _VALUES = 5
 """Texts of a query that found nothing which are looked up among the names."""
@@ -190,10 +194,7 @@ class QueryRetriever:
                 # A count over what the graph does not have is no fact about the graph.
                 problems = [_EMPTY_COUNT, *problems]
             elif _holds_values(rows):
-                joined = self._joined(rows)
-                found.append(
-                    RowsEvidence(RETRIEVER, 1.0, language, text, rows.columns, rows.rows, rows.truncated, joined)
-                )
+                found.append(self._evidence(engine, text, checked, rows))
             else:
                 bare = strings_left_out(language, checked)
                 linked = [one.id for one in request.linked.entities]
@@ -207,11 +208,26 @@ class QueryRetriever:
                     *node_formats(self._store, linked, bare),
                 ]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
+            cut = (one.total for one in found if isinstance(one, RowsEvidence) and one.truncated)
+            got |= {"total": total} if (total := next(cut, 0)) else {}
             request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)
         if problems:
             found.append(Feedback(RETRIEVER, 0.0, subject=text, problem="; ".join(problems)))
         earlier[text] = found[0]
         return found
+
+    def _evidence(self, engine: QueryableGraph, text: str, checked: str, rows: Rows) -> RowsEvidence:
+        """Return what a query found; where a limit cut it, its rows are counted."""
+        joined, total, exact = self._joined(rows), 0, True
+        if rows.truncated:
+            total, exact = len(rows), False
+            limits = QueryLimits(self._limits.timeout_s, _COUNTED)
+            if self._limits.max_rows < _COUNTED:
+                with suppress(QueryFailed):
+                    counted = engine.run(checked, limits=limits)
+                    total, exact = max(total, len(counted)), not counted.truncated
+        shown = (engine.language, text, rows.columns, rows.rows, rows.truncated, joined)
+        return RowsEvidence(RETRIEVER, 1.0, *shown, total=total, exact=exact)
 
     def _joined(self, rows: Rows) -> dict[EntityId, str]:
         """Say of the first nodes without a name in rows what they join: a model often asks for a mediator, and means
@@ -289,7 +305,9 @@ def _repeated(before: _Outcome) -> str:
     """Say that a query was run before, and what came of it."""
     place = f"in an earlier round ({before.id})" if before.id else "in this round"
     if isinstance(before, RowsEvidence):
-        return f"it ran {place} already and returned {len(before.rows):,} rows; write another query for what is missing"
+        more, others = before.beyond
+        count = f"{'more than ' if others else ''}{len(before.rows) + more:,} rows"
+        return f"it ran {place} already and returned {count}; write another query for what is missing"
     if before.problem.startswith(_TRIED):
         return before.problem
     return f"{_TRIED} {place} already: {before.problem}"

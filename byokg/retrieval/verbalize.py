@@ -124,7 +124,8 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
         return node_text(item.node)
     if isinstance(item, RowsEvidence):
         rows = [row_text(row, names, item.joined) for row in item.rows[:shown]]
-        return "\n".join([query_text(item), *rows, *more_rows(len(item.rows) - len(rows), item.truncated)])
+        beyond, others = item.beyond
+        return "\n".join([query_text(item), *rows, *more_rows(len(item.rows) - len(rows) + beyond, others)])
     if isinstance(item, ComputedEvidence):
         least = " (of evidence that was cut off)" if item.truncated else ""
         return f"{item.operation}{least}: {on_one_line(item.text)}"
@@ -163,8 +164,8 @@ def walk_text(nodes: Sequence[str | None], hops: Sequence[Hop]) -> str:
 def folded(entries: Sequence[str], more: int = 0, truncated: bool = False) -> str:
     """Write what shares everything else of a line, how many more there are, and whether others were cut off."""
     if truncated:
-        return " | ".join([*entries, f"… (+{more} more, and others that were cut off)" if more else "… (cut off)"])
-    return " | ".join([*entries, *([f"… (+{more} more)"] if more else [])])
+        return " | ".join([*entries, f"… (+{more:,} more, and others that were cut off)" if more else "… (cut off)"])
+    return " | ".join([*entries, *([f"… (+{more:,} more)"] if more else [])])
 
 
 def node_text(node: Node) -> str:
@@ -183,6 +184,10 @@ def query_text(item: RowsEvidence) -> str:
 def rows_head(item: RowsEvidence) -> str:
     """Write on one line what a query returns."""
     count = f"{len(item.rows)} row{'' if len(item.rows) == 1 else 's'}"
+    if item.truncated:
+        more, others = item.beyond
+        total = f"{'more than ' if others else ''}{len(item.rows) + more:,}"
+        count = f"{total} rows, of which the first {len(item.rows)} are here"
     return f"A query returned {count}: {' | '.join(map(clean, item.columns))}"
 
 
@@ -194,8 +199,8 @@ def row_text(row: Sequence[Cell], names: Mapping[EntityId, str], joined: Mapping
 def more_rows(more: int, truncated: bool) -> list[str]:
     """Return the line that says which rows are not shown; none where all are."""
     if truncated:
-        return [f"  … (+{more} more rows, and others that were cut off)" if more else "  … (more rows were cut off)"]
-    return [f"  … (+{more} more rows)"] if more else []
+        return [f"  … (+{more:,} more rows, and others that were cut off)" if more else "  … (more rows were cut off)"]
+    return [f"  … (+{more:,} more rows)"] if more else []
 
 
 def cell_text(cell: Cell, names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:

@@ -12,7 +12,12 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
+from byokg.linking.entities import EntityLinker
+from byokg.linking.relation_matcher import RelationMatcher
+from byokg.llm.chat_models import ScriptedChatModel
+from byokg.llm.model import LanguageModel
 from byokg.pipelines.context import LINKED, NOTHING, PROBLEMS, ContextWriter, shown_lines
+from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.text.names import estimate_tokens
 from byokg.types import (
@@ -35,7 +40,7 @@ from byokg.types import (
     Triple,
     TripleEvidence,
 )
-from tests.linking.graphs import FILMS, MARRIAGES, films
+from tests.linking.graphs import EMBEDDER, FILMS, MARRIAGES, films
 
 
 def words(text: str) -> int:
@@ -253,7 +258,7 @@ class TestBudget:
         found = triples(*(("hub", "r", f"t{number}") for number in range(20_000)))
         shown = ContextWriter(store, 400).write(gathered(found))  # type: ignore[arg-type]
         assert shown.tokens <= 400 and store.asked <= 101
-        assert shown.text.endswith(" | … (+19990 more)") and shown.left_out == 19_900
+        assert shown.text.endswith(" | … (+19,990 more)") and shown.left_out == 19_900
 
     def test_never_more_than_the_budget(self) -> None:
         store = ColumnarGraph.from_triples([*FILMS, *MARRIAGES])
@@ -399,3 +404,53 @@ def test_the_rest_of_a_list_that_was_cut_comes_with_its_path() -> None:
     found = PathRetriever(store).retrieve(Request(Question("q", "Where to?"), artifacts, linked, context))
     text = writer.write(context.add(artifacts, linked, [found])).text
     assert text.startswith("[e1] Hub → leads_to → ") and all(f"Place {at}" in text for at in range(30))
+
+
+class TestCuts:
+    """What a limit cut is counted on its line, be it an edge that an agent selected, the end of a path, or a leg."""
+
+    def test_edges_that_an_agent_s_limit_left_out_are_counted(self) -> None:
+        # USA <-country- film 0 … film 199 and USA -capital-> Washington; FILM is a node with its own name
+        edges = [(f"film {at}", "country", "USA") for at in range(200)]
+        store = ColumnarGraph.from_triples([*edges, ("USA", "capital", "Washington")])
+        entity = LinkedEntity(EntityId("USA"), "USA", Mention("USA"), "exact", 1.0)
+        model = LanguageModel(ScriptedChatModel(replies=("<selected>\ncountry\ncapital\n</selected>",)))
+        linker, matcher = EntityLinker(store), RelationMatcher(store.relations, EMBEDDER)
+        agent = AgenticRetriever(store, model, EMBEDDER, linker, matcher, str, iterations=1, max_triples=50)
+        request = Request(Question("q", "Which films are there?"), Artifacts(), Linked((entity,)), Context())
+        found = agent.retrieve(request)
+        assert all(isinstance(item, TripleEvidence) and item.asked for item in found)
+        films_line, capital = written(store, found)
+        assert films_line.startswith("[e1] USA ← country ← film ") and films_line.endswith(" | … (+151 more)")
+        assert films_line.count(" | ") == 49  # 49 of 200, the last of which is the count
+        assert capital == "[e2] USA → capital → Washington"
+
+    def test_what_an_agent_selected_is_shown_whatever_it_has_to_do_with_the_question(self) -> None:
+        store = ColumnarGraph.from_triples([("Heat", "directed_by", "Mann"), ("Heat", "runtime", "170")])
+        context = replace(
+            gathered(
+                [
+                    TripleEvidence("text", 1.0, Triple(EntityId("Heat"), "directed_by", EntityId("Mann"))),
+                    TripleEvidence("agentic", 1.0, Triple(EntityId("Heat"), "runtime", EntityId("170")), asked=True),
+                ]
+            ),
+            question="Who directed Heat?",
+        )
+        lines = ContextWriter(store, embedder=EMBEDDER).write(context).text.splitlines()
+        assert lines[0] == "[e1] Heat → runtime → 170"
+
+    @pytest.mark.parametrize(("truncated", "end"), [(True, " | … (cut off)"), (False, "")])
+    def test_a_path_whose_ends_were_cut_says_so(self, truncated: bool, end: str) -> None:
+        found = [
+            replace(item, truncated=truncated)
+            for item in paths(films(), "Ridley Scott", ("^directed_by",))
+            if isinstance(item, PathEvidence)
+        ]
+        assert written(films(), found) == [f"[e1] Ridley Scott ← directed_by ← Alien | Blade Runner{end}"]
+
+    def test_legs_of_an_event_that_have_no_room_are_counted(self) -> None:
+        # m.0e1 -role 0…9-> one name each
+        legs = [("m.0e1", f"role {at}", f"name {chr(97 + at)}") for at in range(10)]
+        store = ColumnarGraph.from_triples(legs)
+        (line,) = written(store, triples(*legs))
+        assert line.endswith("role 7: name h, … (+2 more)]")

@@ -17,14 +17,28 @@ from byokg.graph.guard.guard import check_cypher
 from byokg.graph.importers.choose import import_graph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.llm.chat_models import ScriptedChatModel
+from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.offline.pipeline import offline_pipeline
-from byokg.pipelines.graphraft import NamedEntities, graphraft_offline_pipeline, graphraft_pipeline
+from byokg.pipelines.graphraft import NamedEntities, SubgraphReasoner, graphraft_offline_pipeline, graphraft_pipeline
 from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import Conditions, meaning_ranker
 from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern, results
-from byokg.types import Answer, Context, EntityId, Node, NodeCell, Question, RowsEvidence, Triple
+from byokg.types import (
+    Answer,
+    Artifacts,
+    Context,
+    EntityId,
+    Linked,
+    LinkedEntity,
+    Mention,
+    Node,
+    NodeCell,
+    Question,
+    Request,
+    RowsEvidence,
+    Triple,
+)
 from tests.pipelines.test_quality import needed
 
 # Ivermectin -target-> CYP3A4, -indication-> strongyloidiasis <-indication- Thiabendazole; Aspirin -target-> CYP3A4
@@ -121,6 +135,23 @@ def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
     ranked = graphraft_pipeline(GRAPH, everything, ranking="meaning", taken="all").run(ASKED)
     assert names(ranked)[0] == 'Aspirin "B"'
     assert "Ivermectin" in names(ranked)
+
+
+@pytest.mark.parametrize(("nodes", "told"), [(1, "(1 of 3 nodes that the queries found)"), (20, "")])
+def test_nodes_that_are_not_shown_are_counted(nodes: int, told: str) -> None:
+    retriever = SubgraphRetriever(GRAPH)
+    entity = LinkedEntity(EntityId("g1"), "CYP3A4", Mention("CYP3A4"), "exact", 1.0)
+    found = retriever.retrieve(Request(ASKED, Artifacts(), Linked((entity,)), Context()))
+    context = Context().add(Artifacts(), Linked(), [found])
+    seen: list[str] = []
+
+    class Watched(ScriptedChatModel):
+        def _rule(self, prompt: str) -> Rule:
+            seen.append(prompt)
+            return Rule("<answers></answers>")
+
+    SubgraphReasoner(LanguageModel(Watched()), nodes=nodes).answer(ASKED, context)
+    assert told in seen[0] and ("nodes that the queries found" in seen[0]) == bool(told)
 
 
 @pytest.mark.parametrize(

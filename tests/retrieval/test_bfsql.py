@@ -95,6 +95,14 @@ class TestOfLinkedEntities:
         request = asked(linked("PUB:1", "the paper"), question="Who authored it?")
         assert nodes(retriever(predicates=1, max_hops=2).retrieve(request))[:2] == ["PUB:1", "PUB:2"]
 
+    def test_what_the_limits_leave_out_is_counted_beside_the_edges_and_in_the_step(self) -> None:
+        request = asked(SYNDROME, question="Which symptoms does Cushing syndrome have?")
+        found = retriever(predicates=1, max_hops=1, max_edges=1, max_stubs=0).retrieve(request)
+        (edge,) = (item for item in found if isinstance(item, TripleEvidence))
+        assert (edge.inverse, edge.left_out) == (False, 2)  # two of its three symptoms
+        left_out = request.steps[0].got["left_out"]
+        assert isinstance(left_out, dict) and left_out["edges_in_full"] == 2 and left_out["stubs"] > 0
+
     def test_only_the_best_candidates_of_a_mention_are_seeds(self) -> None:
         request = asked(SYNDROME, linked("DIS:acromegaly", "Cushing syndrome", 0.9), linked("PUB:1", "paper", 0.5))
         retriever(max_hops=1).retrieve(request)

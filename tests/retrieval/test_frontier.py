@@ -68,7 +68,7 @@ def test_an_edge_between_two_nodes_of_the_frontier_comes_once() -> None:
 
 
 def test_nothing_chosen_finds_nothing() -> None:
-    assert expanded(countries(), {"pe": []}) == Found((), (), (), 0)
+    assert expanded(countries(), {"pe": []}) == Found((), (), (), 0, {})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.retrieval.query import QueryRetriever
-from byokg.retrieval.verbalize import row_text
+from byokg.retrieval.verbalize import row_text, rows_head, verbalize
 from byokg.types import (
     Artifacts,
     Cell,
@@ -35,7 +35,7 @@ from byokg.types import (
     RowsEvidence,
 )
 from tests.graph.published import dev_questions, movies, needed, northwind
-from tests.linking.graphs import countries, marriages
+from tests.linking.graphs import COUNTRIES, countries, marriages
 
 QUESTION = Question("q1", "What is the capital of Peru?")
 
@@ -113,6 +113,16 @@ class TestRows:
     def test_rows_beyond_the_limit_are_cut_and_told(self, arcade: ArcadeStore) -> None:
         (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)
         assert isinstance(item, RowsEvidence) and len(item.rows) == 2 and item.truncated
+        total = len(COUNTRIES)
+        assert (item.total, item.exact, item.beyond) == (total, True, (total - 2, False))
+        assert verbalize(item, {}, 1).splitlines()[-1] == f"  … (+{total - 1} more rows)"
+        assert rows_head(item) == f"A query returned {total} rows, of which the first 2 are here: c.name"
+
+    def test_rows_are_counted_up_to_a_limit(self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("byokg.retrieval.query._COUNTED", 3)
+        (item,) = retrieved(arcade, "MATCH (c:Country) RETURN c.name", max_rows=2)
+        assert isinstance(item, RowsEvidence) and (item.total, item.exact, item.beyond) == (3, False, (1, True))
+        assert rows_head(item) == "A query returned more than 3 rows, of which the first 2 are here: c.name"
 
     def test_a_count_of_zero_is_an_answer(self, arcade: ArcadeStore) -> None:
         (item,) = retrieved(arcade, "MATCH (:City)-[:borders]->(c:City) WHERE c.name = 'x' RETURN count(c) AS n")[:1]
