@@ -1,11 +1,11 @@
 """Path expressions as finite automata over a graph's relations.
 
-A symbol is a class of relations (those that the expression nowhere tells apart) with a direction. So a wildcard, a
+A symbol is a class of relations (those that the expression nowhere distinguishes) with a direction. So a wildcard, a
 negation or thousands of alternatives are one arc each, like a single relation. The automaton is deterministic: an
 ambiguous expression such as `(:a*)*` yields no path twice.
 
 A loop (an edge from a node to itself) can be walked either way and is one step all the same, so loops are a symbol of
-their own: where an expression allows both directions, a loop counts once.
+their own: if an expression allows both directions, a loop counts once.
 """
 
 from __future__ import annotations
@@ -73,17 +73,17 @@ class Automaton:
 
     @cached_property
     def ways(self) -> tuple[bool, bool]:
-        """Tell whether edges are walked forward, and whether backward."""
+        """Return whether edges are walked forward, and whether backward."""
         return bool((self.arcs[:, :, FORWARD] >= 0).any()), bool((self.arcs[:, :, BACKWARD] >= 0).any())
 
     @property
     def both_ways(self) -> bool:
-        """Tell whether edges are walked in both directions."""
+        """True if edges are walked in both directions."""
         return all(self.ways)
 
     @cached_property
     def either_way(self) -> bool:
-        """Tell whether an edge of some relation may be walked in both directions, on one path or another."""
+        """True if an edge of some relation may be walked in both directions, on one path or another."""
         forward, backward = ((self.arcs[:, :, way] >= 0).any(axis=0) for way in (FORWARD, BACKWARD))
         return bool(np.any(forward & backward))
 
@@ -101,7 +101,7 @@ class Automaton:
 
     @cached_property
     def longest(self) -> int | None:
-        """Return the most edges that a match can have; None where there is no bound."""
+        """Return the largest number of edges of a match; None without a bound."""
         order: dict[int, int] = {}
 
         following = [set(self.arcs[state][self.arcs[state] >= 0].tolist()) for state in range(self.states)]
@@ -242,7 +242,7 @@ class _Builder:
         return len(self.silent) - 1
 
     def add(self, path: PathExpression, inverse: bool) -> tuple[int, int]:
-        """Add an expression; return where it begins and ends."""
+        """Add an expression; return its first and last states."""
         match path:
             case Inverse(inner):
                 return self.add(inner, not inverse)
@@ -382,10 +382,10 @@ class _Builder:
 
 
 def _smallest(classes: npt.NDArray[np.int32], arcs: npt.NDArray[np.int32], accepting: Mask) -> Automaton:
-    """Merge states that accept the same continuations, and drop arcs to where nothing is accepted.
+    """Merge states that accept the same continuations, and drop arcs to dead states.
 
-    The start is told apart from a state that it would equal but for accepting, by `Automaton.empty` alone: so `(:a)+`
-    has one state, and a search visits every node once.
+    The start may differ from an otherwise equal state by `Automaton.empty` alone: so `(:a)+` has one state, and a
+    search visits every node once.
     """
     empty = bool(accepting[0])
     following = [set(state[state >= 0].tolist()) for state in arcs]

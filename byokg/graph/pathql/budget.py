@@ -1,7 +1,7 @@
-"""What a search may do, what it finds, and how it asks for steps.
+"""Limits and results of a search, and its requests for steps.
 
-A search is a generator that asks for the steps out of vertices and is sent them, so that several searches can ask a
-server together, and none of them knows.
+A search is a generator that yields requests for the steps out of vertices and receives them, so that several searches
+share calls to a server.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from byokg.graph.stopping import check
 
 @dataclass(frozen=True)
 class PathLimits:
-    """How much a path query may do; what is left out for it is told as `truncated`."""
+    """Limits of a path query; a limit that left paths out sets `truncated`."""
 
     timeout_s: float = 10.0
     max_paths: int = 10_000
@@ -33,7 +33,7 @@ class PathLimits:
 
 
 class SearchBudget:
-    """What is left of the limits while a query runs."""
+    """Remaining limits while a query runs."""
 
     def __init__(self, limits: PathLimits, wanted: int, whole: SearchBudget | None = None) -> None:
         """Begin now; `wanted` paths are enough. A part of a `whole` spends what that has."""
@@ -46,12 +46,12 @@ class SearchBudget:
         """Whether there are more paths than wanted."""
 
     def part(self, wanted: int | None = None) -> SearchBudget:
-        """Return what one of several searches may do; it counts the paths that it finds by itself."""
+        """Return the budget of one of several searches; it counts its own paths."""
         return SearchBudget(self._limits, self.wanted if wanted is None else wanted, self._whole)
 
     @property
     def truncated(self) -> bool:
-        """Tell whether a limit may have left a path out."""
+        """True if a limit may have left a path out."""
         return self._whole._truncated
 
     @truncated.setter
@@ -64,7 +64,7 @@ class SearchBudget:
         return 10 * self._limits.max_steps - self._whole._steps
 
     def spend(self, steps: int) -> bool:
-        """Count steps; return whether the search may go on, and note where it may not."""
+        """Count steps; True if the search may continue. Records the limit otherwise."""
         check()
         whole = self._whole
         whole._steps -= steps
@@ -83,7 +83,7 @@ class SearchBudget:
         return max(1, self._limits.max_steps // (2 * width + 2))
 
     def capped(self, steps: StepRows) -> StepRows:
-        """Leave out what goes beyond `hub_cap`, and note whether that was anything."""
+        """Leave out steps beyond `hub_cap`, and record whether there were any."""
         cap = self._limits.hub_cap
         if cap is None or len(steps.origin) <= cap:
             return steps
@@ -98,12 +98,12 @@ class SearchBudget:
 Result = TypeVar("Result")
 
 Search: TypeAlias = Generator[tuple[Int64, bool], StepRows, Result]
-"""A search under way. It asks for the steps out of some vertices, or into them (True), and returns what it finds; so
-several searches can ask a server together."""
+"""A search under way. It yields requests for the steps out of some vertices, or into them (True), and returns its
+paths; so several searches share calls to a server."""
 
 
 def run(moves: Moves, search: Search[Result]) -> Result:
-    """Return what one search finds."""
+    """Return the result of one search."""
     try:
         vertices, backward = next(search)
         while True:
@@ -113,7 +113,7 @@ def run(moves: Moves, search: Search[Result]) -> Result:
 
 
 def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
-    """Return what searches find; those that go the same way ask for their steps in one call."""
+    """Return the results of searches; those of one direction share calls."""
     if len(searches) == 1:
         return [run(moves, searches[0])]
     found: dict[int, Result] = {}

@@ -31,7 +31,7 @@ class Undefined(Exception):
 Row = Mapping[str, Bound]
 
 _FAILURES = (Undefined, OverflowError, ValueError)
-"""What an expression without a value may end in: the whole part of infinity is an `OverflowError`."""
+"""Exceptions of expressions without a value: the whole part of infinity is an `OverflowError`."""
 _LONGEST_TEXT, _LARGEST_NUMBER = 1_000_000, 1 << 4096
 
 _DATE = re.compile(
@@ -205,11 +205,11 @@ _ARGUMENTS = {
     "regex": (2, 3),
     **dict.fromkeys("contains strstarts strends strbefore strafter sameterm = != < <= > >=".split(), (2, 2)),
 }
-"""The least and most arguments, where that is not one; None for no bound."""
+"""The least and most arguments, if not one; None for no bound."""
 
 
 def check(expression: Expression) -> None:
-    """Raise `PathQueryInvalid` where a function is not known, or gets arguments that it cannot take."""
+    """Raise `PathQueryInvalid` for an unknown function, or wrong arguments."""
     if not isinstance(expression, FunctionCall):
         if isinstance(expression, LiteralTerm):
             check_literal(expression)
@@ -250,12 +250,12 @@ class Conditions:
         iri: Callable[[str], str],
         exists: Callable[[Group, Row], bool],
     ) -> None:
-        """Take what reads a graph.
+        """Set the readers of the graph.
 
         Args:
-            term: the term that a name stands for.
-            iri: text of the term that the label of a relation or type stands for.
-            exists: whether a pattern has a solution that agrees with a row.
+            term: returns the term of a name.
+            iri: returns the IRI text of the label of a relation or type.
+            exists: True if a pattern has a solution compatible with a row.
         """
         self._term, self._iri, self._exists = term, iri, exists
         self._now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -268,14 +268,14 @@ class Conditions:
             return False
 
     def bound(self, expression: Expression, row: Row) -> Bound | None:
-        """Return the value of an expression; None where it has none."""
+        """Return the value of an expression; None if it has none."""
         try:
             return self.value(expression, row)
         except _FAILURES:
             return None
 
     def value(self, expression: Expression, row: Row) -> Bound:
-        """Return the value of an expression. Raises `Undefined`, or what else a computation fails with."""
+        """Return the value of an expression. Raises `Undefined`, or another error of a computation."""
         match expression:
             case Variable(name):
                 if name not in row:
@@ -325,7 +325,7 @@ class Conditions:
         return Bound("literal", _FUNCTIONS[name](*plain), datatype)
 
     def _compared(self, name: str, values: list[Bound]) -> bool | int | float:
-        """Return what an operator, or a test of a kind, makes of values."""
+        """Return the result of an operator, or of a test of a kind, on values."""
         match name:
             case "!":
                 return not _truth(values[0])
@@ -361,7 +361,7 @@ class Conditions:
         return one.value == other.value
 
     def _junction(self, either: bool, arguments: tuple[Expression, ...], row: Row) -> bool:
-        """Return the value of && or ||; an error counts only where the other arguments leave the value open."""
+        """Return the value of && or ||; an error counts only if the other arguments leave the value open."""
         failed = False
         for argument in arguments:
             try:
@@ -374,7 +374,7 @@ class Conditions:
         return not either
 
     def _among(self, arguments: tuple[Expression, ...], row: Row) -> bool:
-        """Return the value of IN; an error counts only where no member is equal."""
+        """Return the value of IN; an error counts only if no member is equal."""
         value, failed = self.value(arguments[0], row), False
         for argument in arguments[1:]:
             try:
@@ -406,7 +406,7 @@ def _is_number(value: object) -> bool:
 
 
 def _moment(bound: Bound) -> tuple[int, float] | None:
-    """Return what orders dates and times: days, and seconds of the day; None of a text that is none."""
+    """Return the sort key of dates and times: days, and seconds of the day; None for other texts."""
     found = _DATE.fullmatch(bound.value) if isinstance(bound.value, str) else None
     if found is None:
         return None

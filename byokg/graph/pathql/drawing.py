@@ -66,7 +66,7 @@ def _drawn(result: PathResult, path: FoundPath) -> Iterable[_Drawn]:
 
 
 def _walked(result: PathResult, path: FoundPath) -> Iterable[tuple[_Drawn, Triple]]:
-    """Yield what is drawn for each edge of a path that is one edge of the graph, and that edge."""
+    """Yield the lines of each edge of a path that is one edge of the graph, and that edge."""
     for drawn, edge in zip(_drawn(result, path), path.edges, strict=True):
         if len(edge.triples) == 1:
             yield drawn, edge.triples[0]
@@ -155,7 +155,7 @@ def _edge(
     names: dict[str, str],
     around: int,
 ) -> str:
-    """Draw an edge; `around` says how far it bends to pass by nodes that stand between its ends."""
+    """Draw an edge; `around` is its bend past nodes that stand between its ends."""
     (x1, y1), (x2, y2) = places[drawn.start], places[drawn.end]
     shift = (rank + 1) // 2 * 22 * (1 if rank % 2 else -1) - around
     forward = x2 > x1

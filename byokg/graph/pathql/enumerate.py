@@ -1,9 +1,8 @@
 """Paths in order of length under a restrictor: between two nodes, or out of one node to others.
 
-Between two nodes the steps that may lie on a path of a given length are found from both ends first, so that every
-beginning that is followed leads to the end, unless it repeats what it may not. Out of one node beginnings are followed
-a step at a time, all of one length together. Neither depends on how many paths there are in all: what is asked for, and
-the budget, end it.
+Between two nodes the possible steps of a path of a given length are found from both ends first, so that every prefix
+leads to the end, unless it violates the restrictor. Out of one node prefixes grow a step at a time, all of one length
+together. Neither depends on the total number of paths: the quota and the budget end it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Quota:
         self._last = -1
 
     def take(self, length: int, found: int) -> int:
-        """Count what was found of a length, all of it at once; return how much of that is wanted."""
+        """Count the paths of a length, all of it at once; return the number still wanted."""
         if self.left is None or found == 0:
             return found
         if self._groups:
@@ -55,19 +54,19 @@ class Quota:
         return taken
 
     def wanted(self, room: int) -> int:
-        """Return how many paths of the next length to look for, where there is room for some."""
+        """Return the number of paths of the next length to find, if any."""
         return room if self.left is None or self._groups else min(room, self.left)
 
     @property
     def filled(self) -> bool:
-        """Tell whether longer paths are wanted no more."""
+        """True if no longer paths are wanted."""
         return self.left == 0
 
 
 def allowed(
     rows: PathRows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
 ) -> npt.NDArray[np.bool_]:
-    """Tell which steps may follow which rows; `last` says that the path ends with the step."""
+    """Return a mask of the steps allowed after each row; `last` is True for the path's last step."""
     if restrictor is Restrictor.WALK:
         return np.ones(len(row), np.bool_)
     if restrictor is Restrictor.TRAIL:
@@ -88,7 +87,7 @@ def allowed(
 
 
 def fulfils(rows: PathRows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
-    """Tell which whole paths fulfil a restrictor."""
+    """Return a mask of the whole paths that fulfil a restrictor."""
     kept = np.ones(len(rows), np.bool_)
     if restrictor is Restrictor.WALK:
         return kept
@@ -173,12 +172,12 @@ def between(
         moves: the steps.
         source: node where paths start.
         target: node where they end.
-        quota: how many paths are wanted; counted down.
-        restrictor: what may not be repeated.
+        quota: number of wanted paths; counted down.
+        restrictor: elements that must not repeat.
         most: steps at most; None for no bound.
-        budget: what the search may do.
-        longest: steps that a path under the restrictor can have.
-        may_give_up: stop where much is looked at and nothing comes of it.
+        budget: limits of the search.
+        longest: largest number of steps of a path under the restrictor.
+        may_give_up: stop after much work without a result.
 
     Returns:
         The paths, those of each length together, and whether it gave up before the next length.
@@ -309,7 +308,7 @@ def _through(
     budget: SearchBudget,
     until: int | None = None,
 ) -> PathRows:
-    """Return the first paths through layers that fulfil a restrictor, or what is found until so much is spent."""
+    """Return the first paths through layers that fulfil a restrictor, or those found within the budget."""
     layers = [ordered(layer) for layer in layers]
     found: list[PathRows] = []
     count = 0
@@ -351,11 +350,11 @@ def outward(
 
     Args:
         moves: the steps.
-        starts: the nodes that they begin at, ascending.
-        backward: whether they end there instead.
+        starts: common nodes of the paths, ascending.
+        backward: True if paths end there instead.
         ends: the nodes at the other end, ascending; None for any.
-        query: says which paths of each pair are wanted.
-        budget: what the search may do.
+        query: selector of the paths of each pair.
+        budget: limits of the search.
     """
     restrictor, most = query.restrictor, query.max_length
     states = moves.states
@@ -422,7 +421,7 @@ class _Shares:
         self._quotas: dict[int, Quota] = {}
 
     def take(self, starts: Int64, ends: Int64, length: int) -> npt.NDArray[np.bool_]:
-        """Tell which paths of a length are wanted, by their start nodes and end vertices."""
+        """Return a mask of the wanted paths of a length, by their start nodes and end vertices."""
         if self._query.selector is Selector.ALL:
             return np.ones(len(starts), np.bool_)
         keys = ends // self.states * len(self._starts) + np.searchsorted(self._starts, starts)
@@ -432,7 +431,7 @@ class _Shares:
         return np.array(taken, np.bool_)
 
     def filled(self, pairs: int) -> bool:
-        """Tell whether no path of so many pairs is wanted any more."""
+        """True if no path of so many pairs is wanted any more."""
         return len(self._quotas) == pairs and all(quota.filled for quota in self._quotas.values())
 
 
@@ -472,7 +471,7 @@ class _Away:
 def _away(
     moves: Moves, ends: Int64, backward: bool, most: int | None, budget: SearchBudget, marks: Marks
 ) -> Search[_Away | None]:
-    """Search from `ends`, against the direction of the paths if `backward`; None where the budget does not allow it."""
+    """Search from `ends`, against the direction of the paths if `backward`; None if the budget forbids it."""
     starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
     frontier = (ends[:, None] * moves.states + starts).reshape(-1)
     marks.add(frontier)
@@ -517,15 +516,15 @@ def cheapest(
     query: PathQuery,
     budget: SearchBudget,
 ) -> Iterator[tuple[PathRows, float]]:
-    """Yield paths out of a node, the cheapest first: what counts as shortest is the sum of what the steps cost.
+    """Yield paths out of a node, the cheapest first: the cost of a path is the sum of its steps' costs.
 
     Args:
         moves: the steps.
         source: node where paths start.
         targets: nodes where they end; None for any.
-        prices: tells what steps of some labels cost; none below 0, and None for one that is not walked.
-        query: says which paths are wanted.
-        budget: what the search may do.
+        prices: returns the cost of steps of some labels; none below 0, and None for one that is not walked.
+        query: selector of the paths.
+        budget: limits of the search.
     """
     states, restrictor, selector, count = moves.states, query.restrictor, query.selector, query.count
     # Where every beginning of a wanted path is one of the cheapest to its vertex, the others need not be followed.
@@ -565,7 +564,7 @@ def cheapest(
 
 
 def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor, moves: Moves) -> bool:
-    """Tell whether a step may follow the beginning of a path."""
+    """True if a step may follow the beginning of a path."""
     if restrictor is Restrictor.WALK:
         return True
     if restrictor is Restrictor.TRAIL:
@@ -589,7 +588,7 @@ class _Tally:
         self._last = -1.0
 
     def take(self, cost: float) -> bool:
-        """Tell whether a path of a cost, none of them cheaper than those before, is wanted; count it if so."""
+        """True if a path of a cost, none of them cheaper than earlier ones, is wanted; counts it if so."""
         if self._all or (self._groups and cost == self._last):
             return True
         if self._left == 0:
@@ -598,5 +597,5 @@ class _Tally:
         return True
 
     def closed(self, cost: float) -> bool:
-        """Tell whether no path that costs at least so much will be wanted."""
+        """True if no path of at least this cost will be wanted."""
         return not self._all and self._left == 0 and (not self._groups or cost > self._last)

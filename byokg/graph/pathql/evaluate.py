@@ -1,4 +1,4 @@
-"""Running a path query on a graph.
+"""Execution of path queries on a graph.
 
     for path in paths(graph, "PATHS START ?x = :Alice END ?y VIA ?p"):
         print(path.nodes)
@@ -7,9 +7,9 @@ By default every shortest path of each pair of a start and an end is found, and 
 start may be its end.
 
 Source: Stardog's documentation, "Path Queries", "Path Query Evaluation Semantics".
-Differs: each edge starts where the one before ends, as its condition (3) says; the definition in prose swaps s and t.
-Where VIA is a variable or an expression of one step, parallel edges make different paths, as in GQL: they are told
-apart by the edge in JSON.
+Differs: each edge starts at the end of the previous one, as its condition (3) demands; the definition in prose swaps s
+and t. If VIA is a variable or an expression of one step, parallel edges make different paths, as in GQL: in JSON they
+differ by the edge.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ if TYPE_CHECKING:
 
 _ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
 _FEW_PATHS = 1000
-"""Shortest paths that an engine may send where one is wanted: which comes first is known here only."""
+"""Shortest paths that an engine may send if one is wanted: their order is known only here."""
 _FEW_PAIRS = 100
 """Pairs of a start and an end that are each searched from both ends."""
 _FEW_NODES = 20_000
-"""Nodes whose edges are asked about in one call, at most."""
+"""Largest number of nodes per call for edges."""
 _TOGETHER = 16
 """Searches that ask a server together."""
 
@@ -83,13 +83,12 @@ def paths(
 
     Args:
         store: the graph.
-        query: text, or what `parse` makes of it.
-        limits: how much it may do.
-        rules: infer edges that paths may walk as well: rules as text, or `Inferred` of the graph where several queries
-            are asked.
+        query: text, or the result of `parse`.
+        limits: limits of the query.
+        rules: infer edges that paths may walk as well: rules as text, or `Inferred` of the graph for several queries.
 
     Raises:
-        PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
+        PathQueryInvalid: the text is no path query, or has infinitely many paths.
         EntityNotFound: a start or end is not in the graph.
         RelationNotFound: a relation is not in the graph.
     """
@@ -99,7 +98,7 @@ def paths(
 
 
 def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[InferenceRule] | Inferred | None) -> Inferred:
-    """Return what follows from the rules on the graphs that a query names. Raises `PathQueryInvalid`."""
+    """Return the inferences of the rules on the graphs that a query names. Raises `PathQueryInvalid`."""
     from byokg.graph.pathql.grammar import parse_rules
     from byokg.graph.pathql.rules import Inferred
 
@@ -143,14 +142,14 @@ def _read(query: str | PathQuery) -> PathQuery:
 
 
 _AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
-"""The automata of the last expressions asked about on each graph, beside these."""
+"""Cached automata of the last expressions on each graph."""
 _KEPT_AUTOMATA = 64
 
 _ANY = AnyLink()
 
 
 def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None = None) -> tuple[int, bool]:
-    """Count the paths of a query, and tell whether a limit may have left some out.
+    """Count the paths of a query; also return whether a limit may have left some out.
 
     All paths of at most six steps between two nodes are counted without listing them.
 
@@ -184,10 +183,10 @@ class _Ends:
     bound: list[str] = field(default_factory=list)
     """Names of the other variables that its pattern binds."""
     solutions: dict[int, list[Mapping[str, Bound]]] | None = None
-    """What they stand for, for each node."""
+    """Solutions of the pattern, for each node."""
 
     def at(self, node: int) -> Sequence[Mapping[str, Bound]]:
-        """Return the solutions at a node: one that binds nothing else, where there is no pattern."""
+        """Return the solutions at a node: one without further bindings, if there is no pattern."""
         return _NOTHING if self.solutions is None else self.solutions[node]
 
 
@@ -215,7 +214,7 @@ class _Run:
         self._moves = self._via()
 
     def result(self) -> PathResult:
-        """Search, and join what was found with the patterns of start and end."""
+        """Search, and join the paths with the patterns of start and end."""
         query, budget = self._query, self._budget
         every_walk = query.selector is Selector.ALL and query.restrictor is Restrictor.WALK
         if every_walk and query.max_length is None and not self._finite:
@@ -296,7 +295,7 @@ class _Run:
         return Bound("node", self._store.ids(np.array([number]))[0])
 
     def _cut(self, found: Sequence[FoundRows]) -> list[FoundRows]:
-        """Leave out what OFFSET and LIMIT say."""
+        """Apply OFFSET and LIMIT."""
         query = self._query
         if not query.offset and query.limit is None:
             return list(found)
@@ -408,7 +407,7 @@ class _Run:
     # Searching
 
     def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[PathRows]:
-        """Return the paths, by start (or by end, where the starts are free) and then by length."""
+        """Return the paths, by start (or by end, if the starts are free) and then by length."""
         sources, targets = starts.nodes, ends.nodes
         if self._query.cyclic:
             if sources is None or targets is None:
@@ -436,7 +435,7 @@ class _Run:
         # On servers, searches out of single nodes ask together.
         apart = shortest_each and not isinstance(self._store, ColumnarGraph)
         at_once = _TOGETHER if query.limit is None and not apart else 1
-        # What lies ahead of several starts is asked about together anyway, a step at a time.
+        # Several starts share calls in any case, a step at a time.
         no_bound = query.max_length is None and others is None and self._limits.hub_cap is None
         self._looks_ahead = len(nodes) == 1 and no_bound
         for first in range(0, len(nodes), at_once):
@@ -447,7 +446,7 @@ class _Run:
                 yield partial(outward, moves, some, backward, others, query)
 
     def _look_ahead(self, moves: StoreMoves, node: int, backward: bool, budget: SearchBudget, met: Int64) -> None:
-        """Let a server's engine tell which nodes can be reached, in a fifth of the time that is left."""
+        """Let a server's engine compute the reachable nodes, in a fifth of the remaining time."""
         if budget.left_s > 0:
             moves.look_ahead(node, met, backward, min(budget.wanted, _FEW_NODES), budget.left_s / 5)
 
@@ -460,7 +459,7 @@ class _Run:
             yield from self._searches(partial(self._pair, source, target) for source, target in pairs)
 
     def _searches(self, searches: Iterable[Callable[[SearchBudget], Search[list[PathRows]]]]) -> Iterator[PathRows]:
-        """Yield what searches find, in their order; on servers several of them ask together."""
+        """Yield the results of searches, in their order; on servers several of them share calls."""
         whole, waiting = self._budget, iter(searches)
         at_once = 1 if isinstance(self._store, ColumnarGraph) else _TOGETHER
         while some := list(islice(waiting, at_once)):
@@ -491,7 +490,7 @@ class _Run:
                 yield FoundRows(rows, (), (cost,))
 
     def _prices(self, labels: Int64) -> list[float | None]:
-        """Return what steps cost; None for one without a price, which is not walked."""
+        """Return the costs of steps; None for one without a cost, which is not walked."""
         cost, moves = self._query.cost, self._moves
         values: list[Value | None]
         if isinstance(cost, Variable):
@@ -517,7 +516,7 @@ class _Run:
         return prices
 
     def _open(self) -> bool:
-        """Tell whether more may be searched, and note where it may not."""
+        """True if the search may continue; records the limit otherwise."""
         budget = self._budget
         if budget.wanted <= 0:
             budget.full = True
@@ -525,7 +524,7 @@ class _Run:
         return budget.spend(1)
 
     def _plain(self, cycle: bool) -> bool:
-        """Tell whether a shortest walk always fulfils the restrictor; a cycle may go back the edge that it came."""
+        """True if a shortest walk always fulfils the restrictor; a cycle may return along its first edge."""
         if self._query.restrictor is Restrictor.WALK:
             return True
         return self._moves.states == 1 and not (cycle and self._query.restrictor is Restrictor.TRAIL)
@@ -542,7 +541,7 @@ class _Run:
             return (yield from self._between(source, target, budget))
         every, stored = query.selector is Selector.ALL_SHORTEST, isinstance(moves, StoreMoves)
         if isinstance(moves, StoreMoves) and budget.left_s > 0 and self._limits.hub_cap is None:
-            # Half of the time, so that the search has the other where the engine does not end.
+            # Half of the time, so that the search has the other half if the engine does not end.
             limit = min(budget.wanted if every else _FEW_PATHS, self._limits.max_steps) + 1
             pushed = moves.all_shortest(source, target, most, limit, budget.left_s / 2)
             if pushed is not None:
@@ -575,7 +574,7 @@ class _Run:
         return found
 
     def _deviates(self, source: int, target: int) -> bool:
-        """Tell whether the paths can be found by deviations: a shortest walk is a path, and so many are wanted."""
+        """True if the paths can be found by deviations: a shortest walk is a path, and so many are wanted."""
         query = self._query
         return (
             query.selector in (Selector.ALL, Selector.ANY, Selector.SHORTEST)
@@ -586,7 +585,7 @@ class _Run:
 
     @property
     def _one(self) -> bool:
-        """Tell whether any one path is wanted."""
+        """True if any one path is wanted."""
         return self._query.selector is Selector.ANY and self._query.count == 1
 
     def _longest(self) -> int:
@@ -606,7 +605,7 @@ class _Run:
         """Find the paths from nodes to others, or from others to them."""
         query, moves = self._query, self._moves
         every = query.selector is Selector.ALL_SHORTEST
-        # The shortest way back to where a trail starts may be the edge that it came.
+        # The shortest way back to the start of a trail may be its first edge.
         back = query.restrictor is Restrictor.TRAIL and self._either_way and not moves.empty
         cycles = not (moves.empty or back or query.restrictor is Restrictor.ACYCLIC)
         size = self._store.node_count * moves.states if isinstance(self._store, ColumnarGraph) else 0

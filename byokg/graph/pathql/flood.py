@@ -22,7 +22,7 @@ _SMALL = 20_000
 _A_FEW = 3
 """Steps after which looking ahead, which takes two calls, is likely to save some."""
 _NARROW = 30
-"""Vertices up to which a step takes a call's time; of more, what is sent takes the time, however it is asked for."""
+"""Number of vertices up to which a step takes a call's time; beyond, transfer dominates for any way of calling."""
 _MOST_VERTICES = 1 << 26
 """Vertices of all copies of the graph."""
 
@@ -43,19 +43,19 @@ def flood(
 
     Args:
         moves: the steps.
-        starts: the node that the paths have in common; of several nodes, each for itself.
-        backward: whether it is their end.
+        starts: the common node of the paths; several nodes are searched each for itself.
+        backward: True if it is their end.
         most: steps at most; None for no bound.
-        budget: what the search may do, and how many paths are wanted.
+        budget: limits of the search, and number of wanted paths.
         every: find all shortest paths, not one to each node.
-        cycles: let paths of one step or more come back to where they start.
+        cycles: let paths of one step or more return to their start.
         ends: the nodes at the other end, ascending; None for any.
-        size: vertices of the graph; read where there are several starts.
-        look_ahead: called where few go on after a few steps, with the vertices left but for the first.
+        size: vertices of the graph; read for several starts.
+        look_ahead: called if few vertices remain after a few steps, with all visited vertices but the first.
 
     Returns:
-        The paths, those of each length together, by start. None where several searches do not stay small, or find more
-        than is wanted.
+        The paths, those of each length together, by start. None if several searches do not stay small, or find more
+        than wanted.
     """
     states, several = moves.states, len(starts) > 1
     if several and (size * len(starts) > _MOST_VERTICES or (ends is not None and len(ends) > _SMALL // len(starts))):

@@ -1,8 +1,8 @@
-"""The grammar of path queries: text in, a `PathQuery` out, or an error that says where and what was expected.
+"""The grammar of path queries: parses text into a `PathQuery`, or raises an error with place and expectation.
 
 The syntax is that of Stardog's path queries with SPARQL's graph patterns and property paths, and beyond it GQL's
 selectors (ANY, SHORTEST k, SHORTEST k GROUPS) and restrictors (WALK, TRAIL, ACYCLIC, SIMPLE), VIA UNDIRECTED,
-MATCHING and COST. Reading takes time in proportion to the length of the text, whatever it is.
+MATCHING and COST. Parsing takes time in proportion to the length of any text.
 
 Source: Stardog's documentation, "Path Queries", "Path Query Syntax".
 Differs: angle brackets may hold any name (`<Tom Hanks>`), and a local name may begin with a digit or hold dots.
@@ -106,12 +106,12 @@ _SAID = {
 
 
 def parse(text: str) -> PathQuery:
-    """Read a path query.
+    """Parse a path query.
 
     Raises:
-        PathQueryInvalid: the text is no path query; says line, column and what was expected there.
+        PathQueryInvalid: the text is no path query; the message has line, column and the expected tokens.
     """
-    # The same query is often asked about other nodes, so it is read once, with places for their names.
+    # The same query often runs on other nodes, so it is parsed once, with placeholders for their names.
     names: list[str] = []
 
     def place(found: re.Match[str]) -> str:
@@ -188,7 +188,7 @@ def _parser() -> Lark:
 
 
 def _measure(text: str) -> None:
-    """Refuse what is too long or nested too deeply, before any of it is parsed."""
+    """Refuse a text that is too long or nested too deeply, before any of it is parsed."""
     if len(text) > _LONGEST:
         raise PathQueryInvalid(f"it has {len(text):,} characters, and {_LONGEST:,} are allowed", 1, 1)
     depth = words = 0
@@ -208,7 +208,7 @@ def _fail(text: str, place: int, reason: str, expected: tuple[str, ...] = ()) ->
 
 
 def _refuse(text: str, error: UnexpectedInput) -> NoReturn:
-    """Say where parsing stopped, and what could have stood there."""
+    """Raise the error of a failed parse: its place, and the possible tokens there."""
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         place, found = error.token.start_pos or 0, str(error.token)
     elif isinstance(error, UnexpectedCharacters):
@@ -244,7 +244,7 @@ def _place(token: Token) -> tuple[int, int]:
 
 
 def _unescaped(text: str) -> str:
-    """Return what stands between the quotes of a string."""
+    """Return the characters between the quotes of a string."""
     return re.sub(
         r"\\(u[0-9A-Fa-f]{4}|U00[01][0-9A-Fa-f]{5}|.)",
         lambda found: (
@@ -273,7 +273,7 @@ def _literal(text: str, datatype: str, place: tuple[int, int]) -> LiteralTerm:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, PathQuery]):
-    """Turns what the parser has read into records, from the inside out, while it reads."""
+    """Turns parse results into records, from the inside out, while parsing."""
 
     # Queries
 
@@ -590,7 +590,7 @@ class _Builder(Transformer[Token, PathQuery]):
 
 
 def _selector(modes: dict[str, Any]) -> tuple[Selector, int]:
-    """Return what the words ANY, ALL, SHORTEST and k mean together."""
+    """Return the selector of the words ANY, ALL, SHORTEST and k."""
     shortest = modes.get("shortest")
     if shortest is None:
         if "any" in modes and "all" in modes:

@@ -1,9 +1,9 @@
-"""One step of a path: from where a search stands to where it may go, and back.
+"""One step of a path: from the vertices of a search to their successors, or back.
 
 A search walks over vertices. A vertex is a node together with the state of an automaton: `node * states + state`. So
-searching the graph for paths that match an expression is searching this product graph for any path. What the steps are
-is up to a `Moves`: edges of a columnar graph, edges of any store, whole matches of an expression, or solutions of a
-graph pattern. Everything in `search` works on any of them.
+searching the graph for paths that match an expression is searching this product graph for any path. A `Moves` defines
+the steps: edges of a columnar graph, edges of any store, whole matches of an expression, or solutions of a graph
+pattern. Everything in `search` works on any of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 class Bound(NamedTuple):
-    """What a variable stands for."""
+    """Value of a variable."""
 
     kind: str
     """`node`, `relation` or `literal`."""
@@ -37,7 +37,7 @@ class Spelled(NamedTuple):
     """One step in words."""
 
     bindings: Mapping[str, Bound]
-    """What the variables of a VIA pattern stand for, but for start and end."""
+    """Values of the variables of a VIA pattern, but for start and end."""
     triples: tuple[Triple, ...]
     """The edges of the graph that it walks, from its start to its end."""
     inverse: tuple[bool, ...]
@@ -76,7 +76,7 @@ class Moves(Protocol):
         """Return the steps into vertices; `far` is the vertex that each comes from."""
 
     def edge(self, labels: Int64) -> Int64:
-        """Return what tells the edges of steps apart; a trail has none of them twice."""
+        """Return the identity of each step's edge; a trail has none of them twice."""
 
     def effort(self, vertices: Int64, backward: bool) -> int:
         """Estimate how many steps there are, at little cost."""
@@ -103,11 +103,11 @@ class ColumnarMoves:
         """Walk a graph.
 
         Args:
-            graph: whose edges these are.
-            automaton: which relations lead from state to state.
-            variable: stands for the relation of each edge.
+            graph: source of the edges.
+            automaton: relations from state to state.
+            variable: bound to the relation of each edge.
             capped: may leave steps out.
-            most: edges of one relation to read of a node, the first in edge order, where a state leads on along one
+            most: edges of one relation to read of a node, the first in edge order, if a state continues along one
                 relation only; more need not be read. None reads all.
         """
         self._arrays = arrays = graph.topology
@@ -216,10 +216,10 @@ class ColumnarMoves:
         """Return the steps along the outgoing, or the incoming edges of nodes.
 
         Args:
-            nodes: that are left.
+            nodes: start nodes.
             rules: relations to walk, relations of which loops are walked, and of which undirected edges are.
-            index: where the edges of each node begin.
-            backward: whether the steps lead into the nodes.
+            index: start of the edges of each node.
+            backward: True for steps into the nodes.
         """
         wanted, loops, either = rules
         starts, stops = index.take(nodes), index.take(nodes + 1)
@@ -278,7 +278,7 @@ class StoreMoves:
         return labels >> 1
 
     def effort(self, vertices: Int64, backward: bool) -> int:
-        """Return the number of nodes that would be asked about."""
+        """Return the number of nodes that would be read."""
         return len(vertices)
 
     def forward(self, vertices: Int64) -> StepRows:
@@ -295,8 +295,8 @@ class StoreMoves:
         """Let the store's engine find all shortest paths between two nodes.
 
         Returns:
-            Vertices and labels in the order of a search by steps; None where the engine cannot say just that, or finds
-            `limit` paths.
+            Vertices and labels in the order of a step-by-step search; None if the engine has no equivalent search, or
+            finds `limit` paths.
         """
         way = self._automaton.one_way
         if not isinstance(self._store, ShortestPathStore) or way is None or source == target:
@@ -319,12 +319,12 @@ class StoreMoves:
         return vertices[order], labels[order]
 
     def look_ahead(self, start: int, met: Int64, backward: bool, limit: int, timeout_s: float) -> None:
-        """Ask about the edges of all nodes that can be reached in one call, where the store's engine can tell which.
+        """Read the edges of all reachable nodes in one call, if the store's engine can compute these.
 
         Args:
             start: node where paths start, or end if `backward`.
-            met: nodes whose edges were asked about and that are not come to again.
-            backward: which way edges are walked.
+            met: nodes whose edges were read and that are not visited again.
+            backward: direction of the walk.
             limit: give up at more nodes.
             timeout_s: give up after so long.
         """
@@ -424,7 +424,7 @@ def steps_along(
 
 
 class MatchMoves:
-    """Whole matches of an expression as steps: from a node to each node where a match ends, once however it goes."""
+    """Whole matches of an expression as steps: from a node to each end of a match, once for any number of matches."""
 
     def __init__(
         self,
@@ -437,13 +437,13 @@ class MatchMoves:
         Args:
             inner: the steps within a match.
             shortest_walk: finds the vertices and labels of one match.
-            spend: counts steps; tells whether there may be more of them.
+            spend: counts steps; True if there may be more of them.
         """
         self._inner, self._shortest_walk, self._spend = inner, shortest_walk, spend
         self.states, self.accepting, self.empty = 1, np.ones(1, np.bool_), False
 
     def edge(self, labels: Int64) -> Int64:
-        """Return what tells the pairs of nodes apart."""
+        """Return the identity of each pair of nodes."""
         return labels
 
     def effort(self, vertices: Int64, backward: bool) -> int:
@@ -508,7 +508,7 @@ _BISECT_FROM = 8192
 """Where more edges than these would be looked at for few relations, each node's are bisected."""
 
 _MOST_PAIRS = 2_000_000
-"""Pairs of a node and where a match has come to, held at a time; a query that needs more is cut."""
+"""Pairs of a node and a vertex of its match, held at a time; a query that needs more is cut."""
 
 _NODE_BITS = 38
 _NODE = (1 << _NODE_BITS) - 1

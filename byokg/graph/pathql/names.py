@@ -1,10 +1,9 @@
-"""What the names of a query stand for in a graph, and how a graph's ids and labels are written in an answer.
+"""Resolution of the names of a query in a graph, and notation of a graph's ids and labels in results.
 
-A prefix stands for what the query declares, or else for what the graph knows from the RDF it was made from. On a graph
-without IRIs the empty prefix stands for the graph's own ids and labels: `:Alice`, `:knows`; what is no such word is
-written `<Tom Hanks>`.
+A prefix is declared in the query, or else known to the graph from the RDF it was made from. On a graph without IRIs the
+empty prefix stands for the graph's own ids and labels: `:Alice`, `:knows`; other names are written `<Tom Hanks>`.
 
-The module of RDF terms is imported by what needs it, since most graphs have no IRIs.
+The module of RDF terms is imported on demand, since most graphs have no IRIs.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class Names:
     # From a query
 
     def iris(self, name: NameTerm) -> Iterator[str]:
-        """Yield what a name may be written out in full, the likeliest first."""
+        """Yield the full forms of a name, the likeliest first."""
         if name.prefix is None:
             yield name.text
             return
@@ -95,7 +94,7 @@ class Names:
         raise missing
 
     def node_or_none(self, name: NameTerm) -> int | None:
-        """Return the number of a node; None where there is no such node."""
+        """Return the number of a node; None if there is none."""
         try:
             return self.node(name)
         except EntityNotFound:
@@ -111,7 +110,7 @@ class Names:
             yield f"{name.prefix}:{name.text}"
 
     def relation_or_none(self, name: NameTerm) -> int | None:
-        """Return the number of a relation; None where there is no such relation."""
+        """Return the number of a relation; None if there is none."""
         known = self._store.relations
         for label in self.labels(name):
             try:
@@ -129,7 +128,7 @@ class Names:
         return number
 
     def is_type(self, name: NameTerm) -> bool:
-        """Tell whether a name is `rdf:type`."""
+        """True if a name is `rdf:type`."""
         from byokg.graph.rdf.terms import RDF_TYPE
 
         return next(self.iris(name)) == RDF_TYPE or str(name) == "rdf:type"
@@ -176,7 +175,7 @@ class Names:
         return number, bound
 
     def _written_out(self, name: NameTerm) -> str:
-        """Return a name in full; a prefix that only is well known counts where no graph says another."""
+        """Return a name in full; a well known prefix counts unless the graph defines another."""
         from byokg.graph.rdf.terms import WELL_KNOWN
 
         if name.prefix in WELL_KNOWN and name.prefix not in self._declared and name.prefix not in self._graph:
@@ -221,7 +220,7 @@ def shown_literal(value: Value, datatype: str = "", language: str = "") -> str:
 
 
 def check_bound(wanted: Sequence[Variable], bound: set[str], where: str) -> None:
-    """Raise `PathQueryInvalid` where a pattern does not bind what it must."""
+    """Raise `PathQueryInvalid` if a pattern does not bind its end variables."""
     missing = [f"?{variable.name}" for variable in wanted if variable.name not in bound]
     if missing:
         lacking = " and ".join(missing)

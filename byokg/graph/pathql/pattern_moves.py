@@ -18,7 +18,7 @@ _LEARNED_TOGETHER = 4096
 
 
 class PatternMoves:
-    """Solutions of a graph pattern as steps, from what its start variable stands for to its end variable's value."""
+    """Solutions of a graph pattern as steps, from the value of its start variable to that of its end variable."""
 
     def __init__(self, patterns: Patterns, group: Group, start: str, end: str, spend: Callable[[int], bool]) -> None:
         self._spend = spend
@@ -31,12 +31,12 @@ class PatternMoves:
         self._evidence: list[tuple[SolutionTable, int]] = []
         self._seedable = seedable(group)
         self._whole: SolutionTable | None = None
-        """All solutions, where an end cannot be given before."""
+        """All solutions, if an end cannot be given before."""
         self._known: tuple[dict[int, tuple[Int64, Int64]], dict[int, tuple[Int64, Int64]]] = ({}, {})
-        """For each direction and node that was left already, where its solutions lead, and which they are."""
+        """For each direction and expanded node, the far ends of its solutions, and their numbers."""
 
     def edge(self, labels: Int64) -> Int64:
-        """Return what tells solutions apart."""
+        """Return the identity of each solution."""
         return labels
 
     def effort(self, vertices: Int64, backward: bool) -> int:
@@ -52,7 +52,7 @@ class PatternMoves:
         return self._steps(vertices, True)
 
     def value(self, label: int, variable: str) -> Bound | None:
-        """Return what a variable stands for in a solution."""
+        """Return the value of a variable in a solution."""
         table, row = self._evidence[label]
         return self._patterns.bound(table.column(variable)[row : row + 1])[0]
 
@@ -125,7 +125,7 @@ class PatternMoves:
 
 
 def _walk(triples: Sequence[Triple], start: str, end: str) -> list[tuple[Triple, bool]]:
-    """Return the shortest walk along some edges from one node to another; empty where they do not lead there."""
+    """Return the shortest walk along some edges from one node to another; empty if there is none."""
     queue: list[tuple[str, list[tuple[Triple, bool]]]] = [(start, [])]
     met = set()
     for node, walked in queue:  # grows while it is gone through

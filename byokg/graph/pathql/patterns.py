@@ -57,7 +57,7 @@ class Patterns:
     """Solves the patterns of one query on a graph.
 
     A nested group, a branch of UNION and MINUS are solved by themselves, as in SPARQL: their conditions read their own
-    variables only. Values that are known already only narrow down what is looked at.
+    variables only. Known values only narrow down the search.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Patterns:
 
         Args:
             store: the graph.
-            names: what names stand for.
-            matches: gives the steps that are whole matches of an expression.
-            types: nodes that have a type besides those that the store says.
+            names: resolves names.
+            matches: returns the steps that are whole matches of an expression.
+            types: nodes with inferred types, beside the store's own.
             both_roles: variables that stand for a relation or type in one place, and for any term in another.
         """
         self._store, self._names = store, names
@@ -121,7 +121,7 @@ class Patterns:
             self._triples.pairs_of(predicate)
 
     def bound(self, codes: Int64) -> list[Bound | None]:
-        """Return what numbers stand for; None where nothing."""
+        """Return the values of numbers; None for unbound ones."""
         return self._codes.bound(codes)
 
     # Groups

@@ -29,7 +29,7 @@ class NameTerm:
     """A node, relation, property or type: `dbo:birthPlace`, `:Alice`, `<http://…>` or `<Tom Hanks>`."""
 
     text: str
-    """What stands behind the prefix, or between the angle brackets."""
+    """Text after the prefix, or between the angle brackets."""
     prefix: str | None = None
     """None for angle brackets; empty for `:Alice`."""
 
@@ -43,7 +43,7 @@ class LiteralTerm:
 
     value: Value
     datatype: str = ""
-    """Local name of its datatype (`date`, `gYear`); empty for what the value's own type says."""
+    """Local name of its datatype (`date`, `gYear`); empty for the default of the value's own type."""
     language: str = ""
 
 
@@ -93,7 +93,7 @@ class Alternatives:
 
     parts: tuple[PathExpression, ...]
     single: bool = field(init=False, repr=False, compare=False)
-    """Whether every match is one edge: asked about by every search, and there may be thousands of parts."""
+    """True if every match is one edge: read by every search, and there may be thousands of parts."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "single", all(map(is_step, self.parts)))
@@ -112,7 +112,7 @@ PathExpression: TypeAlias = Link | AnyLink | NotLink | Inverse | Sequence | Alte
 
 
 def is_step(path: PathExpression) -> bool:
-    """Tell whether every match of an expression is one edge."""
+    """True if every match of an expression is one edge."""
     match path:
         case Inverse(inner):
             return is_step(inner)
@@ -148,7 +148,7 @@ Expression: TypeAlias = Variable | NameTerm | LiteralTerm | FunctionCall | Exist
 
 @dataclass(frozen=True, slots=True)
 class TriplePattern:
-    """Edges or properties: `?x :knows ?y`, with what is said about the edge: `{| :since ?year |}`."""
+    """Edges or properties: `?x :knows ?y`, with annotations of the edge: `{| :since ?year |}`."""
 
     subject: Term
     predicate: Variable | PathExpression
@@ -188,7 +188,7 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class Optional:
-    """Solutions that are lengthened where the pattern matches."""
+    """Solutions that are extended if the pattern matches."""
 
     group: Group
 
@@ -228,7 +228,7 @@ class Selector(Enum):
 
 
 class Restrictor(Enum):
-    """What may not be repeated on a path."""
+    """Elements that must not repeat on a path."""
 
     WALK = "WALK"
     """Anything may."""
@@ -242,7 +242,7 @@ class Restrictor(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A START or END: a variable, and what it may be."""
+    """A START or END: a variable with its conditions."""
 
     variable: Variable
     names: tuple[NameTerm, ...] = ()
@@ -257,7 +257,7 @@ class PathQuery:
     start: Endpoint
     end: Endpoint
     via: PathExpression | Variable | Group
-    """What one edge of a path is: a match of an expression, an edge of any relation, a solution of a pattern."""
+    """Element of a path: a match of an expression, an edge of any relation, a solution of a pattern."""
     whole: bool = False
     """MATCHING: the whole path is one match of the expression, and its edges are those of the graph."""
     undirected: bool = False
@@ -267,7 +267,7 @@ class PathQuery:
     restrictor: Restrictor = Restrictor.SIMPLE
     cyclic: bool = False
     cost: Variable | NameTerm | None = None
-    """What adds up along a path in place of the number of edges: a variable of the pattern, or an edge property."""
+    """Cost added up along a path in place of the number of edges: a variable of the pattern, or an edge property."""
     max_length: int | None = None
     offset: int = 0
     limit: int | None = None
@@ -304,7 +304,7 @@ def connecting(
         k: paths of each pair. They visit no node twice; a node has one path to itself, of no edges.
         max_hops: edges in a path at most.
         relations: labels to walk; None walks all.
-        direction: which way edges are walked, seen from the source.
+        direction: of the edges, seen from the source.
     """
     via = _ANY_STEPS if relations is None else _steps(Alternatives(tuple(Link(NameTerm(one)) for one in relations)))
     ends = [tuple(NameTerm(one) for one in dict.fromkeys(ids)) for ids in (sources, targets)]
@@ -323,7 +323,7 @@ def connecting(
 
 @dataclass(frozen=True)
 class InferenceRule:
-    """What follows from what: `IF { … } THEN { … }`."""
+    """Premises and conclusions: `IF { … } THEN { … }`."""
 
     when: tuple[TriplePattern, ...]
     then: tuple[TriplePattern, ...]
@@ -475,7 +475,7 @@ def both_roles(query: PathQuery, is_type: Callable[[NameTerm], bool]) -> frozens
 
 
 def check_variables(query: PathQuery) -> None:
-    """Raise `PathQueryInvalid` where one variable would stand for two things: both ends, or an end and a relation."""
+    """Raise `PathQueryInvalid` if one variable has two roles: both ends, or an end and a relation."""
     start, end = query.start.variable, query.end.variable
     if start == end:
         raise PathQueryInvalid(f"START and END are both ?{start.name}; name them apart, and ask for cycles with CYCLIC")

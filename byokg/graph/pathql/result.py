@@ -78,7 +78,7 @@ class FoundRows:
 
     rows: PathRows
     bindings: Sequence[Mapping[str, Bound]] = ()
-    """One for each row; empty where no pattern binds anything."""
+    """One for each row; empty if no pattern binds anything."""
     costs: Sequence[float] = ()
 
 
@@ -183,7 +183,8 @@ class PathResult(Sequence[FoundPath]):
         return list(dict.fromkeys([*columns, *(["cost"] if self.query.cost is not None else [])]))
 
     def _table_rows(self, path: FoundPath) -> Iterator[dict[str, str]]:
-        """Yield a row for each edge; what the start's pattern binds stands in the first, the end's in the last."""
+        """Yield a row for each edge; bindings of the start's pattern stand in the first, those of the end's in the
+        last."""
         start, end = self.query.start.variable.name, self.query.end.variable.name
         last = len(path.edges) - 1
         if last < 0:
@@ -223,7 +224,7 @@ class PathResult(Sequence[FoundPath]):
         return "\n".join([*lines, *([rule] if rows else []), "", self.summary()])
 
     def summary(self) -> str:
-        """Say how many paths there are, how long it took, and whether there may be more."""
+        """Return the number of paths and the time in words, and whether there may be more."""
         count = f"{len(self):,} path" + ("" if len(self) == 1 else "s")
         minutes, seconds = divmod(self.seconds, 60)
         hours, minutes = divmod(int(minutes), 60)
@@ -299,7 +300,7 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
 
 
 def _bindings_json(bindings: Mapping[str, Bound]) -> dict[str, Any]:
-    """Return what variables stand for; nothing where there are none."""
+    """Return the values of variables; empty without variables."""
     return {"bindings": {name: _plain(bound) for name, bound in bindings.items()}} if bindings else {}
 
 

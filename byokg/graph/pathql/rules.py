@@ -3,11 +3,11 @@
     IF { ?x :partOf ?y . ?y :locatedIn ?z } THEN { ?x :partOf ?z }
 
 Sub-properties, inverse, symmetric and transitive properties, property chains and sub-classes are rules of this kind;
-`schema_rules` reads them from what a graph says about its own relations in RDFS and OWL.
+`schema_rules` reads them from a graph's own RDFS and OWL statements.
 
-Each round joins what the round before has inferred with everything known so far (semi-naive evaluation), so no
-conclusion is drawn twice from the same premises. Every inferred edge keeps the rule and premises it followed from
-first.
+Each round joins the inferences of the previous round with everything known so far (semi-naive evaluation), so no
+conclusion is drawn twice from the same premises. Every inferred edge keeps the first rule and premises that produced
+it.
 
 Source: Stardog's documentation, "Path Queries With Reasoning".
 """
@@ -81,8 +81,8 @@ class _Compiled:
 class Inferred:
     """A graph with the edges that rules infer; the graph itself is not changed.
 
-    `graph` holds both kinds of edges, numbered anew; nodes have the numbers of the original graph. `types` says which
-    nodes have a type that was inferred.
+    `graph` holds both kinds of edges, numbered anew; nodes have the numbers of the original graph. `types` are the
+    nodes with an inferred type.
     """
 
     def __init__(self, stored: ColumnarGraph, rules: Sequence[InferenceRule], named_graphs: Sequence[str] = ()) -> None:
@@ -90,13 +90,13 @@ class Inferred:
 
         Args:
             stored: the graph.
-            rules: what follows from what.
+            rules: the inference rules.
             named_graphs: read edges of these named graphs only; empty for all edges.
 
         Raises:
-            PathQueryInvalid: a rule has something else than triples of named relations.
+            PathQueryInvalid: a rule has other elements than triples of named relations.
             RelationNotFound: the IF of a rule names a relation that neither the graph nor any THEN has.
-            QueryTooLarge: more follows than `Inferred` can hold.
+            QueryTooLarge: there are more inferences than `Inferred` can hold.
         """
         self.stored = stored
         self._edges = _edges_of(stored, named_graphs)
@@ -169,7 +169,7 @@ class Inferred:
     # Facts: pairs of nodes, as ascending keys
 
     def _load(self, rules: Sequence[_Compiled]) -> None:
-        """Read the edges and types that the rules speak of."""
+        """Read the edges and types that the rules use."""
         wanted = {atom.relation for rule in rules for atom in (*rule.body, *rule.head)}
         bounds, relation, tail = self.stored.outgoing
         numbers = sorted(each for each in wanted if isinstance(each, int))
@@ -196,7 +196,7 @@ class Inferred:
             self._facts[kind] = (members << _SHIFT) | members
 
     def _saturate(self, rules: Sequence[_Compiled]) -> None:
-        """Apply the rules to what was new in the round before, until nothing is."""
+        """Apply the rules to the inferences of the previous round, until there are none."""
         fresh = dict(self._facts)
         while any(map(len, fresh.values())):
             found: dict[_Relation, list[Int64]] = {}
@@ -210,7 +210,7 @@ class Inferred:
                 self._facts[relation] = np.union1d(self._facts[relation], keys)
 
     def _applied(self, number: int, compiled: _Compiled, place: int, fresh: Int64) -> Iterator[tuple[_Relation, Int64]]:
-        """Yield what is new of what a rule infers with one of its triples among the fresh facts."""
+        """Yield the new inferences of a rule with one of its triples among the fresh facts."""
         columns: dict[str, Int64] = {}
         columns, rows = self._joined(columns, 1, compiled.body[place], fresh)
         waiting = [atom for other, atom in enumerate(compiled.body) if other != place]
@@ -363,7 +363,7 @@ class Inferred:
 
 
 def _edges_of(graph: ColumnarGraph, named: Sequence[str]) -> Int64:
-    """Return the numbers of the edges of some named graphs; of all edges where none is named."""
+    """Return the numbers of the edges of some named graphs; of all edges if none is named."""
     if not named:
         return np.arange(graph.edge_count)
     batches = graph.edge_columns
@@ -424,7 +424,7 @@ def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
 
 
 def _is_known(names: Names, triple: TriplePattern, rules: Sequence[InferenceRule]) -> bool:
-    """Tell whether a graph, or the THEN of a rule, has the relation of a triple."""
+    """True if a graph, or the THEN of a rule, has the relation of a triple."""
     predicate = triple.predicate
     assert isinstance(predicate, Link)
     if names.is_type(predicate.name) or names.relation_or_none(predicate.name) is not None:

@@ -1,7 +1,7 @@
 """Shortest paths, searched breadth first: between two nodes from both ends at once, or out of one node to all others.
 
-A search stops at the depth of the first meeting on both sides. What it has met it marks in `Marks`, so that it costs
-what it visits and nothing for the size of the graph.
+A search stops at the depth of the first meeting on both sides. Its visited set is `Marks`, so that the cost grows with
+the visited part and not with the graph.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class Ban:
-    """What a path must not have: vertices, edges anywhere, and first steps by label."""
+    """Forbidden elements of a path: vertices, edges anywhere, and first steps by label."""
 
     moves: Moves
     vertices: Int64
@@ -48,7 +48,7 @@ class Ban:
     first: Int64
 
     def spared(self, steps: StepRows, first: bool) -> StepRows:
-        """Return the steps that are not banned; `first` says that they are the first ones."""
+        """Return the steps that are not banned; `first` is True for first steps."""
         kept = ~among(self.moves.edge(steps.label), self.edges)
         if first:
             kept &= ~among(steps.label, self.first)
@@ -69,11 +69,11 @@ class Side:
     """For each level but the first, the position in the level before that each vertex was met from first."""
     labels: list[Int64] = field(default_factory=list)
     layers: list[Layer] = field(default_factory=list)
-    """All steps to vertices first met at the level, where all shortest paths are wanted."""
+    """All steps to vertices first visited at the level, if all shortest paths are wanted."""
     _effort: tuple[Int64, int] | None = None
 
     def effort(self, moves: Moves) -> int:
-        """Estimate how many steps there are out of the last level; asked once for each."""
+        """Estimate the number of steps out of the last level; computed once for each."""
         if self._effort is None or self._effort[0] is not self.frontier:
             self._effort = self.frontier, moves.effort(self.frontier, self.backward)
         return self._effort[1]
@@ -118,7 +118,7 @@ class Side:
 
 
 class Sides:
-    """Searches from ends that several pairs have, each gone on with where the pair before left it."""
+    """Searches from ends shared by several pairs, each continued from its last state."""
 
     def __init__(self, moves: Moves, stack: ExitStack) -> None:
         """Keep them until the stack is left."""
@@ -134,7 +134,7 @@ class Sides:
 
 
 def begun(moves: Moves, marks: Marks, nodes: Int64, backward: bool, cycles: bool) -> Side:
-    """Begin a search from nodes, or back from them; `cycles` lets paths come back to where they start."""
+    """Begin a search from nodes, or back from them; `cycles` lets paths return to their start."""
     states = moves.states
     start = nodes * states
     if backward and not (states == 1 and moves.accepting[0]):
@@ -159,12 +159,12 @@ def shortest(
     Args:
         moves: the steps.
         source: node where paths start.
-        target: node where they end; where it is the source, the path of no steps if that counts, else cycles.
+        target: node where they end; if it is the source, the path of no steps if that counts, else cycles.
         most: steps at most; None for no bound.
-        budget: what the search may do, and how many paths are wanted.
+        budget: limits of the search, and number of wanted paths.
         every: find all shortest paths.
-        ban: what they must not have; only where vertices are nodes.
-        sides: searches that were begun for other pairs.
+        ban: forbidden elements; only if vertices are nodes.
+        sides: searches begun for other pairs.
 
     Returns:
         The paths in order of a depth-first search; None if there are none.
@@ -205,8 +205,8 @@ def shortest(
 
 
 def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
-    """Return the length of the shortest paths that two searches have found, the steps of the near one on them, and
-    where they meet; if they do not, how far they have gone together, and no vertices."""
+    """Return the length of the shortest paths found by two searches, the near side's steps on them, and their meeting
+    vertices; without a meeting, the sum of their depths, and no vertices."""
     best = len(near.levels) + len(far.levels) - 2, 0, near.frontier[:0]
     turned = near.marks.count > far.marks.count
     one, other = (far, near) if turned else (near, far)
@@ -223,17 +223,17 @@ def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
 
 
 def closed(moves: Moves, node: int, most: int | None, budget: SearchBudget, ban: Ban) -> Search[PathRows | None]:
-    """Find a shortest trail of one step or more from a node back to it, where edges may be walked in both directions.
+    """Find a shortest trail of one step or more from a node back to it, with edges walked in both directions.
 
-    Its last edge is another than its first, so each vertex is met up to twice, with different first edges: one of the
-    two can go on wherever a third could.
+    Its last edge is another than its first, so each vertex is visited up to twice, with different first edges: one of
+    the two can continue wherever a third could.
 
     Args:
         moves: steps between nodes: of one state.
         node: where it starts and ends.
         most: steps at most; None for no bound.
-        budget: what the search may do.
-        ban: what the trail must not have.
+        budget: limits of the search.
+        ban: forbidden elements of the trail.
     """
     levels = [np.array([node], np.int64)]
     parents: list[Int64] = []
@@ -285,21 +285,21 @@ def deviations(
     budget: SearchBudget,
     either_way: bool,
 ) -> Search[list[PathRows]]:
-    """Find the paths between two nodes beside some that are known, the shortest first.
+    """Find the paths between two nodes beside some known ones, the shortest first.
 
-    Each costs a search for every place at which it may be left, so this ends soon where there are few, however many
-    beginnings lead nowhere.
+    Each costs a search for every possible deviation, so this ends soon if there are few, for any number of prefixes
+    without a continuation.
 
     Args:
         moves: steps between nodes: of one state.
         source: node where paths start.
         target: node where they end.
-        known: paths to begin with.
+        known: first paths.
         wanted: paths to find; None for all.
-        restrictor: what may not be repeated; not WALK.
+        restrictor: elements that must not repeat; not WALK.
         most: steps at most; None for no bound.
-        budget: what the search may do.
-        either_way: whether an edge may be walked in both directions.
+        budget: limits of the search.
+        either_way: True if an edge may be walked in both directions.
 
     Source: J. Y. Yen, "Finding the K Shortest Loopless Paths in a Network" (1971).
     """
@@ -403,7 +403,7 @@ def pruned(layers: list[Layer], vertices: Int64, backward: bool) -> list[Layer]:
 
 
 def among(asked: Int64, members: Int64) -> npt.NDArray[np.bool_]:
-    """Tell which numbers are among some others, in any order and with repetitions."""
+    """Return a mask of the numbers among some others, in any order and with repetitions."""
     if len(members) == 0 or len(asked) == 0:
         return np.zeros(len(asked), np.bool_)
     if len(members) <= 4:
@@ -423,7 +423,7 @@ def ordered(layer: Layer) -> Layer:
 
 
 def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, bool]:
-    """Return the first paths through layers of which every step leads to the end; tell whether that cut any."""
+    """Return the first paths through layers of which every step leads to the end, and whether that cut any."""
     rows, cut = PathRows.at(starts), False
     for layer in map(ordered, layers):
         row, step, more = followed(rows.vertices[:, -1], layer, limit)
@@ -433,7 +433,7 @@ def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, b
 
 
 def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]:
-    """Return the first pairs of a row that ends in a vertex and a step out of it; tell whether that cut any."""
+    """Return the first pairs of a row that ends in a vertex and a step out of it, and whether that cut any."""
     first = np.searchsorted(layer.near, ends)
     counts = np.searchsorted(layer.near, ends, "right") - first
     bounds = counts.cumsum()

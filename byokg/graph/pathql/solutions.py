@@ -34,7 +34,7 @@ class SolutionTable:
         return SolutionTable({name: column[rows] for name, column in self.columns.items()}, len(rows))
 
     def column(self, name: str) -> Int64:
-        """Return what a variable stands for in each solution."""
+        """Return the value of a variable in each solution."""
         return self.columns.get(name, np.full(self.rows, UNBOUND))
 
     def with_columns(self, columns: Mapping[str, Int64]) -> SolutionTable:

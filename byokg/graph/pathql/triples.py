@@ -1,7 +1,7 @@
-"""Triples of graph patterns on any store: what joins a table of solutions with a graph.
+"""Triples of graph patterns on any store: joins of a table of solutions with a graph.
 
-A triple of a pattern is an edge or, where the object is no node, a property of a node; `a` asks for a node's type, and
-`rdfs:label` for its name where the graph has no such property.
+A triple of a pattern is an edge or, if the object is no node, a property of a node; `a` matches a node's type, and
+`rdfs:label` its name if the graph has no such property.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TermCodes:
         return self.number(bound) if variable in self._both_roles else self.code(bound)
 
     def bound(self, codes: Int64) -> list[Bound | None]:
-        """Return what numbers stand for; None where nothing."""
+        """Return the values of numbers; None for unbound ones."""
         found: list[Bound | None] = [None] * len(codes)
         nodes = np.flatnonzero(codes >= 0)
         for place, entity in zip(nodes.tolist(), self._store.ids(codes[nodes]), strict=True):
@@ -390,7 +390,7 @@ class TripleJoiner:
         codes: Callable[[Int64], list[Sequence[int]]],
         constant: bool,
     ) -> SolutionTable:
-        """Join with what is said of nodes; `constant` says that the object has been compared already."""
+        """Join with properties of nodes; `constant` is True if the object has been compared already."""
         nodes = self._codes.every_node() if subjects is None else distinct(subjects[subjects >= 0])
         said = codes(nodes)
         counts = np.array([len(each) for each in said], np.int64)
@@ -412,7 +412,7 @@ class TripleJoiner:
         return self._ends(triple, table, row, subject, object_)[0]
 
     def _column(self, nodes: Int64, label: str, of_node: bool = True) -> list[Any]:
-        """Return the name, type or a property of nodes; None where a node has none."""
+        """Return the name, type or a property of nodes; None for nodes without one."""
         if isinstance(self._store, ColumnarGraph):
             own, properties = self._store.node_columns
             if not of_node or label not in ("name", "type"):
