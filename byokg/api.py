@@ -121,7 +121,7 @@ class KnowledgeGraph:
 
             raise GraphTools(self.store).propose(error) from None
 
-    def to_networkx(self) -> networkx.MultiDiGraph:
+    def to_networkx(self) -> networkx.MultiGraph:
         """Return the whole graph as NetworkX holds it (`byokg.graph.export_formats`). Raises `MissingExtra`."""
         from byokg.graph.export_formats import networkx_graph
 

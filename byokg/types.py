@@ -182,6 +182,10 @@ class Triple:
     undirected: bool = False
     """True if the edge leads from either end to the other; then `head` is the end that it was walked from."""
 
+    def turned(self) -> Triple:
+        """Return an undirected edge from its other end."""
+        return replace(self, head=self.tail, tail=self.head)
+
 
 @dataclass(frozen=True)
 class Path:

@@ -48,7 +48,6 @@ from byokg.retrieval.verbalize import (
 )
 from byokg.text.names import on_one_line
 from byokg.types import (
-    INVERSE,
     Answer,
     EntityId,
     Evidence,
@@ -244,9 +243,7 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         best = max(rest, key=lambda item: item.score)
         console.print()
         noun = "one other path" if len(rest) == 1 else f"{len(rest)} other paths"
-        path = " ".join(
-            arrows.around(label.removeprefix(INVERSE), label.startswith(INVERSE)) for label in best.relations
-        )
+        path = " ".join(arrows.around(hop.relation, hop.inverse, hop.undirected) for hop in Hop.all_of(best))
         console.print(
             Text(f"{noun} considered; the best of them, score {best.score:.1f}: {path}", "dim"), soft_wrap=True
         )
@@ -308,8 +305,10 @@ class _Arrows:
     left: str
     right: str
 
-    def around(self, label: str, inverse: bool) -> str:
-        """Draw an arrow from the edge's head to its tail, read from left to right."""
+    def around(self, label: str, inverse: bool, undirected: bool = False) -> str:
+        """Draw an arrow from the edge's head to its tail, read from left to right; a line for an undirected edge."""
+        if undirected:
+            return f"{self.line}{self.line} {label} {self.line}{self.line}"
         if inverse:
             return f"{self.left}{self.line} {label} {self.line}{self.line}"
         return f"{self.line}{self.line} {label} {self.line}{self.right}"
@@ -345,7 +344,7 @@ def _tree(
         for triple, inverse, node in zip(path.triples, path.inverse, path.nodes[1:], strict=True):
             parent, place = branches[place], (*place, triple.edge)
             if place not in branches:
-                label = Text(f"{arrows.around(triple.relation, inverse)} ", "cyan")
+                label = Text(f"{arrows.around(triple.relation, inverse, triple.undirected)} ", "cyan")
                 label.append_text(_named(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
                 branches[place] = parent.add(label.append(_bracketed(triple.properties), "not bold dim"))
     left_out = []
@@ -511,7 +510,8 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
         return f"{walk_text(nodes, hops)}{cut}"
     if kind == "TripleEvidence":
         triple = item["triple"]
-        hop = Hop(triple["relation"], note=note(triple["properties"]))
+        undirected = bool(triple.get("undirected"))  # not in traces written before
+        hop = Hop(triple["relation"], note=note(triple["properties"]), undirected=undirected)
         return walk_text([shown_name(triple["head"], names), shown_name(triple["tail"], names)], [hop])
     if kind == "NodeEvidence":
         return node_text(Node(**item["node"]))

@@ -159,7 +159,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
 
     listed = by_count(schema.relations)
     rows_shown = listed if everything else listed[:_ROWS]
-    longest = max((len(relation.name) for relation in rows_shown), default=0)
+    longest = max((len(_relation(relation)) for relation in rows_shown), default=0)
     columns = [Column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH)), *figures("edges")]
     typed = set(schema.node_types) != {""}
     propertied = any(relation.properties for relation in schema.relations)
@@ -169,7 +169,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         columns += labels("properties")
     relations = []
     for relation in rows_shown:
-        cells = [relation.name, f"{relation.count:,}"]
+        cells = [_relation(relation), f"{relation.count:,}"]
         if typed:
             cells += [_ends(relation.domain), _ends(relation.range)]
         if propertied:
@@ -177,6 +177,12 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         relations.append(cells)
     console.print(table(columns, relations))
     _say_more(console, len(listed), "relations", everything)
+
+
+def _relation(relation: RelationSchema) -> str:
+    """Write the name of a relation, and how many of its edges are undirected if any are."""
+    some = "" if relation.symmetric else f"{relation.undirected:,} of them "
+    return f"{relation.name} ({some}undirected)" if relation.undirected else relation.name
 
 
 def _count(number: int | None) -> str:

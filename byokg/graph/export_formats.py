@@ -96,9 +96,11 @@ def node_blocks(graph: ColumnarGraph) -> _Blocks:
 def edge_blocks(graph: ColumnarGraph) -> _Blocks:
     """Yield the edges in their order as columns head, relation and tail, with those of their properties behind.
 
-    At least one block comes; of an edge's properties null is absent.
+    At least one block comes; of an edge's properties null is absent. A graph with undirected edges has a fourth column
+    before them, `directed`.
     """
     bounds, relation, tail = graph.outgoing
+    both_ways = graph.topology.undirected is not None
     ids, labels = graph.node_ids, text_column(list(graph.relations))
     held = graph.edge_columns
     before = 0
@@ -111,12 +113,16 @@ def edge_blocks(graph: ColumnarGraph) -> _Blocks:
                 "relation": labels.take(pa.array(relation[edges])),
                 "tail": ids.take(tail[edges]),
             }
+            if both_ways:
+                columns[DIRECTED] = pa.array(~graph.topology.are_undirected(edges, relation[edges]))
             some = None if batch is None else batch.slice(start, _ROWS)
             yield _with_properties(columns, dict(zip(some.schema.names, some.columns, strict=True)) if some else {})
         before += rows
 
 
 NODE_COLUMNS, EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tail")
+DIRECTED = "directed"
+"""Column or attribute that is false for undirected edges."""
 
 
 def _starts(rows: int) -> range:
@@ -131,34 +137,58 @@ def _with_properties(fixed: Mapping[str, pa.Array], properties: Mapping[str, pa.
 # Objects of Python libraries
 
 
-def networkx_graph(store: GraphStore) -> networkx.MultiDiGraph:
+def networkx_graph(store: GraphStore) -> networkx.MultiGraph:
     """Return a graph for NetworkX: in memory, as Python objects.
 
     Nodes are ids with attributes `name`, `type` and properties, edges have the attribute `relation` and properties;
-    absent values are no attributes. `from_networkx` is the inverse. Raises `MissingExtra` without networkx.
+    absent values are no attributes. The result is a `MultiDiGraph`, or a `MultiGraph` if all edges are undirected;
+    NetworkX has no graphs of both kinds, so that otherwise undirected edges have the attribute `directed=False`.
+    `from_networkx` is the inverse. Raises `MissingExtra` without networkx.
     """
-    graph = import_extra("networkx", "networkx", "a NetworkX graph").MultiDiGraph()
-    held = _in_memory(store)
+    library, held = import_extra("networkx", "networkx", "a NetworkX graph"), _in_memory(store)
+    undirected = _is_undirected(held)
+    graph: networkx.MultiGraph = library.MultiGraph() if undirected else library.MultiDiGraph()
     for block in node_blocks(held):
         graph.add_nodes_from(_records(block, ["id"]))
     for block in edge_blocks(held):
-        graph.add_edges_from(_records(block, ["head", "tail"]))
+        edges = _records(block, ["head", "tail"])
+        plain = held.topology.undirected is None
+        graph.add_edges_from(edges if plain else _undirected_marked(edges, not undirected))
     return graph
+
+
+def _is_undirected(graph: ColumnarGraph) -> bool:
+    """Return True if all edges of a graph are undirected, and there are some."""
+    relations = graph.schema().relations
+    return graph.edge_count > 0 and all(each.symmetric for each in relations if each.count)
+
+
+def _undirected_marked(edges: Iterator[tuple[Any, ...]], marked: bool) -> Iterator[tuple[Any, ...]]:
+    """Yield edges, of which the undirected ones keep the attribute `directed=False` if `marked`."""
+    for head, tail, attributes in edges:
+        if attributes.get(DIRECTED) is True or not marked:
+            attributes.pop(DIRECTED, None)
+        yield head, tail, attributes
 
 
 def pyg_data(store: GraphStore) -> torch_geometric.data.Data:
     """Return the topology of a graph for PyTorch Geometric: N nodes, E edges, R relations.
 
     `edge_index` is (2, E) and `edge_type` (E,), both int64; the lists `node_ids` and `relations` give the meaning of
-    the numbers. Names and properties are not in it. Raises `MissingExtra` without torch-geometric.
+    the numbers. An undirected edge is listed from either end. Names and properties are not in it. Raises
+    `MissingExtra` without torch-geometric.
     """
     torch = import_extra("torch", "pyg", "a PyTorch Geometric graph")
     made = import_extra("torch_geometric.data", "pyg", "a PyTorch Geometric graph")
     held = _in_memory(store)
     bounds, relation, tail = held.outgoing
     head = np.repeat(np.arange(held.node_count), np.diff(bounds))
-    ends = torch.from_numpy(np.stack((head, tail.astype(np.int64))))
-    data = made.Data(edge_index=ends, edge_type=torch.from_numpy(relation.astype(np.int64)), num_nodes=held.node_count)
+    flags = held.topology.are_undirected(np.arange(held.edge_count), relation)
+    turned = np.flatnonzero(flags & (head != tail))
+    ends = np.stack((head, tail.astype(np.int64)))
+    ends = np.concatenate((ends, ends[::-1, turned]), axis=1)
+    types = np.concatenate((relation, relation[turned])).astype(np.int64)
+    data = made.Data(edge_index=torch.from_numpy(ends), edge_type=torch.from_numpy(types), num_nodes=held.node_count)
     data.node_ids, data.relations = list(held.entities()), list(held.relations)
     return data
 
@@ -285,19 +315,23 @@ def _write_graphml(graph: ColumnarGraph, folder: Path) -> None:
     with (folder / "graph.graphml").open("wb") as file:
         file.write(b'<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns"')
         file.write(f' xmlns:byokg="{DATE_MARK}">\n'.encode())
-        for letter, kind, block, fixed in (("n", "node", first_nodes, 1), ("e", "edge", first_edges, 3)):
+        own = 4 if graph.topology.undirected is not None else 3
+        for letter, kind, block, fixed in (("n", "node", first_nodes, 1), ("e", "edge", first_edges, own)):
             for number, one in enumerate(block.schema):
                 if number >= fixed or one.name == "relation":
                     mark = ' byokg:kind="date"' if pa.types.is_date(one.type) else ""
                     name = quoteattr(_xml(one.name), {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
                     told = f'attr.name={name} attr.type="{_GRAPHML.get(one.type, "string")}"'
                     file.write(f' <key id="{letter}{number}" for="{kind}" {told}{mark}/>\n'.encode())
-        file.write(b' <graph edgedefault="directed">\n')
+        undirected = _is_undirected(graph)
+        file.write(f' <graph edgedefault="{"undirected" if undirected else "directed"}">\n'.encode())
         for block in _chain(first_nodes, nodes):
             _write_elements(file, '  <node id="', [block.column(0)], "n", block, range(1, block.num_columns))
         for block in _chain(first_edges, edges):
-            held = (1, *range(3, block.num_columns))
-            _write_elements(file, '  <edge source="', [block.column(0), block.column(2)], "e", block, held)
+            held = (1, *range(own, block.num_columns))
+            ends = [block.column(0), block.column(2)]
+            marks = _direction_marks(block.column(3)) if own == 4 and not undirected else None
+            _write_elements(file, '  <edge source="', ends, "e", block, held, marks)
         file.write(b" </graph>\n</graphml>\n")
 
 
@@ -306,13 +340,26 @@ def _chain(first: pa.RecordBatch, others: _Blocks) -> _Blocks:
     yield from others
 
 
+def _direction_marks(directed: pa.Array) -> pa.Array:
+    """Return the attribute of undirected edges in a document whose edges are directed, and nothing for the others."""
+    return pc.if_else(directed, pa.scalar("", TEXT), pa.scalar('" directed="false', TEXT))
+
+
 def _write_elements(
-    file: BinaryIO, opening: str, ends: Sequence[pa.Array], letter: str, block: pa.RecordBatch, held: Sequence[int]
+    file: BinaryIO,
+    opening: str,
+    ends: Sequence[pa.Array],
+    letter: str,
+    block: pa.RecordBatch,
+    held: Sequence[int],
+    marks: pa.Array | None = None,
 ) -> None:
-    """Write a node or edge on a line, with a `data` for each value that is there."""
+    """Write a node or edge on a line, with `marks` as further attributes, and a `data` for each value that is there."""
     parts: list[Any] = [pa.scalar(opening, TEXT), _escaped(ends[0])]
     if len(ends) > 1:
         parts += [pa.scalar('" target="', TEXT), _escaped(ends[1])]
+    if marks is not None:
+        parts.append(marks)
     parts.append(pa.scalar('">', TEXT))
     end = "</node>\n" if letter == "n" else "</edge>\n"
     for number in held:

@@ -18,7 +18,7 @@ from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, placed, text_column
-from byokg.graph.store import EdgeBatch, GraphStore, ScannedStore
+from byokg.graph.store import EdgeBatch, GraphStore, ScannedStore, undirected_relations
 from byokg.graph.traversal import edges_once, triples
 from byokg.types import EntityId, Node, Properties, Triple, Value
 
@@ -39,7 +39,8 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
     Ids, names, types, relations, properties and parallel edges survive. Nodes come in the store's order and edges in
     the order of their heads, so the same graph gives the same bytes. A property whose values are of several types is
     written as text, and one whose texts are all dates as dates. An empty text is no property. A property named like a
-    fixed column (`id`, `name`, `type`, `head`, `relation`, `tail`) gets an underscore behind its name.
+    fixed column (`id`, `name`, `type`, `head`, `relation`, `tail`) gets an underscore behind its name. A graph with
+    undirected edges has a further column `directed`, which is `false` for these.
 
     Args:
         store: the graph; some thousand nodes at a time, so any size goes.
@@ -51,13 +52,16 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         GraphError: the place is not writable.
     """
     with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
-        nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", _EDGE_COLUMNS)
+        marked = len(undirected_relations(store)) > 0
+        fixed = (*_EDGE_COLUMNS, "directed") if marked else _EDGE_COLUMNS
+        nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", fixed)
         with nodes, edges:
             for some, leaving in _batches(store, progress):
                 for node in some:
                     nodes.add((node.id, "" if node.name == node.id else node.name, node.type), node.properties)
                 for edge in leaving:
-                    edges.add((edge.head, edge.relation, edge.tail), edge.properties)
+                    mark = "false" if edge.undirected else ""
+                    edges.add((edge.head, edge.relation, edge.tail, *([mark] if marked else [])), edge.properties)
 
 
 def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarGraph:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.graph.int_sets import distinct
-from byokg.graph.store import GraphStore, InducingStore
+from byokg.graph.store import GraphStore, InducingStore, undirected_relations
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS
 
@@ -62,7 +62,7 @@ def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
 
 
 def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset[str]]:
-    """Look at a sample of the edges of each relation."""
+    """Look at a sample of the edges of each relation; those of undirected ones lead both ways."""
     sample, labels = store.sample_edges(_SAMPLE), store.relations
     kept = np.flatnonzero(sample.head != sample.tail)  # a loop is turned round by any relation
     head, relation, tail = (
@@ -86,6 +86,8 @@ def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset
     for (one, _), value in both.items():
         best[one] = max(best[one], value)
     found: dict[str, set[str]] = defaultdict(set)
+    for number in undirected_relations(store).tolist():
+        found[labels[number]].add(labels[number])
     for (one, other), one_way in share.items():
         larger, best_of_both = max(one_way, share.get((other, one), 0.0)), max(best[one], best[other])
         # A shortcut over a mediator (`a..b`) is turned round by another one.

@@ -34,6 +34,7 @@ from byokg.graph.store import (
     SavedGraph,
     Schema,
     capped_edges,
+    undirected_relations,
 )
 from byokg.index.string_hashes import hash_one
 from byokg.text.names import WORD
@@ -272,6 +273,10 @@ class PropertyView:
         place = np.flatnonzero(numbers < FIRST_VALUE)
         counts = self.store.relation_counts(numbers[place])
         return RelationCounts(place[counts.origin], counts.relation, counts.inverse, counts.count)
+
+    def undirected_relations(self) -> RelationArray:
+        """Return the relations of the graph that have undirected edges, ascending."""
+        return undirected_relations(self.store)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number; an edge to a value has none."""

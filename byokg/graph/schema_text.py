@@ -70,6 +70,9 @@ _PER_RELATION, _MOST_NODES = 10, 1000
 _SAMPLE, _OFTEN = 8, 0.3
 """Edges of each relation looked at for company; the share of them that makes it one."""
 
+_MARK = " (undirected)"
+"""Stands behind a relation whose edges lead both ways, where no arrow shows that."""
+
 _FEW = 10
 """Number of edges above which counts are rounded in graphs without node types: digits cost tokens."""
 
@@ -89,6 +92,10 @@ _GROUPED, _MEDIATED, _FEW_EDGES = (
     "`a.b: c d` stands for the relations `a.b.c` and `a.b.d`; write them so.\n",
     "`a..b` leads through a nameless node, as `a` and then `b` do.\n",
     "A number in brackets counts a relation's edges where they are few.\n",
+)
+_UNDIRECTED = (
+    "Edges that are undirected, and those of a relation written without an arrow head, `(A)-[r]-(B)`, lead both ways; "
+    "in Cypher match them as `-[:r]-`.\n"
 )
 _BACKWARDS = "A relation leads from its head to its tail; paths may walk it backwards as well.\n"
 _NAMELESS = "Some nodes have no name: they stand for an event or a role, and join who, what and when.\n"
@@ -324,10 +331,14 @@ class _Entry:
             f", {_property(detail)}" for detail in _details(relation.properties, relation.property_details)
         )
         few = f"({relation.count})" if relation.count < _FEW else ""
-        typed = bool(head or tail)
-        text = f"({head})-[{name}]->({tail}) {relation.count:,}{details}\n" if typed else f"{name}{few}{details}\n"
+        typed, arrow = bool(head or tail), "-" if relation.symmetric else "->"
+        if relation.symmetric and not typed:
+            details = f"{_MARK}{details}"
+        elif relation.undirected and not relation.symmetric:
+            details = f", {relation.undirected:,} of them{_MARK}{details}"
+        text = f"({head})-[{name}]{arrow}({tail}) {relation.count:,}{details}\n" if typed else f"{name}{few}{details}\n"
         if typed:
-            group, short = (f"({head})-[", f"]->({tail})"), f"{name} {relation.count:,}"
+            group, short = (f"({head})-[", f"]{arrow}({tail})"), f"{name} {relation.count:,}"
         else:
             begins = _begins(name)
             group, short = (f"{begins}: " if begins else "", ""), f"{name[len(begins) + 1 :] if begins else name}{few}"
@@ -524,6 +535,7 @@ class _Draft:
             written = "".join((*close, *other))
             lines.append(_GROUPED if _GROUP.search(written) else "")
             lines.append(_MEDIATED if ".." in written else "")
+            lines.append(_UNDIRECTED if any(entry.relation.undirected for entry, _ in self._relations.values()) else "")
             lines.append(_FEW_EDGES if _COUNTED.search(written) and not self._types else "")
             lines += [_CLOSE, *close, *([_OTHER] if other else []), *other] if close else [_RELATIONS, *other]
         if len(self._relations) < len(self._schema.relations):

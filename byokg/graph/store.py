@@ -101,6 +101,8 @@ class InducedEdges:
     """(E,)."""
     edge: npt.NDArray[np.integer]
     """(E,) the number in the store."""
+    undirected: npt.NDArray[np.bool_] | None = None
+    """(E,) edges that lead from either end to the other; None if there are none."""
 
     @cached_property
     def head(self) -> npt.NDArray[np.integer]:
@@ -231,6 +233,20 @@ class NumberedNames(Protocol):
 
     def names_at(self, nodes: NodeArray) -> list[str]:
         """Return the name of each node, in the order given. Raises `EntityNotFound`."""
+
+
+@runtime_checkable
+class UndirectedStore(Protocol):
+    """A store that may hold undirected edges."""
+
+    def undirected_relations(self) -> RelationArray:
+        """Return the relations that have undirected edges, ascending."""
+
+
+def undirected_relations(store: GraphStore) -> RelationArray:
+    """Return the relations that have undirected edges, ascending; none of a store of directed edges."""
+    graph = getattr(store, "graph", store)
+    return graph.undirected_relations() if isinstance(graph, UndirectedStore) else np.empty(0, np.int64)
 
 
 @runtime_checkable

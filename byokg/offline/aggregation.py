@@ -278,6 +278,9 @@ class OperatorRetriever:
         """Return the nodes that a relation leads to; none where they, or the edges to look through, are too many."""
         if not isinstance(self._store, ColumnarGraph) or self._store.edge_count > _MOST_EDGES:
             return ()
-        _, relations, tails = self._store.outgoing
-        rows = distinct(tails[relations == self._store.relations.index(relation)])
+        bounds, relations, tails = self._store.outgoing
+        edges = np.flatnonzero(relations == self._store.relations.index(relation))
+        either = edges[self._store.topology.are_undirected(edges, relations[edges])]
+        heads = np.searchsorted(bounds, either, "right") - 1
+        rows = distinct(np.concatenate((tails[edges], heads)))
         return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from byokg.errors import ByokgError, at_least
-from byokg.graph.bfsql.protocol import clipped, compact
+from byokg.graph.bfsql.protocol import EDGE_FIELDS, clipped, compact
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, schema_ahead
 from byokg.index.embedders import Embedder
@@ -207,15 +207,19 @@ def _evidence(result: Mapping[str, Any], given: Mapping[str, Any], language: Lan
             yield NodeEvidence(STAGE, 0.0, about)
     for group in result.get("values", ()):
         for value in group["values"]:
-            ends = (result["id"], value["id"]) if group["direction"] == "out" else (value["id"], result["id"])
+            ends = (value["id"], result["id"]) if group["direction"] == "in" else (result["id"], value["id"])
             stated = _properties(value, ("id", "entity_type", "name", "about"))
-            triple = Triple(EntityId(ends[0]), group["predicate"], EntityId(ends[1]), properties=stated)
+            undirected = group["direction"] == "both"
+            triple = Triple(
+                EntityId(ends[0]), group["predicate"], EntityId(ends[1]), properties=stated, undirected=undirected
+            )
             yield TripleEvidence(STAGE, 0.0, triple)
             if said := _properties(value.get("about", {}), ()):
                 yield NodeEvidence(STAGE, 0.0, Node(EntityId(value["id"]), value["id"], "", said))
     for edge in [*result.get("edges", ()), *(edge for path in result.get("paths", ()) for edge in path["edges"])]:
-        stated = _properties(edge, ("subject", "predicate", "object"))
-        triple = Triple(EntityId(edge["subject"]), edge["predicate"], EntityId(edge["object"]), properties=stated)
+        stated, undirected = _properties(edge, EDGE_FIELDS), "undirected" in edge
+        ends = EntityId(edge["subject"]), EntityId(edge["object"])
+        triple = Triple(ends[0], edge["predicate"], ends[1], properties=stated, undirected=undirected)
         yield TripleEvidence(STAGE, 0.0, triple)
     if result.get("rows"):
         rows = tuple(tuple(row) for row in result["rows"])
@@ -248,7 +252,9 @@ def _content(item: Evidence) -> str:
         case NodeEvidence(node=node):
             return f"node {node.id}"
         case TripleEvidence(triple=triple):
-            return repr((triple.head, triple.relation, triple.tail, sorted(triple.properties.items())))
+            ends = (triple.head, triple.tail)
+            head, tail = sorted(ends) if triple.undirected else ends
+            return repr((head, triple.relation, tail, sorted(triple.properties.items())))
         case RowsEvidence(query=query):
             return f"rows {query}"
     raise TypeError(f"a tool brings no {type(item).__name__}")

@@ -175,7 +175,7 @@ class _Facts:
 
     def add_path(self, item: PathEvidence) -> None:
         """Take a metapath: walk by walk where all are known, and as a whole where they are not."""
-        steps = tuple(Hop.of(step) for step in item.relations)
+        steps = tuple(Hop.all_of(item))
         known = {path.end for path in item.paths}
         ends = [end for end in item.ends if end in self._names]
         if item.truncated:
@@ -199,19 +199,19 @@ class _Facts:
         triple = item.triple
         head, tail, said = triple.head, triple.tail, note(triple.properties)
         if item.left_out:
-            along = _along(triple.relation)
+            along = _along(triple.relation, triple.undirected)
             way = (tail, _turned(along)) if item.inverse else (head, along)
             self._cut[way] = max(self._cut[way], item.left_out)
         if self._names[head] is None or self._names[tail] is None:
             self._add_legs(triple, said, item.id)
         elif head != tail:
-            self._add(_Fact(head, _along(triple.relation), tail, said), item.id)
+            self._add(_Fact(head, _along(triple.relation, triple.undirected), tail, said), item.id)
 
     def _add_legs(self, triple: Triple, said: str, item: str) -> None:
         """Note an edge as one of the mediator that it touches, if it touches one and a node with a name."""
         for mediator, other, away in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
             if self._names[mediator] is None and self._names[other] is not None:
-                leg = _Leg(other, Hop(triple.relation, away, said), {})
+                leg = _Leg(other, Hop.along(triple, away, said), {})
                 self._mediators[mediator].setdefault(other, leg).items[item] = None
 
     def add_walk(self, path: Path, item: str) -> None:
@@ -223,7 +223,7 @@ class _Facts:
         for triple, inverse, far in zip(path.triples, path.inverse, nodes[1:], strict=True):
             text = note(triple.properties)
             self._add_legs(triple, text, item)
-            steps.append(Hop(triple.relation, inverse))
+            steps.append(Hop.along(triple, inverse))
             said += [text] if text else []
             if self._names[far] is None:
                 continue
@@ -234,7 +234,7 @@ class _Facts:
     def count(self, item: TripleEvidence) -> None:
         """Count an edge that is not written, for the lines that it would belong to."""
         triple = item.triple
-        along = _along(triple.relation)
+        along = _along(triple.relation, triple.undirected)
         self._more[triple.head, along] += 1
         self._more[triple.tail, _turned(along)] += 1
 
@@ -313,8 +313,7 @@ class _Facts:
             said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
             said += [f"… (+{len(rest) - _ATTRIBUTES} more)"] if len(rest) > _ATTRIBUTES else []
             said += [leg.hop.note for leg in (source, end) if leg.hop.note]
-            into = Hop(source.hop.relation, not source.hop.inverse)
-            fact = _Fact(source.node, (into, Hop(end.hop.relation, end.hop.inverse)), end.node, ", ".join(said))
+            fact = _Fact(source.node, (source.hop.turned, end.hop.turned.turned), end.node, ", ".join(said))
             for item in items:
                 self._add(fact, item)
 
@@ -355,8 +354,9 @@ class _Facts:
     def _table(self, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
         """Write facts that share their steps alone."""
         label = " / ".join(f"^{step.relation}" if step.inverse else step.relation for step in steps)
+        line = "—" if all(step.undirected for step in steps) else "→"
         turned = [fact if fact.steps == steps else fact.about_face() for fact in facts]
-        entries = dict.fromkeys(f"{self._names[fact.source]} → {self._entry(fact)}" for fact in turned)
+        entries = dict.fromkeys(f"{self._names[fact.source]} {line} {self._entry(fact)}" for fact in turned)
         ways = dict.fromkeys(way for fact in turned for way in ((fact.source, steps), (fact.end, _turned(steps))))
         left_out = [self._left_out(*way) for way in ways]
         more, cut_off = sum(count for count, _ in left_out), any(cut for _, cut in left_out)
@@ -389,15 +389,15 @@ def _pair(fact: _Fact) -> tuple[EntityId, EntityId]:
 
 
 @lru_cache(_HELD)
-def _along(relation: str) -> tuple[Hop, ...]:
+def _along(relation: str, undirected: bool) -> tuple[Hop, ...]:
     """Return the one step along an edge."""
-    return (Hop(relation),)
+    return (Hop(relation, undirected=undirected),)
 
 
 @lru_cache(_HELD)
 def _turned(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
     """Return the steps of the same walk from its end."""
-    return tuple(Hop(step.relation, not step.inverse) for step in reversed(steps))
+    return tuple(step.turned for step in reversed(steps))
 
 
 @lru_cache(_HELD)

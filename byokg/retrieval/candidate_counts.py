@@ -42,6 +42,7 @@ from byokg.types import EntityId, Node, Value
 
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
+_ALONG, _AGAINST, _EITHER = 1, 2, 3
 
 
 class CandidateFinder:
@@ -161,24 +162,23 @@ class _Search:
         reach = levels[-1]
         group = reach.group
         columns = [self._edges(reach, groups, relations) for groups, relations in self._affordable(reach, what)]
-        pair, node, relation, inverse, number = (np.concatenate(each) for each in zip(*columns, strict=True))
+        pair, node, relation, way, number = (np.concatenate(each) for each in zip(*columns, strict=True))
         owner = group[pair]
         kept_rows = np.ones(len(pair), np.bool_)
         if not self._templates.directed:  # a loop is one edge, and walked once
-            kept_rows = ~(inverse & (node == reach.nodes[pair]))
+            kept_rows = (way != _AGAINST) | (node != reach.nodes[pair])
         if reach.hops:  # an anchor that loops back to itself is walked on from, and is no result
             kept_rows &= (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
         rows = np.flatnonzero(kept_rows)
-        pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+        pair, node, way, owner = pair[rows], node[rows], way[rows], owner[rows]
         relation, number = relation[rows], number[rows]
         walks = reach.walks[pair].copy()
         if reach.hops >= 2 and len(reach.before) == 1:
             loops = node == reach.nodes[pair]
-            self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, inverse, loops)
+            self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, way, loops)
             rows = np.flatnonzero(walks > 0)
-            pair, node, inverse, owner = pair[rows], node[rows], inverse[rows], owner[rows]
+            pair, node, way, owner = pair[rows], node[rows], way[rows], owner[rows]
             relation, number, walks = relation[rows], number[rows], walks[rows]
-        way = 1 + inverse.astype(np.int64)
         made = grouped(owner, relation, way if self._templates.directed else None, node)
         order, first_pair, first_group, of_pair = made
         ways = (reach.ways[pair] << 2) | way
@@ -208,7 +208,10 @@ class _Search:
         batch = self._store.edges(nodes, Direction.BOTH, relations)
         row, edge = expanded(place, batch.origin, len(nodes))
         node, relation = batch.other.astype(np.int64)[edge], batch.relation[edge].astype(np.int64)
-        return pairs[row], node, relation, batch.inverse[edge], batch.edge[edge]
+        way = np.where(batch.inverse, _AGAINST, _ALONG)
+        if batch.undirected is not None:
+            way = np.where(batch.undirected & (batch.head != batch.tail), _EITHER, way)
+        return pairs[row], node, relation, way[edge], batch.edge[edge]
 
     def _affordable(self, reach: Reach, what: str) -> list[tuple[Int64, Int64 | None]]:
         """Return what the budget allows: the cheapest groups with all edges, the others with the rarest relations."""
@@ -239,14 +242,14 @@ class _Search:
         owner: Int64,
         node: Int64,
         relation: Int64,
-        inverse: npt.NDArray[np.bool_],
+        way: Int64,
         loops: npt.NDArray[np.bool_],
     ) -> None:
         """Take away the walks that come straight back over the edge they came by."""
         back = np.flatnonzero(relation == reach.relation[owner])
         if self._templates.directed:
             last = reach.ways[reach.bounds[owner[back]]] & 3
-            back = back[(last != 1 + inverse[back]) | loops[back]]
+            back = back[(last != way[back]) | (last == _EITHER) | loops[back]]
         size = 1 + max(int(earlier.nodes.max(initial=0)), int(node.max(initial=0)))
         held = earlier.group * size + earlier.nodes
         asked = reach.before[0][owner[back]] * size + node[back]

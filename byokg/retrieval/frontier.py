@@ -69,6 +69,10 @@ def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -
 def joined(first: Triple, second: Triple) -> Path:
     """Return the walk over two edges that share a node, beginning at the end of the first that they do not share."""
     middle = first.tail if first.tail in (second.head, second.tail) else first.head
+    if first.undirected and middle == first.head:
+        first = first.turned()
+    if second.undirected and middle == second.tail:
+        second = second.turned()
     inverse = (middle == first.head, middle == second.tail)
     return Path(first.tail if inverse[0] else first.head, (first, second), inverse)
 

@@ -433,7 +433,10 @@ class GraphTools:
         found = paths(self._store, query, PathLimits(left_s(_TIMEOUT_S))) if sources and targets else ()
         pairs: dict[tuple[str, str], list[Json]] = {(one, other): [] for one in sources for other in targets}
         for path in found:
-            edges = [full_edge(each.head, each.relation, each.tail, each.properties) for each in path.path.triples]
+            edges = [
+                full_edge(each.head, each.relation, each.tail, each.properties, each.undirected)
+                for each in path.path.triples
+            ]
             pairs[path.start, path.end].append({"nodes": list(path.nodes), "edges": edges})
         connected = [{"source": one, "target": other, **path} for (one, other), each in pairs.items() for path in each]
         apart = [{"source": one, "target": other} for (one, other), each in pairs.items() if not each]
@@ -531,9 +534,11 @@ class GraphTools:
 
 
 def _predicate(relation: RelationSchema) -> Json:
+    undirected = {} if not relation.undirected else {"undirected": relation.symmetric or relation.undirected}
     return {
         "predicate": relation.name,
         "count": relation.count,
+        **undirected,
         "subject_types": [name for name in relation.domain if name],
         "object_types": [name for name in relation.range if name],
         "properties": list(relation.properties),

@@ -199,7 +199,8 @@ class _Walk:
         for at, step in enumerate(steps):
             if at < 2 or step.relation != steps[at - 1].relation:
                 left, before = left[:0], before[:0]
-            onwards = self._directed and at > 0 and step.direction is steps[at - 1].direction
+            same_way = at > 0 and step.direction is steps[at - 1].direction
+            onwards = self._directed and same_way and step.direction is not Direction.BOTH
             found = self.hop(nodes, walks, step, left, before, onwards)
             left, before = nodes, walks
             kept = (found[0] != anchor) if at else np.ones(len(found[0]), np.bool_)

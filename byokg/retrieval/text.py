@@ -24,7 +24,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.name_indexes import dense_names
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.graph.traversal import join, names_at, select, triples
+from byokg.graph.traversal import edges_once, join, names_at, select, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
@@ -233,7 +233,7 @@ def _all_edges(store: GraphStore, nodes: int) -> _AllEdges:
     if isinstance(store, ColumnarGraph):
         return _AllEdges(*store.outgoing, None)
     parts = [
-        store.edges(np.arange(start, min(start + _NODES_AT_ONCE, nodes)), Direction.OUT)
+        edges_once(store, np.arange(start, min(start + _NODES_AT_ONCE, nodes)))
         for start in range(0, nodes, _NODES_AT_ONCE)
     ]
     edges, _ = join([(part, np.arange(len(part))) for part in parts], [0] * len(parts))

@@ -41,6 +41,7 @@ from byokg.types import (
     PathEvidence,
     Properties,
     RowsEvidence,
+    Triple,
     TripleEvidence,
     Value,
 )
@@ -51,7 +52,7 @@ UNNAMED = "(unnamed)"
 NOTHING: Mapping[EntityId, str] = {}
 """Where nothing is known of what nodes without a name join."""
 
-_MARKS = re.compile(r" [|/] |[→←…]|; |^\[e\d")
+_MARKS = re.compile(r" [|/—] |[→←…]|; |^\[e\d")
 
 
 class Hop(NamedTuple):
@@ -61,11 +62,31 @@ class Hop(NamedTuple):
     inverse: bool = False
     note: str = ""
     """What the edge says besides its relation; see `note`."""
+    undirected: bool = False
+    """True if it has no direction; then `inverse` is false."""
 
     @classmethod
     def of(cls, step: str, properties: Properties | None = None) -> Hop:
         """Return the hop of one step of a metapath, and the properties of the edge where they are known."""
         return cls(step.removeprefix(INVERSE), step.startswith(INVERSE), note(properties or {}))
+
+    @classmethod
+    def along(cls, triple: Triple, inverse: bool = False, said: str = "") -> Hop:
+        """Return the hop over an edge, which is walked from its tail if `inverse`; `said` is its note."""
+        return cls(triple.relation, inverse and not triple.undirected, said, triple.undirected)
+
+    @classmethod
+    def all_of(cls, item: PathEvidence) -> list[Hop]:
+        """Return the hops of a metapath; those are undirected that are so in each walk along it that is known."""
+        hops = [cls.of(step) for step in item.relations]
+        walks = [path.triples for path in item.paths if len(path.triples) == len(hops)]
+        either = [bool(walks) and all(walk[at].undirected for walk in walks) for at in range(len(hops))]
+        return [cls(hop.relation, undirected=True) if flag else hop for hop, flag in zip(hops, either, strict=True)]
+
+    @property
+    def turned(self) -> Hop:
+        """Return the same step from its other end, without its note."""
+        return Hop(self.relation, not (self.inverse or self.undirected), undirected=self.undirected)
 
     @property
     def label(self) -> str:
@@ -74,8 +95,8 @@ class Hop(NamedTuple):
 
     @property
     def arrow(self) -> str:
-        """Return the head of the arrow."""
-        return "←" if self.inverse else "→"
+        """Return the head of the arrow; a line without one for an undirected edge."""
+        return "—" if self.undirected else "←" if self.inverse else "→"
 
 
 def names_of(store: GraphStore, evidence: Sequence[Evidence], shown: int) -> dict[EntityId, str]:
@@ -111,7 +132,7 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
         shown: ends or rows to write out; the rest is counted.
     """
     if isinstance(item, PathEvidence):
-        hops = [Hop.of(step) for step in item.relations]
+        hops = Hop.all_of(item)
         between = ["…" for _ in hops[1:]]
         ends = [shown_name(end, names) for end in item.ends[:shown]]
         last = folded(ends, len(item.ends) - len(ends), item.truncated)
@@ -119,7 +140,7 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
     if isinstance(item, TripleEvidence):
         triple = item.triple
         ends_of = [shown_name(triple.head, names), shown_name(triple.tail, names)]
-        return walk_text(ends_of, [Hop(triple.relation, note=note(triple.properties))])
+        return walk_text(ends_of, [Hop.along(triple, said=note(triple.properties))])
     if isinstance(item, NodeEvidence):
         return node_text(item.node)
     if isinstance(item, RowsEvidence):
@@ -137,7 +158,7 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
 def verbalize_path(path: Path, names: Mapping[EntityId, str]) -> str:
     """Write one walk as one line, with the properties of each edge in brackets."""
     hops = [
-        Hop(triple.relation, inverse, note(triple.properties))
+        Hop.along(triple, inverse, note(triple.properties))
         for triple, inverse in zip(path.triples, path.inverse, strict=True)
     ]
     shown = [named(node, names) for node in path.nodes]

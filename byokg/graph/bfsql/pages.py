@@ -307,7 +307,10 @@ class _Edges(_Items):
             for at, said in zip(full, store.edge_properties(batch.edge[full]), strict=True):
                 properties[at] = said
         ends = store.ids(np.concatenate((batch.head, batch.tail)))
-        return list(map(full_edge, ends[: len(relations)], relations, ends[len(relations) :], properties))
+        columns = (ends[: len(relations)], relations, ends[len(relations) :], properties)
+        if batch.undirected is None:
+            return list(map(full_edge, *columns))
+        return list(map(full_edge, *columns, batch.undirected.tolist()))
 
 
 def _fitting(nodes: _Items, edges: _Items, counts: tuple[int, int], later: Sequence[int], room: int) -> tuple[int, int]:

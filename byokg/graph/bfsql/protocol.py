@@ -301,7 +301,7 @@ def _fields(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
 
 
 NODE_FIELDS = ("id", "entity_type", "name", "about")
-EDGE_FIELDS = ("subject", "predicate", "object")
+EDGE_FIELDS = ("subject", "predicate", "object", "undirected")
 """Fields that mean the same in every response; a property called like one gets `PREFIX` before its name."""
 
 PREFIX = "property_"
@@ -344,9 +344,11 @@ def article_node(node: Node, full: bool) -> Json:
     return item
 
 
-def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Properties) -> Json:
+def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Properties, undirected: bool = False) -> Json:
     """Return an edge with its properties and provenance; without any it is as a stub."""
     item = stub_edge(head, relation, tail)
+    if undirected:
+        item["undirected"] = True
     if properties:
         item.update(_values(properties, EDGE_FIELDS))
     return item

@@ -97,6 +97,7 @@ class Subgraph:
             self.edges.edge[rows].astype(np.int64),
             head,
             np.zeros(len(head), np.bool_),
+            undirected=None if self.edges.undirected is None else self.edges.undirected[rows],
         )
 
 
@@ -175,11 +176,12 @@ def _behind(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
 def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> Subgraph:
     """Add the edges that have both ends among the nodes."""
     check()
-    edges = _among(store, nodes, reach.direction)
+    edges = _outward(_among(store, nodes, reach.direction), len(nodes))
     if reach.min_confidence is not None:
         rows = _confident(store, edges.edge, reach.min_confidence)
         outgoing = np.bincount(edges.head[rows], minlength=len(nodes))
-        edges = InducedEdges(outgoing, edges.tail[rows], edges.relation[rows], edges.edge[rows])
+        undirected = None if edges.undirected is None else edges.undirected[rows]
+        edges = InducedEdges(outgoing, edges.tail[rows], edges.relation[rows], edges.edge[rows], undirected)
     return Subgraph(nodes, hops, edges)
 
 
@@ -190,13 +192,29 @@ def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedE
     back = searched is Direction.IN  # servers then cache the incoming edges of the search
     batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
     other = positions(nodes, batch.other)
-    rows = np.flatnonzero(other >= 0)
+    kept = other >= 0
+    if batch.undirected is not None:  # these are found from both ends
+        kept &= ~batch.undirected | (batch.head <= batch.tail)
+    rows = np.flatnonzero(kept)
     if back:
         rows = rows[np.argsort(other[rows], kind="stable")]
     far, near = other.take(rows), batch.origin.take(rows)
     head, tail = (far, near) if back else (near, far)
     outgoing = np.bincount(head, minlength=len(nodes))
-    return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows))
+    undirected = None if batch.undirected is None else batch.undirected.take(rows)
+    return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows), undirected)
+
+
+def _outward(edges: InducedEdges, nodes: int) -> InducedEdges:
+    """Return the undirected ones of some edges from the end that stands first among the nodes, nearer to the seeds."""
+    if edges.undirected is None:
+        return edges
+    head, tail = edges.head.astype(np.int64), edges.tail.astype(np.int64)
+    turned = edges.undirected & (tail < head)
+    head, tail = np.where(turned, tail, head), np.where(turned, head, tail)
+    order = np.lexsort((edges.edge, tail, edges.relation, head))
+    outgoing = np.bincount(head, minlength=nodes)
+    return InducedEdges(outgoing, tail[order], edges.relation[order], edges.edge[order], edges.undirected[order])
 
 
 def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) -> Int64:

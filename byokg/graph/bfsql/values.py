@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.bfsql.protocol import Json, NeighborsRequest, full_edge, stub_node
+from byokg.graph.bfsql.protocol import EDGE_FIELDS, Json, NeighborsRequest, full_edge, stub_node
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.stopping import check
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, undirected_relations
 from byokg.graph.traversal import relation_numbers, select
 from byokg.text.names import is_identifier
 from byokg.types import EntityId, Node
@@ -96,7 +96,7 @@ class Values:
 
     predicate: str
     direction: str
-    """`out` if the node is the subject, `in` if it is the object."""
+    """`out` if the node is the subject, `in` if it is the object, `both` if the edges are undirected."""
     count: int
     values: list[Json]
     """Each a node, with the properties of the edge; in the order of ids. Empty if there are too many to read."""
@@ -125,14 +125,14 @@ def groups(
     wanted = relation_numbers(store, request.predicates or None)
     order = {} if wanted is None else {number: at for at, number in enumerate(wanted.tolist())}
     counts = store.relation_counts(numbers)
-    found = [
-        (relation, inverse, count)
-        for relation, inverse, count in zip(
-            counts.relation.tolist(), counts.inverse.tolist(), counts.count.tolist(), strict=True
-        )
-        if (wanted is None or relation in order)
-        and (request.direction == "both" or inverse == (request.direction == "in"))
-    ]
+    columns = (counts.relation.tolist(), counts.inverse.tolist(), counts.count.tolist())
+    met = [group for group in zip(*columns, strict=True) if wanted is None or group[0] in order]
+    found = [group for group in met if request.direction == "both" or group[1] == (request.direction == "in")]
+    if request.direction == "in":  # undirected edges come in as well, and are counted as edges that go out
+        either = set(undirected_relations(store).tolist()) & {relation for relation, *_ in met}
+        coming = {relation: len(store.edges(numbers, Direction.IN, np.array([relation]))) for relation in either}
+        found = [group for group in found if group[0] not in either]
+        found += [(relation, True, count) for relation, count in coming.items() if count]
     labels = store.relations
 
     def key(group: tuple[int, bool, int]) -> tuple[object, ...]:
@@ -158,22 +158,23 @@ def values(
     relation, inverse, count = group
     check()
     direction, label = Direction.IN if inverse else Direction.OUT, store.relations[relation]
+    way = "in" if inverse else "out"
+    if relation in undirected_relations(store) and store.schema().relations[relation].symmetric:
+        way = "both"
     if few is not None and count > _READ:
-        return Values(label, "in" if inverse else "out", count, [])
+        return Values(label, way, count, [])
     batch = store.edges(store.numbers([node]), direction, np.array([relation]))
     ids = store.ids(batch.other)
     edges = batch.edge.tolist()
     order = sorted(range(len(ids)), key=lambda at: (ids[at], edges[at]))[:few]
-    return Values(
-        label, "in" if inverse else "out", count, _items(store, select(batch, np.array(order, np.int64)), node, ranks)
-    )
+    return Values(label, way, count, _items(store, select(batch, np.array(order, np.int64)), node, ranks))
 
 
 def _items(store: GraphStore, batch: EdgeBatch, node: EntityId, ranks: Int64 | None) -> list[Json]:
     """Return the far ends of some edges, with the edges' properties."""
     numbers = batch.other
     nodes = store.nodes(store.ids(numbers))
-    fields: Collection[str] = ("subject", "predicate", "object")
+    fields: Collection[str] = EDGE_FIELDS
     items = []
     for end, said in zip(nodes, store.edge_properties(batch.edge), strict=True):
         properties = {key: value for key, value in full_edge(node, "", end.id, said).items() if key not in fields}

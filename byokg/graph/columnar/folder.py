@@ -470,7 +470,9 @@ class Arrays:
             edge.take(kept, out=number, mode="clip")
             self.relation.take(number, out=relation, mode="clip")
             first, read, found = stop, until, found + len(kept)
-        return InducedEdges(outgoing, *(column[:found] for column in columns))
+        tail, relation, number = (column[:found] for column in columns)
+        undirected = None if self.undirected is None else self.are_undirected(number, relation)
+        return InducedEdges(outgoing, tail, relation, number, undirected)
 
     def narrow(self, starts: Int64, stops: Int64, wanted: Int64) -> tuple[Int64, Int64]:
         """Cut each of S segments into the R ranges that hold the wanted relations: (S * R,) starts and stops."""

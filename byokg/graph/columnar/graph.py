@@ -486,6 +486,10 @@ class ColumnarGraph:
         arrays, numbers = self._arrays, self._checked(nodes)
         return arrays.relation_counts(numbers) if arrays.undirected is None else count_relations(arrays, numbers)
 
+    def undirected_relations(self) -> RelationArray:
+        """Return the relations that have undirected edges, ascending."""
+        return self._arrays.undirected_relations()
+
     def some_holders(self, most: int) -> Int64:
         """Return up to `most` nodes of each property that few nodes have; see `HoldersStore`."""
         return self._node_properties.some_holders(most)

@@ -266,10 +266,19 @@ def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_Found]:
         if any(label not in schema.node_types for label in (*edge.head.names, *edge.tail.names)):
             continue
         of = [relations[name.text] for name in edge.types]
+        if edge.directed and all(relation.symmetric for relation in of):
+            name = edge.types[0]
+            message = (
+                f"edges of {name.text!r} are undirected and lead both ways; match them without an arrow head, as in "
+                f"-[:{name.text}]-, and count them as count(DISTINCT r)"
+            )
+            yield _Found("direction", name, message)
+            continue
         if any(_fits(relation, edge.head.names, edge.tail.names, edge.directed) for relation in of):
             continue
         relation, name = of[0], edge.types[0]
-        stored = f"({'|'.join(relation.domain)})-[:{relation.name}]->({'|'.join(relation.range)})"
+        arrow = "-" if relation.symmetric else "->"
+        stored = f"({'|'.join(relation.domain)})-[:{relation.name}]{arrow}({'|'.join(relation.range)})"
         if any(_fits(relation, edge.tail.names, edge.head.names, True) for relation in of):
             yield _Found("direction", name, f"{relation.name!r} points the other way: {stored}; turn the arrow round")
         else:

@@ -32,7 +32,7 @@ import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from byokg.files import TextFile, new_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collected, interrupted, write_graph
+from byokg.graph.export_formats import DIRECTED
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import DETECTED, ENDINGS, TableOptions
 from byokg.graph.importers.json_lines import JsonLinesFile
@@ -454,7 +455,7 @@ def from_networkx(
     """Hold a NetworkX graph of any kind; the nodes' keys become ids, as text.
 
     Args:
-        graph: an edge of an undirected graph is kept once, in the direction in which it is listed.
+        graph: edges of an undirected graph are undirected; of a directed one those whose attribute `directed` is False.
         relation: edge attribute that holds the relation; by default `relation`, `label` or `type`, the first that an
             edge has, and the key of a multigraph's edge where that is a text.
         default_relation: relation of edges that have none of these.
@@ -479,7 +480,9 @@ def from_networkx(
         label = attributes[attribute] if attribute else default_relation
         if attribute is None and relation is None and key and isinstance(key[0], str):
             label = key[0]
-        edges.append(_edge(head, label, tail, attributes, (attribute,)))
+        undirected = not graph.is_directed() or attributes.get(DIRECTED) is False
+        named_so = (attribute, DIRECTED) if undirected else (attribute,)
+        edges.append(replace(_edge(head, label, tail, attributes, named_so), undirected=undirected))
     return ColumnarGraph.from_records(nodes, edges, graph.name or "networkx", source={"kind": "NetworkX"})
 
 

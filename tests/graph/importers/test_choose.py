@@ -506,12 +506,14 @@ class TestNetworkX:
             ("film", "related_to", "film", {"weight": 0.5}),
         ]
 
-    def test_an_edge_of_an_undirected_graph_is_kept_once(self) -> None:
+    def test_an_edge_of_an_undirected_graph_is_kept_once_and_leads_both_ways(self) -> None:
         networkx = pytest.importorskip("networkx")
         source = networkx.Graph()
         source.add_edge("a", "b", label="near", kind="road")
-        assert facts(from_networkx(source)) == [("a", "near", "b", {"kind": "road"})]
-        assert facts(from_networkx(source, relation="kind")) == [("a", "road", "b", {"label": "near"})]
+        graph, other = from_networkx(source), from_networkx(source, relation="kind")
+        assert facts(graph) == [("a", "near", "b", {"kind": "road"}), ("b", "near", "a", {"kind": "road"})]
+        assert facts(other) == [("a", "road", "b", {"label": "near"}), ("b", "road", "a", {"label": "near"})]
+        assert (graph.edge_count, graph.schema().relations[0].undirected) == (1, 1)
 
     def test_keys_that_read_alike_are_refused(self) -> None:
         networkx = pytest.importorskip("networkx")
