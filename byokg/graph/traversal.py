@@ -99,6 +99,18 @@ def edges_once(store: GraphStore, nodes: NodeArray) -> EdgeBatch:
     return select(batch, np.flatnonzero(~batch.undirected | (batch.head <= batch.tail)))
 
 
+def steps_at_ends(batch: EdgeBatch) -> tuple[Int64, Int64]:
+    """Return the steps along edges out of their heads, and those out of their tails: (E,) each.
+
+    A step is twice the number of a relation, and 1 more where an edge is walked from tail to head. So is none that is
+    undirected, but for loops.
+    """
+    forward = 2 * batch.relation.astype(np.int64)
+    if batch.undirected is None:
+        return forward, forward + 1
+    return forward, forward + (~batch.undirected | (batch.head == batch.tail))
+
+
 # Several hops, any relation
 
 

@@ -21,6 +21,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
+from byokg.graph.traversal import steps_at_ends
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.offline.answer_type import Kind
 from byokg.offline.parse import Tie
@@ -207,7 +208,7 @@ class Steps:
         """
         batch, settings = self._store.sample_edges(self.settings.sample), self.settings
         ends, place = np.unique(np.concatenate((batch.head, batch.tail)).astype(np.int64), return_inverse=True)
-        step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
+        step = np.concatenate(steps_at_ends(batch))
         pairs = distinct((place * self.count + step)[step < self.edges])  # values are told of by node
         counts = self._store.relation_counts(ends)
         found = counts.origin.astype(np.int64) * self.count + 2 * counts.relation.astype(np.int64) + counts.inverse
@@ -398,6 +399,9 @@ class Steps:
         batch = self._store.sample_edges(self.settings.sample)
         ends, place = np.unique(np.concatenate((batch.tail, batch.head)), return_inverse=True)
         step = np.concatenate((2 * batch.relation.astype(np.int64), 2 * batch.relation.astype(np.int64) + 1))
+        if batch.undirected is not None:  # either step leads to either end
+            twice = np.concatenate((batch.undirected, batch.undirected))
+            step, place = np.concatenate((step, step[twice] ^ 1)), np.concatenate((place, place[twice]))
         pairs = distinct(step * max(1, len(ends)) + place)  # a step and an end, each pair once
         return pairs // max(1, len(ends)), ends.astype(np.int64), pairs % max(1, len(ends))
 

@@ -296,10 +296,10 @@ class Arrays:
         flags, places = (self.undirected, relation) if self.undirected_edges is None else (self.undirected_edges, slot)
         return flags.take(places)
 
-    def joining(self, start: Int64, stop: Int64, relation: Numbers, far: Numbers) -> Int64:
-        """Return how many slots lead to a node, of ranges that hold one relation each: (S,)."""
+    def leading_to(self, start: Int64, stop: Int64, relation: Numbers, far: Numbers) -> tuple[Int64, Int64]:
+        """Return where the slots that lead to a node start and stop, in ranges of one relation each: (S,) each."""
         first = self._first_at_least(start, stop, relation, far)
-        return self._first_at_least(first, stop, relation, far + 1) - first
+        return first, self._first_at_least(first, stop, relation, far + 1)
 
     def numbers_of(self, slot: Int64, tail: Numbers) -> Int64:
         """Return the numbers of the edges in some slots for the way back: (S,).

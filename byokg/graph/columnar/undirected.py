@@ -72,7 +72,7 @@ def read_edges(
     for way in (Direction.OUT, Direction.IN):
         own = direction in (way, Direction.BOTH)
         wanted = relations if own else both if relations is None else relations[np.isin(relations, both)]
-        segment, slot = _slots(arrays, nodes, way, wanted, most)
+        segment, slot = _slots(arrays, nodes, way, wanted, most)  # by node and slot, each once
         relation, far = arrays.relation.take(slot), arrays.other.take(slot).astype(np.int64)
         near = nodes.take(segment)
         undirected = arrays.are_undirected(slot, relation)
@@ -113,13 +113,18 @@ def _slots(
     elif most is not None:
         which, starts, stops = arrays.runs(starts, stops)
     if most is not None:
+        some = np.flatnonzero(starts < stops)
+        which, starts, stops = which[some], starts[some], stops[some]
+        relation = arrays.relation.take(starts).astype(np.int64)
+        either = np.isin(relation, arrays.undirected_relations())
         capped = np.minimum(stops, starts + most)
         if arrays.undirected_edges is not None:  # of a relation of both kinds, those wanted may stand anywhere
-            some = starts < stops
-            mixed = np.zeros(len(starts), np.bool_)
-            mixed[some] = np.isin(arrays.relation.take(starts[some]), arrays.undirected_relations())
-            capped = np.where(mixed, stops, capped)
-        stops = capped
+            stops = np.where(either, stops, capped)
+        else:  # loops are capped apart
+            first, last = arrays.leading_to(starts, stops, relation, nodes.take(which))
+            first, last = np.maximum(first, capped)[either], np.minimum(last, first + most)[either]
+            which, starts = np.concatenate((which, which[either])), np.concatenate((starts, first))
+            stops = np.concatenate((capped, np.maximum(first, last)))
     segment, slot = slots(starts, stops)
     return which.take(segment), slot
 
@@ -132,7 +137,8 @@ def count_relations(arrays: Arrays, nodes: Int64) -> RelationCounts:
     rows = np.flatnonzero(inverse & np.isin(relation, arrays.undirected_relations()))
     near = nodes.take(origin[rows])
     if arrays.undirected_edges is None:
-        turned = count[rows] - arrays.joining(start[rows], stop[rows], relation[rows], near)
+        first, last = arrays.leading_to(start[rows], stop[rows], relation[rows], near)
+        turned = count[rows] - (last - first)
     else:
         run, slot = slots(start[rows], stop[rows])
         kept = arrays.undirected_edges.take(slot) & (arrays.other.take(slot) != near.take(run))
