@@ -107,7 +107,7 @@ def test_a_direction_that_is_not_known_is_refused(tmp_path: Path, attributes: st
         import_graph(tmp_path / "x.graphml")
 
 
-@pytest.mark.parametrize("format", ["graphml"])
+@pytest.mark.parametrize("format", ["csv", "graphml", "parquet"])
 def test_an_export_brings_back_an_equal_graph(graph: ColumnarGraph, tmp_path: Path, format: str) -> None:
     write_graph_as(graph, format, tmp_path / "out")
     assert facts(import_graph(tmp_path / "out")) == facts(graph)
