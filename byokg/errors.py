@@ -346,12 +346,13 @@ class StoresMixed(GraphError):
 
 
 class OpenFileLimit(GraphError):
-    """An engine keeps one file open for each relation, and the system allows fewer."""
+    """An engine keeps files open for each relation, type and combination of types, and the system allows fewer."""
 
-    def __init__(self, relations: int, needed: int, allowed: int) -> None:
+    def __init__(self, relations: int, types: int, needed: int, allowed: int) -> None:
         super().__init__(
-            f"a graph with {relations:,} relations needs {needed:,} open files, and {allowed:,} are allowed; "
-            f"raise the hard limit (ulimit -Hn {needed}, or nofile in limits.conf), or leave rare relations out"
+            f"a graph with {relations:,} relations, and {types:,} types and combinations of types, needs {needed:,} "
+            f"open files, and {allowed:,} are allowed; raise the hard limit (ulimit -Hn {needed}, or nofile in "
+            "limits.conf), or leave rare relations and types out"
         )
         self.needed = needed
         self.allowed = allowed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -167,7 +167,20 @@ class Node:
     id: EntityId
     name: str
     type: str = ""
+    """The first of its types, which is shown; empty if it has none."""
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    further_types: tuple[str, ...] = ()
+    """Its other types, distinct, in the order of the store."""
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Return all of its types, the one that is shown first; none for a node without."""
+        return (self.type, *self.further_types) if self.type else ()
+
+
+def of_any(node: Node, types: Collection[str]) -> bool:
+    """Return True if a node is of one of some types; the type ``""`` is that of nodes without."""
+    return any(type in types for type in node.types or ("",))
 
 
 @dataclass(frozen=True)
@@ -217,6 +230,8 @@ class NodeCell:
     name: str
     type: str = ""
     properties: Properties = field(default_factory=lambda: NO_PROPERTIES)
+    further_types: tuple[str, ...] = ()
+    """As those of `Node`."""
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from byokg.retrieval.verbalize import (
     node_text,
     note,
     shown_name,
+    types_text,
     value_text,
     verbalize,
     walk_text,
@@ -361,7 +362,7 @@ def _tree(
 
 def _named(node: Node, style: str) -> Text:
     label = Text().append(node.name, style)
-    return label.append(f"  {node.type}", "not bold dim") if node.type else label
+    return label.append(f"  {types_text(node)}", "not bold dim") if node.type else label
 
 
 def _bracketed(properties: Properties) -> str:

@@ -73,6 +73,7 @@ def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
     if isinstance(graph, ColumnarGraph):
         saved = {
             "dropped_duplicates": graph.dropped_duplicates,
+            "nodes_of_several_types": graph.node_types.several,
             "edge_properties_left_out": graph.topology.in_edge is None,
             "source": graph.source,
             "engines": engines_in(graph.name),
@@ -126,6 +127,8 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     if set(schema.node_types) == {""} and (names := schema.node_properties.get("")):
         facts.add_row("properties", Text(_properties(names, schema.node_property_details.get("", ()), everything)))
     if isinstance(graph, ColumnarGraph):
+        if several := graph.node_types.several:
+            facts.add_row("several types", f"{several:,} nodes, which count for each of their types")
         facts.add_row("source", Text(_origin(graph)))
         left_out = [f"{graph.dropped_duplicates:,} repeated triples"] if graph.dropped_duplicates else []
         if graph.topology.in_edge is None:

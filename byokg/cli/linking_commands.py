@@ -70,18 +70,19 @@ def looked_up(
     found = [candidates[:top] for candidates in linker.link_all(mentions, question)]
     ids = list(dict.fromkeys(one.id for candidates in found for one in candidates))
     degrees = store.relation_counts(store.numbers(ids)).degrees(len(ids)).tolist()
-    around = {id: (node.type, degree) for id, node, degree in zip(ids, store.nodes(ids), degrees, strict=True)}
+    around = {id: (node, degree) for id, node, degree in zip(ids, store.nodes(ids), degrees, strict=True)}
     listed = []
     for mention, candidates in zip(mentions, found, strict=True):
         literal = linker.literal(mention)
         rows = []
         for one in candidates:
-            type, degree = around[one.id]
+            node, degree = around[one.id]
             rows.append(
                 {
                     "id": one.id,
                     "name": one.name,
-                    "type": type,
+                    "type": node.type,
+                    "types": list(node.types),
                     "method": one.method,
                     "score": one.score,
                     "context": one.context,

@@ -216,8 +216,9 @@ SUBGRAPHRAG = Profile(
 )
 
 
-_NODE = frozenset(field.name for field in fields(NodeCell))
-"""Fields of a node recorded in a result (`audit.executed`)."""
+_FURTHER = frozenset(("further_types",))
+_NODE = frozenset(field.name for field in fields(NodeCell)) - _FURTHER
+"""Fields of a node recorded in a result (`audit.executed`), besides its further types."""
 
 
 def _byokg(case: Case) -> tuple[float, ...]:
@@ -239,7 +240,7 @@ def _value(value: object) -> str:
 def _values(cells: Iterable[object]) -> Iterator[object]:
     """Yield the values in rows, from within lists and maps; a node is its name, and a missing value is none."""
     for cell in cells:
-        if isinstance(cell, Mapping) and cell.keys() == _NODE:
+        if isinstance(cell, Mapping) and cell.keys() - _FURTHER == _NODE:
             yield cell["name"]
         elif isinstance(cell, Mapping):
             yield from _values(cell.values())

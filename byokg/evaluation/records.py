@@ -60,6 +60,8 @@ from byokg.types import (
     Consumption,
     EntityId,
     Evidence,
+    Node,
+    NodeCell,
     PathEvidence,
     Round,
     RowsEvidence,
@@ -137,6 +139,8 @@ def _jsonable(value: object) -> object:
                 record[name] = dict(cast("Mapping[str, object]", field))
             elif isinstance(field, np.floating):
                 record[name] = _rounded(field)
+        if kind in (Node, NodeCell) and not record["further_types"]:
+            del record["further_types"]
         if isinstance(value, Evidence):
             if isinstance(value, PathEvidence):
                 record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}

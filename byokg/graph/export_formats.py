@@ -10,8 +10,9 @@ Each format gives a folder, which appears only when complete:
 | `parquet`     | `nodes.parquet`, `edges.parquet` | pandas, Spark, DuckDB, and byokg                    |
 | `graphml`     | `graph.graphml`                  | NetworkX, igraph, Gephi, yEd, and byokg             |
 
-A property named like a fixed column of the format gets an underscore behind its name, as in `exporter`. A bool is
-`true` or `false`, a date ISO 8601.
+All types of a node are written: as labels in the first two, as `rdf:type`, as the list `types` beside the first one in
+Parquet, and as `A|B` in GraphML. A property named like a fixed column of the format gets an underscore behind its name,
+as in `exporter`. A bool is `true` or `false`, a date ISO 8601.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import pyarrow.csv as arrow_csv
 from byokg.errors import ConfigError, GraphError, import_extra
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.node_types import lists_of_cells, rewritten_cells
 from byokg.graph.columnar.schema import TEXT, text_column
 from byokg.graph.exporter import Progress, copy_graph, csv_line, export_graph, free_names, refuse_taken
 from byokg.graph.store import GraphStore
@@ -76,19 +78,17 @@ def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Pr
 def node_blocks(graph: ColumnarGraph) -> _Blocks:
     """Yield the nodes as columns id, name and type, with those of their properties behind; null is absent.
 
-    At least one block comes. A node's name is null if it equals its id, its type if it has none.
+    At least one block comes. A node's name is null if it equals its id, its type if it has none. A type is a cell, as
+    `node_types` has them, which holds all types of a node.
     """
     nodes, properties = graph.node_columns
     for start in _starts(graph.node_count):
         some, stop = nodes.slice(start, _ROWS), min(start + _ROWS, graph.node_count)
         ids = graph.node_ids.take(np.arange(start, stop))
-        names, types = pa.nulls(len(ids), TEXT), pa.nulls(len(ids), TEXT)
+        names, types = pa.nulls(len(ids), TEXT), graph.node_types.cells(start, stop)
         if "name" in nodes.schema.names:
             names = some.column("name").cast(TEXT)
             names = pc.if_else(pc.equal(names, ids), pa.scalar(None, TEXT), names)
-        if "type" in nodes.schema.names:
-            types = some.column("type").dictionary_decode().cast(TEXT)
-            types = pc.if_else(pc.equal(types, ""), pa.scalar(None, TEXT), types)
         columns = dict(zip(NODE_COLUMNS, (ids, names, types), strict=True))
         yield _with_properties(columns, properties.rows(start, stop))
 
@@ -141,14 +141,15 @@ def networkx_graph(store: GraphStore) -> networkx.MultiGraph:
     """Return a graph for NetworkX: in memory, as Python objects.
 
     Nodes are ids with attributes `name`, `type` and properties, edges have the attribute `relation` and properties;
-    absent values are no attributes. The result is a `MultiDiGraph`, or a `MultiGraph` if all edges are undirected;
-    NetworkX has no graphs of both kinds, so that otherwise undirected edges have the attribute `directed=False`.
-    `from_networkx` is the inverse. Raises `MissingExtra` without networkx.
+    absent values are no attributes. If any node has several types, all of them are in the list `types`. The result is a
+    `MultiDiGraph`, or a `MultiGraph` if all edges are undirected; NetworkX has no graphs of both kinds, so that
+    otherwise undirected edges have the attribute `directed=False`. `from_networkx` is the inverse. Raises
+    `MissingExtra` without networkx.
     """
     library, held = import_extra("networkx", "networkx", "a NetworkX graph"), _in_memory(store)
     undirected = _is_undirected(held)
     graph: networkx.MultiGraph = library.MultiGraph() if undirected else library.MultiDiGraph()
-    for block in node_blocks(held):
+    for block in _listed_types(held):
         graph.add_nodes_from(_records(block, ["id"]))
     for block in edge_blocks(held):
         edges = _records(block, ["head", "tail"])
@@ -205,13 +206,24 @@ def _records(block: pa.RecordBatch, ends: Sequence[str]) -> Iterator[tuple[Any, 
         yield *(held.pop(end) for end in ends), {key: value for key, value in held.items() if value is not None}
 
 
+def _listed_types(graph: ColumnarGraph) -> _Blocks:
+    """Yield the nodes with their first type as `type` and, if any has several, all of them as the list `types`."""
+    several = len(graph.node_types.further) > 0
+    for block in node_blocks(graph):
+        ids, names, cells = block.columns[:3]
+        columns = {"id": ids, "name": names, "type": rewritten_cells(cells, None)}
+        if several:
+            columns["types"] = lists_of_cells(cells)
+        yield _with_properties(columns, dict(zip(block.schema.names[3:], block.columns[3:], strict=True)))
+
+
 # Tables
 
 
 def _write_parquet(graph: ColumnarGraph, folder: Path) -> None:
     import pyarrow.parquet as parquet
 
-    for name, blocks in (("nodes", node_blocks(graph)), ("edges", edge_blocks(graph))):
+    for name, blocks in (("nodes", _listed_types(graph)), ("edges", edge_blocks(graph))):
         first = next(blocks)
         with parquet.ParquetWriter(folder / f"{name}.parquet", first.schema, compression="zstd") as file:
             file.write_batch(first)
@@ -227,9 +239,7 @@ def _write_neo4j(graph: ColumnarGraph, folder: Path) -> None:
     def titled(fixed: Sequence[str], block: pa.RecordBatch) -> list[str]:
         return [*fixed, *(f"{one.name}:{_NEO4J.get(one.type, 'string')}" for one in list(block.schema)[3:])]
 
-    _write_csv(
-        folder / "nodes.csv", map(_labelled, node_blocks(graph)), lambda b: titled(("id:ID", "name", ":LABEL"), b)
-    )
+    _write_csv(folder / "nodes.csv", _labelled(graph), lambda b: titled(("id:ID", "name", ":LABEL"), b))
     _write_csv(folder / "edges.csv", edge_blocks(graph), lambda b: titled((":START_ID", ":TYPE", ":END_ID"), b))
 
 
@@ -239,7 +249,7 @@ def _write_neptune(graph: ColumnarGraph, folder: Path) -> None:
         return [*fixed, *(f"{key}:{kind}{single}" for key, kind in keys[len(fixed) :])]
 
     def vertices() -> _Blocks:
-        for block in map(_labelled, node_blocks(graph)):
+        for block in _labelled(graph):
             yield block.select(["id", "type", "name", *block.schema.names[3:]])
 
     def edges() -> _Blocks:
@@ -255,22 +265,16 @@ def _write_neptune(graph: ColumnarGraph, folder: Path) -> None:
     _write_csv(folder / "edges.csv", edges(), lambda block: titled(("~id", "~from", "~to", "~label"), block, ""))
 
 
-def _labelled(nodes: pa.RecordBatch) -> pa.RecordBatch:
-    """Return nodes with their names written out, and all of their labels as `A;B`."""
-    ids, names, types = nodes.columns[:3]
-    if pc.any(pc.match_substring(types, ";")).as_py():
-        wrong = types.filter(pc.match_substring(types, ";"))[0].as_py()
+def _labelled(graph: ColumnarGraph) -> _Blocks:
+    """Yield the nodes with their names written out, and all of their labels as `A;B`."""
+    if wrong := next((label for label in graph.schema().node_types if ";" in label), None):
         raise GraphError(
             f"the type {wrong!r} holds ';', which separates labels in this format; export as parquet or graphml instead"
         )
-    if "labels" in nodes.schema.names and nodes.column("labels").type == TEXT:  # as `importers.tables` keeps several
-        listed = nodes.column("labels")
-        for sign, instead in (('["', ""), ('", "', ";"), ('"]', "")):  # as `importers.json_lines` does
-            listed = pc.replace_substring(listed, sign, instead)
-        types = pc.coalesce(listed, types)
-        nodes = nodes.drop_columns(["labels"])
-    columns = [ids, pc.coalesce(names, ids), types, *nodes.columns[3:]]
-    return pa.RecordBatch.from_arrays(columns, nodes.schema.names)
+    for nodes in node_blocks(graph):
+        ids, names, cells = nodes.columns[:3]
+        columns = [ids, pc.coalesce(names, ids), rewritten_cells(cells, ";"), *nodes.columns[3:]]
+        yield pa.RecordBatch.from_arrays(columns, nodes.schema.names)
 
 
 def _write_csv(path: Path, blocks: _Blocks, header: Callable[[pa.RecordBatch], Sequence[str]]) -> None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.node_types import read_types, write_types
 from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, placed, text_column
 from byokg.graph.store import EdgeBatch, GraphStore, ScannedStore, undirected_relations
 from byokg.graph.traversal import edges_once, triples
@@ -36,8 +37,8 @@ _NODE_COLUMNS, _EDGE_COLUMNS = ("id", "name", "type"), ("head", "relation", "tai
 def export_graph(store: GraphStore, out: str | Path, progress: Progress | None = None) -> None:
     """Write a graph as a folder with `nodes.csv` and `edges.csv`.
 
-    Ids, names, types, relations, properties and parallel edges survive. Nodes come in the store's order and edges in
-    the order of their heads, so the same graph gives the same bytes. A property whose values are of several types is
+    Ids, names, all types, relations, properties and parallel edges survive. Nodes come in the store's order and edges
+    in the order of their heads, so the same graph gives the same bytes. A property whose values are of several types is
     written as text, and one whose texts are all dates as dates. An empty text is no property. A property named like a
     fixed column (`id`, `name`, `type`, `head`, `relation`, `tail`) gets an underscore behind its name. A graph with
     undirected edges has a further column `directed`, which is `false` for these.
@@ -58,7 +59,8 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         with nodes, edges:
             for some, leaving in _batches(store, progress):
                 for node in some:
-                    nodes.add((node.id, "" if node.name == node.id else node.name, node.type), node.properties)
+                    name = "" if node.name == node.id else node.name
+                    nodes.add((node.id, name, write_types(node.types)), node.properties)
                 for edge in leaving:
                     mark = "false" if edge.undirected else ""
                     edges.add((edge.head, edge.relation, edge.tail, *([mark] if marked else [])), edge.properties)
@@ -78,16 +80,17 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
         GraphError: the graph changed while it was copied.
     """
     try:
-        ids, names, types, of_nodes, codes, of_edges, undirected = _scanned(store, progress)
+        ids, names, cells, of_nodes, codes, of_edges, undirected = _scanned(store, progress)
     except QueryTooLarge:
-        ids, names, types, of_nodes, codes, of_edges, undirected = _walked(store, progress)
+        ids, names, cells, of_nodes, codes, of_edges, undirected = _walked(store, progress)
+    types, further = read_types(text_column(cells))
     used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
     codes[:, 1] = np.argsort(order)[relation]
     return ColumnarGraph.assemble(
         store.name,
-        NodeColumns(text_column(ids), text_column(names), text_column(types), _columns(of_nodes)),
+        NodeColumns(text_column(ids), text_column(names), types, _columns(of_nodes), further=further),
         [labels[number] for number in used[order].tolist()],
         codes,
         {one.name: placed(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
@@ -105,8 +108,8 @@ _Parts = tuple[
     list[Properties],
     npt.NDArray[np.bool_],
 ]
-"""Ids, names, types and properties of nodes; rows of head, relation and tail; of edges properties, and True for
-undirected ones."""
+"""Ids, names, cells of types and properties of nodes; rows of head, relation and tail; of edges properties, and True
+for undirected ones."""
 
 
 def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
@@ -133,7 +136,7 @@ def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
     order = np.lexsort((edges, codes[:, 2], codes[:, 1], codes[:, 0]))
     properties = store.edge_properties(edges[order])
     return (
-        ids, [node.name for node in nodes], [node.type for node in nodes],
+        ids, [node.name for node in nodes], [write_types(node.types) for node in nodes],
         [node.properties for node in nodes], codes[order], properties, np.zeros(len(order), np.bool_),
     )  # fmt: skip
 
@@ -152,7 +155,7 @@ def _walked(store: GraphStore, progress: Progress | None) -> _Parts:
     for start in range(0, len(ids), _BATCH):
         for node in store.nodes(ids[start : start + _BATCH]):
             names.append(node.name)
-            types.append(node.type)
+            types.append(write_types(node.types))
             of_nodes.append(node.properties)
         batch = edges_once(store, numbers[start : start + _BATCH])
         ends.append(_placed_edges(store, rows, batch))

@@ -168,7 +168,7 @@ class PropertySchema:
 
 @dataclass(frozen=True)
 class RelationSchema:
-    """One relation: how many edges, and which node types stand at its ends, most frequent first."""
+    """One relation: how many edges, and all types of the nodes at its ends, most frequent first."""
 
     name: str
     count: int
@@ -191,6 +191,7 @@ class Schema:
     """Node types with counts, relations with ends and counts, node properties by type."""
 
     node_types: dict[str, int]
+    """Nodes of each type, most first; a node counts for each of its types."""
     relations: tuple[RelationSchema, ...]
     node_properties: dict[str, tuple[str, ...]]
     node_property_details: dict[str, tuple[PropertySchema, ...]] = field(default_factory=dict)
@@ -598,7 +599,8 @@ def as_json(rows: Rows) -> dict[str, Any]:
 
 def _plain(cell: Any) -> Any:
     if is_dataclass(cell) and not isinstance(cell, type):
-        return {field.name: _plain(getattr(cell, field.name)) for field in fields(cell)}
+        held = {field.name: _plain(getattr(cell, field.name)) for field in fields(cell)}
+        return {key: value for key, value in held.items() if key != "further_types" or value}
     if isinstance(cell, Mapping):
         return {key: _plain(value) for key, value in cell.items()}
     if isinstance(cell, list | tuple):

@@ -65,14 +65,14 @@ class ContextScorer:
         self._embedder = embedder
         self._known: dict[str, Float] = {}
 
-    def around(self, counts: RelationCounts, types: Sequence[str]) -> Surroundings:
+    def around(self, counts: RelationCounts, types: Sequence[Sequence[str]]) -> Surroundings:
         """Describe nodes.
 
         Args:
             counts: the relations of N nodes.
-            types: their types, empty where there is none: (N,).
+            types: the types of each: (N,).
         """
-        described: list[list[str]] = [[type] if type else [] for type in types]
+        described = [list(some) for some in types]
         labels = self._store.relations
         # A relation by its own words, and with its namespace.
         spelled = {
@@ -518,7 +518,7 @@ class EntityLinker:
 
     def _consult(self, context: ContextScorer, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
         """Ask how well what is around each candidate fits the question; not where there is only one."""
-        around = context.around(facts.counts, [node.type for node in facts.nodes])
+        around = context.around(facts.counts, [node.types for node in facts.nodes])
         for search in searches:
             if len(search.candidates) > 1:
                 rows = [facts.rows[candidate.number] for candidate in search.candidates]
@@ -637,7 +637,7 @@ def _order(
     the name that is written alike, then one that is no mere alias.
     """
     node = facts.node(candidate.number)
-    told = {*split_words(qualifier(node.name)), *split_words(node.type)} - FUNCTION_WORDS
+    told = {word for text in (qualifier(node.name), *node.types) for word in split_words(text)} - FUNCTION_WORDS
     alike = node.name == mention.text
     own = normalize_name(node.name) == normalize_name(mention.text)
     return (-candidate.score, told.isdisjoint(beside), not alike, not own, *facts.key(candidate.number))

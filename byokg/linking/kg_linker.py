@@ -259,7 +259,8 @@ class OfflineLinker:
         """
         if self.scorer.steps.by_need:
             return set()
-        types = {node.type for node in self._store.nodes([topic.id for topic in topics if topic.id])}
+        nodes = self._store.nodes([topic.id for topic in topics if topic.id])
+        types = {type for node in nodes for type in node.types}
         return {words[-1] for type in types if (words := split_words(split_label(type)))}
 
     def _given(self, question: Question) -> list[Node]:

@@ -13,7 +13,6 @@ from itertools import islice, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow.compute as pc
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import distinct
@@ -269,10 +268,10 @@ class OperatorRetriever:
     def _read_type(self, type: str) -> tuple[EntityId, ...]:
         """Return the nodes of one type; none where they, or on a server all nodes, are too many."""
         if isinstance(self._store, ColumnarGraph):
-            rows = np.flatnonzero(pc.equal(self._store.node_columns[0].column("type"), type).fill_null(False))
+            rows = self._store.node_types.members(type)
             return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
         ids = list(islice(self._store.entities(), _MOST_NODES + 1))
-        return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if node.type == type)
+        return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if type in node.types)
 
     def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
         """Return the nodes that a relation leads to; none where they, or the edges to look through, are too many."""

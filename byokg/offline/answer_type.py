@@ -20,7 +20,7 @@ from byokg.offline.relation_words import UNRELATED, content_words, done_by, head
 from byokg.offline.walks import walk_table
 from byokg.text.labels import label_words, split_label
 from byokg.text.names import WORD, related, singular, split_words
-from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence
+from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
 
 _ASKS = re.compile(r"\W*(?:[a-z]+\s+)?(?P<word>who|whom|whose|where)\b", re.IGNORECASE)
 
@@ -106,7 +106,7 @@ class Kinds:
         if types:
             found = (_named(noun, types) if self._by_need else self.named(noun) for noun in nouns)
             if named := next(filter(None, found), ""):
-                return Kind(frozenset((named,)))
+                return Kind(_called_alike(named, types))
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._by_need else _NO_KIND)
         if self._by_need:
             return _NO_KIND
@@ -212,7 +212,7 @@ class Kinds:
 
     def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
         looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))
-        return _worded(sorted({node.type for node in self._store.nodes(list(looked_at))}))
+        return _worded(sorted({type for node in self._store.nodes(list(looked_at)) for type in node.types}))
 
     def only(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
         """Return the nodes that are of a type; all, where none is, or some are values, or types are not known."""
@@ -226,7 +226,7 @@ class Kinds:
         nodes = [end for end in some if not is_value(end)]
         of_it, told = len(self.among(nodes, kind)), len(some)
         if kind.types:
-            told -= sum(not node.type for node in self._store.nodes(nodes))
+            told -= sum(not node.types for node in self._store.nodes(nodes))
         return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= told
 
     def fitting(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
@@ -242,10 +242,10 @@ class Kinds:
         return any(measure(name) is None for name in names)
 
     def among(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
-        """Return the nodes that are of a kind, in their order."""
+        """Return the nodes that are of a kind, in their order; of several types of a node one is enough."""
         nodes = [end for end in ends if not is_value(end)]
         if kind.types:
-            return tuple(node.id for node in self._store.nodes(nodes) if node.type in kind.types)
+            return tuple(node.id for node in self._store.nodes(nodes) if of_any(node, kind.types))
         counts = self._store.relation_counts(np.asarray(self._store.numbers(nodes), np.int64))
         heads, tails = (np.array(sorted(some), np.int64) for some in (kind.heads, kind.tails))
         told = np.where(counts.inverse, np.isin(counts.relation, tails), np.isin(counts.relation, heads))
@@ -265,6 +265,12 @@ def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:
     words = _answers()["where" if asks["word"].casefold() == "where" else "who"]
     fitting = frozenset(name for name, parts in types.items() if singular(parts[-1]) in words)
     return Kind(fitting | {""}) if 0 < len(fitting) < len(types) else _NO_KIND
+
+
+def _called_alike(type: str, types: Iterable[str]) -> frozenset[str]:
+    """Return a type, and those of the same name in other vocabularies: `Person` and `schema:Person`."""
+    name = type.rpartition(":")[2]
+    return frozenset(other for other in types if other.rpartition(":")[2] == name)
 
 
 @cache

@@ -180,7 +180,7 @@ class Operators:
         best = max(likeness, key=lambda type: likeness[type], default="")
         if not best or likeness[best] < _ALIKE:
             return True
-        return any(node.type == best for node in self._store.nodes(nodes[:_LISTED]))
+        return any(best in node.types for node in self._store.nodes(nodes[:_LISTED]))
 
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
         """Tell whether paths lead to one node wherever they start: nobody asks how many those are."""

@@ -91,8 +91,8 @@ class Preference:
         """
         if not choices or any(map(is_value, choices[0][1])):
             return list(choices)
-        if type := self._type(choices[0]):
-            return self._shortened(context, choices, type)
+        if types := self._types(choices[0]):
+            return self._shortened(context, choices, types)
         words = self._words(context)
         first = choices[0]
         rest = [choice for choice in choices[1:] if choice[0] <= first[0]]
@@ -105,9 +105,9 @@ class Preference:
         score, ends, citations = self._completed(context, ranked[: len(compared)])
         return [(score, self._sorted(ends, votes, words), citations), *ranked[1:]]
 
-    def _type(self, choice: Choice) -> str:
-        """Return the type of a choice's first node: where there is one, it says better what kind of answer is meant."""
-        return next((node.type for node in self._store.nodes(choice[1][:1])), "")
+    def _types(self, choice: Choice) -> tuple[str, ...]:
+        """Return the types of the first node of a choice, which tell best what kind of answer is meant."""
+        return next((node.types for node in self._store.nodes(choice[1][:1])), ())
 
     def _words(self, context: Context) -> list[str]:
         """Return what the question says beyond what it names."""
@@ -123,7 +123,7 @@ class Preference:
 
     # Where a path only goes on from the answer
 
-    def _shortened(self, context: Context, choices: Sequence[Choice], type: str = "") -> list[Choice]:
+    def _shortened(self, context: Context, choices: Sequence[Choice], types: Sequence[str] = ()) -> list[Choice]:
         """Put the beginning of the first choice's path before it, where the rest of the path is a detour.
 
         That is so where the rest explains nothing of the question that the beginning does not (`place of death`, and
@@ -132,7 +132,7 @@ class Preference:
         Args:
             context: what was found for the question.
             choices: what may be the answer, best first.
-            type: that of the first answer, which the one before it must have, too.
+            types: those of the first answer, one of which the one before it must have, too.
         """
         paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
         own = paths.get(choices[0][2][0])
@@ -147,17 +147,17 @@ class Preference:
                 and path.source == own.source
                 and path.relations == own.relations[: len(path.relations)]
                 and own.score - path.score < _DETOUR * self._unit
-                and not (type and self._type(choices[place]) != type)
+                and not (types and set(types).isdisjoint(self._types(choices[place])))
                 and not any(map(is_value, ends))
             ):
                 shorter.append((len(path.relations), place, path))
         for _, place, path in sorted(shorter, key=lambda each: -each[0]):
-            if self._detour(context, own, path, type):
+            if self._detour(context, own, path, types):
                 return [choices[place], *choices[:place], *choices[place + 1 :]]
         return list(choices)
 
-    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, type: str) -> bool:
-        """Tell whether what a path adds to its beginning answers nothing of the question but the type of both."""
+    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, types: Sequence[str]) -> bool:
+        """Tell whether what a path adds to its beginning answers nothing of the question but the types of both."""
         reading = path_reading(context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named)
         of = self._scorer.steps.latest()
         all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
@@ -166,7 +166,7 @@ class Preference:
         back = all_steps[-1] ^ all_steps[-2] == 1
         if of.hops(first_steps) < reading.links or (back and (reading.shares or CO in reading.words)):
             return False
-        gained, same = 0.0, split_words(split_label(type))[-1:]
+        gained, same = 0.0, [word for type in types for word in split_words(split_label(type))[-1:]]
         for place in reading.telling:
             word = reading.words[place]
             if place in reading.focus and any(related(word, each) for each in same):

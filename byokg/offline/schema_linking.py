@@ -409,7 +409,7 @@ class Steps:
         """Learn of each step: a name vector, kinds, and the shares of identifiers and years."""
         step, ends, place = self._ends
         nodes = self._store.nodes(self._store.ids(ends))
-        types = [node.type for node in nodes]
+        types = [node.types for node in nodes]
         nothing = np.empty(0, np.int64)
         outgoing = (nothing, nothing) if any(types) and self.by_need else self._outgoing(ends)
         if self.by_need and self.count < 2 * len(numbered_relations(self._store)):
@@ -430,10 +430,10 @@ class Steps:
         self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
         self._heads = None if any(types) else (step, place, size, *outgoing)
         """What `_does` reads, where nodes have no types: the ends of each step, and the relations out of them."""
-        names = sorted(set(types) - {""})
+        names = sorted({name for some in types for name in some})
         self._types = {name: number for number, name in enumerate(names)}
         if names:
-            self._set_kinds(names, *_typed(types), step, place, size, common=1.0)
+            self._set_kinds(names, *_typed(types, names), step, place, size, common=1.0)
         elif any(self._namespace):
             names = sorted({" ".join(words) for words in self._namespace if words})
             owner, kind = self._namespaces(outgoing, names)
@@ -574,11 +574,12 @@ def _padded(rows: Sequence[Sequence[int]]) -> Int64:
     return out
 
 
-def _typed(types: Sequence[str]) -> tuple[Int64, Int64]:
-    names = sorted(set(types) - {""})
+def _typed(types: Sequence[Sequence[str]], names: Sequence[str]) -> tuple[Int64, Int64]:
+    """Return the place of an end and the number of a type of it, for each type of each end."""
     number = {name: position for position, name in enumerate(names)}
-    owner = [position for position, name in enumerate(types) if name]
-    return np.array(owner, np.int64), np.array([number[types[position]] for position in owner], np.int64)
+    pairs = [(position, number[name]) for position, some in enumerate(types) for name in some]
+    owner, kind = np.array(pairs, np.int64).reshape(-1, 2).T
+    return owner, kind
 
 
 def sum_rows(rows: Float64, group: Int64, groups: int) -> Float64:

@@ -39,7 +39,7 @@ from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.retrieval.text import TextRetriever
-from byokg.retrieval.verbalize import feedback_text
+from byokg.retrieval.verbalize import feedback_text, types_text
 from byokg.text.names import normalize_name
 from byokg.types import (
     Answer,
@@ -323,7 +323,7 @@ class QueryWriter:
 
         lines = []
         for node in self._store.nodes(list(dict.fromkeys(one.id for one in linked.entities))):
-            kind = f", type {node.type}" if node.type else ""
+            kind = f", type{'s' if node.further_types else ''} {types_text(node)}" if node.type else ""
             id = f"<{node_iri(node.id)}>" if self._language == "sparql" else _quoted(node.id)
             lines.append(f"name {_quoted(node.name)}{kind}, id {id}")
         lines += [f"{one.kind} {one.value}" for one in linked.literals]

@@ -21,7 +21,7 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.pipelines.evidence_lines import Line, fold_lines
-from byokg.retrieval.verbalize import clean, feedback_text, names_of
+from byokg.retrieval.verbalize import clean, feedback_text, names_of, types_text
 from byokg.text.names import estimate_tokens, is_identifier, normalize_name
 from byokg.text.values import read_literal
 from byokg.types import (
@@ -189,7 +189,7 @@ class ContextWriter:
         named = [node for node in nodes if not is_identifier(node.name)]
         if not any(node.type for node in named):
             return ""
-        text = LINKED + " | ".join(clean(node.name) + (f" ({clean(node.type)})" if node.type else "") for node in named)
+        text = LINKED + " | ".join(clean(node.name) + (f" ({types_text(node)})" if node.type else "") for node in named)
         return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
 
     @cached_property

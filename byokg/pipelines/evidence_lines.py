@@ -17,7 +17,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from byokg.retrieval.verbalize import Hop, clean, folded, more_rows, node_text, note, row_text, rows_head, walk_text
+from byokg.retrieval.verbalize import (
+    Hop,
+    clean,
+    folded,
+    more_rows,
+    node_text,
+    note,
+    row_text,
+    rows_head,
+    types_text,
+    walk_text,
+)
 from byokg.text.labels import normalize_label
 from byokg.text.names import is_identifier
 from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, Triple, TripleEvidence
@@ -72,8 +83,9 @@ def node_lines(evidence: Iterable[Evidence]) -> list[Line]:
         if node.properties:
             said[node_text(node)][item.id] = None
         elif node.type and not is_identifier(node.name):
-            typed[clean(node.type)][clean(node.name)] = None
-            items_of[clean(node.type)][item.id] = None
+            types = types_text(node)
+            typed[types][clean(node.name)] = None
+            items_of[types][item.id] = None
     lines = [Line(tuple(items), text) for text, items in said.items()]
     return [*lines, *(Line(tuple(items_of[type_]), f"({type_}) ", tuple(found)) for type_, found in typed.items())]
 

@@ -17,7 +17,7 @@ from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder, exact
 from byokg.text.names import split_words
-from byokg.types import Answer, AnswerItem, Node, Question
+from byokg.types import Answer, AnswerItem, Node, Question, of_any
 
 _BLOCK = 1 << 14
 """Nodes whose texts are read, or whose vectors are compared, together."""
@@ -26,8 +26,8 @@ Float64 = npt.NDArray[np.float64]
 
 
 def node_text(node: Node) -> str:
-    """Return what the graph says of a node, in one line: its name, type and properties."""
-    return " ".join([node.name, node.type, *(f"{key} {value}" for key, value in node.properties.items())])
+    """Return what the graph says of a node, in one line: its name, types and properties."""
+    return " ".join([node.name, *(node.types or ("",)), *(f"{key} {value}" for key, value in node.properties.items())])
 
 
 class NodeSearch:
@@ -73,7 +73,7 @@ class NodeSearch:
         while block := list(islice(entities, _BLOCK)):
             nodes = [(at + place, node) for place, node in enumerate(store.nodes(block))]
             at += len(block)
-            kept = [(number, node) for number, node in nodes if not types or node.type in types]
+            kept = [(number, node) for number, node in nodes if not types or of_any(node, types)]
             self._numbers += [number for number, _ in kept]
             if self._embedder is not None:
                 self._vectors.append(self._embedder.encode([node_text(node) for _, node in kept]))

@@ -31,6 +31,7 @@ from byokg.types import (
     NodeEvidence,
     Request,
     TripleEvidence,
+    of_any,
 )
 
 Int64 = npt.NDArray[np.int64]
@@ -274,7 +275,7 @@ class BfsqlRetriever:
         places = list(dict.fromkeys(np.concatenate((seeds, ends)).tolist()))
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))
         wanted = request.full_types
-        kept = [node for node in nodes if node.properties and (wanted is None or node.type in wanted)]
+        kept = [node for node in nodes if node.properties and (wanted is None or of_any(node, wanted))]
         most = min(self._max_nodes, request.most_nodes or len(kept))
         return [NodeEvidence(NAME, 0.0, node) for node in kept[:most]], max(0, len(kept) - most)
 

@@ -442,15 +442,19 @@ class _Search:
         rows = self._readable(reach, np.flatnonzero(mixed), "types")
         part = reach.only(rows)
         nodes, place = np.unique(part.nodes, return_inverse=True)
-        names, of_node = np.unique([node.type for node in self._read(nodes)], return_inverse=True)
+        members: dict[str, list[int]] = {}
+        for at, node in enumerate(self._read(nodes)):
+            for name in node.types:
+                members.setdefault(name, []).append(at)
         group = rows[part.group]
         away = part.nodes != part.anchors[part.group, 0]
-        for number, name in enumerate(names.tolist()):
-            if name:
-                kept = (of_node[place] == number) & away
-                for row, total, hits in self._counted(group[kept], part.nodes[kept]):
-                    if total < made[row].total:
-                        yield replace(made[row], end_type=name, total=total, hits=hits)
+        for name in sorted(members):
+            of_it = np.zeros(len(nodes), np.bool_)
+            of_it[members[name]] = True
+            kept = of_it[place] & away
+            for row, total, hits in self._counted(group[kept], part.nodes[kept]):
+                if total < made[row].total:
+                    yield replace(made[row], end_type=name, total=total, hits=hits)
 
     def _asks(self, place: str) -> bool:
         """Tell whether conditions look at values that stand there."""

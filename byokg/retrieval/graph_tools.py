@@ -55,7 +55,7 @@ from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, Re
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.text.names import estimate_tokens
-from byokg.types import Language, LinkedEntity, Mention, Node
+from byokg.types import Language, LinkedEntity, Mention, Node, of_any
 
 if TYPE_CHECKING:
     from byokg.graph.guard.guard import LintedStore
@@ -326,8 +326,8 @@ class GraphTools:
         found = search.candidates(Mention(arguments.query))
         nodes = self._store.nodes([one.id for one in found])
         wanted = frozenset(arguments.entity_types)
-        matches = [_match(one, node) for one, node in zip(found, nodes, strict=True)]
-        matches = [match for match in matches if not wanted or match["entity_type"] in wanted]
+        pairs = zip(found, nodes, strict=True)
+        matches = [_match(one, node) for one, node in pairs if not wanted or of_any(node, wanted)]
         shown = within(matches[: arguments.limit], self._room - estimate_tokens(arguments.query))
         result: Json = {"query": arguments.query, "matches": shown}
         if len(shown) < len(matches):
@@ -549,6 +549,7 @@ def _match(found: LinkedEntity, node: Node) -> Json:
     return {
         "id": node.id,
         "entity_type": node.type,
+        **({"entity_types": list(node.types)} if node.further_types else {}),
         "name": node.name,
         "score": round(found.score, 3),
         "method": found.method,

@@ -130,7 +130,8 @@ class SubgraphRetriever:
             return [len(ids)], False
         kept = ids[: self._limits.max_rows]
         cells: list[NodeCell | int] = [
-            NodeCell(node.id, node.name, node.type, node.properties) for node in self._store.nodes(kept)
+            NodeCell(node.id, node.name, node.type, node.properties, node.further_types)
+            for node in self._store.nodes(kept)
         ]
         return cells, len(kept) < len(ids)
 
@@ -254,7 +255,7 @@ def _fulfilling(
     """Keep the nodes that fulfil a candidate's conditions; `edges` leads to each, where they are asked about."""
     nodes = store.nodes(ids)
     if candidate.end_type:
-        nodes = [node for node in nodes if node.type == candidate.end_type]
+        nodes = [node for node in nodes if candidate.end_type in node.types]
     if candidate.period:
         attribute, period = candidate.period
         nodes = [node for node in nodes if any(map(period.holds, values(store, node, attribute, edges)))]

@@ -189,11 +189,21 @@ def folded(entries: Sequence[str], more: int = 0, truncated: bool = False) -> st
     return " | ".join([*entries, *([f"… (+{more:,} more)"] if more else [])])
 
 
+_TYPES = 8
+"""Types of a node that are written."""
+
+
+def types_text(node: Node) -> str:
+    """Write the types of a node, the first of many; empty for a node without."""
+    more = f", +{len(node.types) - _TYPES} more" if len(node.types) > _TYPES else ""
+    return f"{', '.join(map(clean, node.types[:_TYPES]))}{more}"
+
+
 def node_text(node: Node) -> str:
-    """Write a node with its type and its properties."""
+    """Write a node with its types and its properties."""
     name = UNNAMED if is_identifier(node.name) else clean(node.name)
     facts = ", ".join(f"{clean(key)}: {value_text(value)}" for key, value in node.properties.items())
-    return " ".join(part for part in (name, f"({clean(node.type)})" if node.type else "", facts) if part)
+    return " ".join(part for part in (name, f"({types_text(node)})" if node.type else "", facts) if part)
 
 
 def query_text(item: RowsEvidence) -> str:
@@ -235,7 +245,7 @@ def cell_text(cell: Cell, names: Mapping[EntityId, str], joined: Mapping[EntityI
     if isinstance(cell, NodeCell):
         if cell.id in joined:
             return f"[{joined[cell.id]}]"
-        return node_text(Node(cell.id, cell.name, cell.type, cell.properties))
+        return node_text(Node(cell.id, cell.name, cell.type, cell.properties, cell.further_types))
     if isinstance(cell, EdgeCell):
         hop = Hop(cell.relation, note=note(cell.properties))
         return walk_text([shown_name(cell.head, names), shown_name(cell.tail, names)], [hop])

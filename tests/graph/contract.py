@@ -445,6 +445,36 @@ class GraphStoreContract:
         assert lives_in.properties == ("since",)
         assert (knows.count, knows.domain, knows.range, knows.properties) == (1, ("Person",), ("Person",), ())
 
+    #   road:Album -producer-> martin:Person,Producer,Songwriter   road -producer-> norman:Person   road -label-> emi
+    def test_a_node_of_several_types_is_of_each_of_them(self, make: Make) -> None:
+        store = make(
+            [
+                node("road", "Album"),
+                Node(EntityId("martin"), "martin", "Person", {"born": 1926}, ("Producer", "Songwriter")),
+                Node(EntityId("norman"), "norman", "Person", {"age": 5}),
+                node("emi"),
+            ],
+            [edge("road", "producer", "martin"), edge("road", "producer", "norman"), edge("road", "label", "emi")],
+        )
+        martin, norman, emi, road = store.nodes(ids("martin", "norman", "emi", "road"))
+        assert sorted(martin.types) == ["Person", "Producer", "Songwriter"] and martin.type == martin.types[0]
+        assert (norman.types, emi.types, road.types) == (("Person",), (), ("Album",))
+        assert martin.properties == {"born": 1926}
+        schema = store.schema()
+        assert schema.node_types == {"Person": 2, "": 1, "Album": 1, "Producer": 1, "Songwriter": 1}
+        found = {relation.name: relation for relation in schema.relations}
+        assert (found["producer"].domain, found["label"].range) == (("Album",), ("",))
+        assert found["producer"].range == ("Person", "Producer", "Songwriter")
+        assert schema.node_properties == {
+            "Person": ("age", "born"),
+            "Producer": ("born",),
+            "Songwriter": ("born",),
+        } or schema.node_properties == {"Person": ("born", "age"), "Producer": ("born",), "Songwriter": ("born",)}
+        query = "PATHS START ?x = :road END ?y VIA { ?x :producer ?y . ?y a :Songwriter }"
+        assert [path.nodes for path in paths(store, query)] == [("road", "martin")]
+        every = "PATHS START ?x = :road END ?y VIA { ?x :producer ?y . ?y a ?t }"
+        assert len(list(paths(store, every))) > 0
+
     def test_an_empty_graph_answers_everything_with_nothing(self, make: Make) -> None:
         store = make([], [])
         assert list(store.entities()) == []

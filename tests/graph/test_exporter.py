@@ -40,6 +40,8 @@ def test_an_exported_graph_is_imported_as_it_was(tmp_path: Path) -> None:
         Node(EntityId("Q1"), "Ann", "Person", {"born": 1937, "tall": 1.7, "alive": True, "since": "2001-09-30"}),
         Node(EntityId("Q2"), "Ann", "Person", {"born": -3, "dc:title": 'say "hi", twice', "note": "two\r\nlines "}),
         Node(EntityId("Q3"), "Q3"),
+        Node(EntityId("Q4"), "Q4", "Person", {}, ("Producer", "a|b", "c\\", "\\|d")),
+        Node(EntityId("Q5"), "Q5", "e\\|f"),
         *(node(strange) for strange in STRANGE_IDS),
     ]
     edges = [edge("Q1", "knows", "Q2", weight=1), edge("Q1", "knows", "Q2", weight=1), edge("Q3", "knows", "Q3")]

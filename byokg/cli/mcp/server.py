@@ -85,7 +85,8 @@ class Served:
         if isinstance(self.store, SlowSchemaStore):
             return f"the knowledge graph {self.name}"
         schema = self.store.schema()
-        nodes = f"{sum(schema.node_types.values()):,} nodes, " if schema.node_types and not schema.sampled else ""
+        count = getattr(self.store, "node_count", None) or sum(schema.node_types.values())
+        nodes = f"{count:,} nodes, " if schema.node_types and not schema.sampled else ""
         edges = sum(relation.count for relation in schema.relations)
         return f"the knowledge graph {self.name}: {nodes}{edges:,} edges of {len(schema.relations):,} predicates"
 

@@ -531,8 +531,9 @@ class Sampler:
         if measure is None or one is None or two is None or one == two:
             return None
         pair = [one, two]
-        kinds = {node.type for node in self.graph.nodes(self._ids(pair))}
-        values = self._values(sorted(pair), measure) if all(map(self._topic, pair)) and len(kinds) == 1 else None
+        first, second = (set(node.types or ("",)) for node in self.graph.nodes(self._ids(pair)))
+        alike = not first.isdisjoint(second)
+        values = self._values(sorted(pair), measure) if all(map(self._topic, pair)) and alike else None
         if values is None:
             return None
         reduce = self._extreme()

@@ -23,6 +23,7 @@ import numpy.typing as npt
 from byokg.graph.bfsql.protocol import Selection
 from byokg.graph.bfsql.topology import Int64, Subgraph
 from byokg.graph.store import GraphStore
+from byokg.types import of_any
 
 Ranks = npt.NDArray[np.int64]
 """(R,) for each relation of the store its place by relevance to a question, 0 for the most relevant."""
@@ -161,7 +162,7 @@ class Order:
         found = np.zeros(len(self._subgraph.nodes), np.bool_)
         if self._types:
             nodes = self._store.nodes(self._store.ids(self._subgraph.nodes[:_TYPED]))
-            found[: len(nodes)] = [node.type in self._types for node in nodes]
+            found[: len(nodes)] = [of_any(node, self._types) for node in nodes]
         return found
 
     @cached_property

@@ -37,7 +37,7 @@ from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore, SavedGraph, Schema
 from byokg.text.names import estimate_tokens
-from byokg.types import NO_PROPERTIES, EntityId, Node
+from byokg.types import NO_PROPERTIES, EntityId, Node, of_any
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
 """Tokens of the smallest node."""
@@ -274,7 +274,7 @@ class _Nodes(_Items):
         """Write nodes, mediators among the first ones with their descriptions."""
         numbers = self._subgraph.nodes[places]
         nodes = self._store.nodes(self._store.ids(numbers))
-        full = [self._wanted is None or node.type in self._wanted for node in nodes]
+        full = [self._wanted is None or of_any(node, self._wanted) for node in nodes]
         if self._strict:
             return list(map(article_node, nodes, full))
         items = [full_node(node) if each else stub_node(node) for node, each in zip(nodes, full, strict=True)]

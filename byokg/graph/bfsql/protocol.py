@@ -98,7 +98,7 @@ class NodeFilter(Strict):
     """Which nodes come with all their data."""
 
     entity_types: MaybeTexts = None
-    """A node matches if its type is in the list."""
+    """A node matches if any of its types is in the list."""
 
 
 class EdgeFilter(Strict):
@@ -300,7 +300,7 @@ def _fields(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
     return list((nested.get(str(place[0]), model) if place else model).model_fields)
 
 
-NODE_FIELDS = ("id", "entity_type", "name", "about")
+NODE_FIELDS = ("id", "entity_type", "entity_types", "name", "about")
 EDGE_FIELDS = ("subject", "predicate", "object", "undirected")
 """Fields that mean the same in every response; a property called like one gets `PREFIX` before its name."""
 
@@ -322,10 +322,12 @@ def full_node(node: Node) -> Json:
 
 
 def stub_node(node: Node) -> Json:
-    """Return a node's id, with type and name if they add to it."""
+    """Return a node's id, with type, all types of several, and name if they add to it."""
     item: Json = {"id": node.id}
     if node.type:
         item["entity_type"] = node.type
+    if node.further_types:
+        item["entity_types"] = list(node.types)
     if node.name != node.id:
         item["name"] = node.name
     return item

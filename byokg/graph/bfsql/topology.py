@@ -21,7 +21,7 @@ from byokg.graph.int_sets import contains, distinct, positions
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
-from byokg.types import Properties
+from byokg.types import Properties, of_any
 
 Int64 = npt.NDArray[np.int64]
 
@@ -231,7 +231,7 @@ def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
     kept = [
         at
         for at, node in enumerate(store.nodes(store.ids(nodes)))
-        if node.type not in reach.excluded_types and not _below(node.properties, MENTIONS, least)
+        if not of_any(node, reach.excluded_types) and not _below(node.properties, MENTIONS, least)
     ]
     return nodes[np.array(kept, np.int64)]
 

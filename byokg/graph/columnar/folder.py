@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
+from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns
 from byokg.graph.int_sets import Numbers, changes, distinct, finder, sampled
 from byokg.graph.stopping import check
@@ -36,7 +37,7 @@ META = "meta.json"
 FORMAT = "byokg-columnar"
 VERSION = 7
 _READABLE = (6, VERSION)
-"""Version 6 differs in having no undirected edges."""
+"""Version 6 has no undirected edges, and a single type of each node."""
 
 NODES = "nodes.arrow"
 NO_COLUMNS = pa.RecordBatch.from_arrays([], [])
@@ -139,6 +140,8 @@ def read_meta(folder: Path) -> dict[str, Any]:
     lacking = [key for key in _KEYS if key not in meta]
     if lacking:
         raise GraphCorrupt(folder, f"{META} lacks {', '.join(lacking)}")
+    if meta["version"] == _READABLE[0] and _had_several_types(meta):
+        raise GraphCorrupt(folder, "it is of format version 6, which kept one type of nodes that have several")
     try:
         missing = find_missing(folder, meta["files"])
         if missing is None and not _is_marked(folder, meta):
@@ -150,6 +153,15 @@ def read_meta(folder: Path) -> dict[str, Any]:
     if missing:
         raise GraphCorrupt(folder, missing)
     return meta
+
+
+def _had_several_types(meta: Mapping[str, Any]) -> bool:
+    """Return True if some nodes of a graph of version 6 had several types: as edges, or in a property."""
+    try:
+        edges = any(relation["name"] == "rdf:type" for relation in meta["schema"]["relations"])
+        return edges or any("labels" in names for names in meta["schema"]["node_properties"].values())
+    except (AttributeError, KeyError, TypeError):
+        return False  # a damaged schema is an error of its own
 
 
 def _state(folder: Path, meta: Mapping[str, Any]) -> str:
@@ -254,6 +266,10 @@ class Arrays:
     """(R,) relations with undirected edges; None if no edge of the graph is undirected."""
     undirected_edges: npt.NDArray[np.bool_] | None = None
     """(2E,) the undirected edges, by slot; None unless a relation has directed edges as well."""
+    type_node: npt.NDArray[np.int32] | None = None
+    """(M,) nodes that have several types, ascending, once for each type after the first. None if there are none."""
+    type_number: npt.NDArray[np.int32] | None = None
+    """(M,) those types, as positions in the dictionary of the column `type`."""
 
     def check(self, nodes: int, edges: int) -> None:
         """Raise `ValueError` if the length of an array contradicts the number of nodes and edges."""
@@ -266,9 +282,18 @@ class Arrays:
             lengths["in_edge"] = edges
         if self.undirected_edges is not None:
             lengths["undirected_edges"] = 2 * edges
+        if self.type_node is not None and self.type_number is not None:
+            lengths["type_number"] = len(self.type_node)
         for name, length in lengths.items():
             if (found := getattr(self, name).shape) != (length,):
                 raise ValueError(f"{name}.npy holds an array of shape {found}, not ({length},)")
+
+    @property
+    def further_types(self) -> FurtherTypes:
+        """Return the types of nodes besides their first."""
+        if self.type_node is None or self.type_number is None:
+            return NO_FURTHER
+        return FurtherTypes(self.type_node, self.type_number)
 
     @property
     def edge_count(self) -> int:

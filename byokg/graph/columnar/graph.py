@@ -47,6 +47,7 @@ from byokg.graph.columnar.folder import (
 )
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex, write_ids
 from byokg.graph.columnar.node_properties import NodeProperties, write_properties
+from byokg.graph.columnar.node_types import NodeTypes, read_types, write_types
 from byokg.graph.columnar.schema import (
     Labels,
     NodeColumns,
@@ -119,6 +120,8 @@ class ColumnarGraph:
         self._samples: dict[int, EdgeBatch] = {}
         self._arrays = arrays
         self._nodes = nodes
+        self.node_types = NodeTypes(nodes, arrays.further_types)
+        """The types of all nodes."""
         self._ids = IdIndex(ids, arrays.id_hash, arrays.id_order)
         self._node_properties = node_properties
         ours = proxy(self)  # a graph that held itself would keep its files mapped after use
@@ -244,11 +247,13 @@ class ColumnarGraph:
                 if end not in ids:
                     raise EntityNotFound(end, "the nodes given to from_records")
             codes[row] = ids[edge.head], labels.setdefault(edge.relation, len(labels)), ids[edge.tail]
+        types, further = read_types(text_column([write_types(node.types) for node in node_list]))
         described = NodeColumns(
             ids=text_column([node.id for node in node_list]),
             names=text_column([node.name for node in node_list]),
-            types=text_column([node.type for node in node_list]),
+            types=types,
             properties=of_all_nodes(property_columns([node.properties for node in node_list])),
+            further=further,
         )
         return cls.assemble(
             name,
@@ -314,6 +319,8 @@ class ColumnarGraph:
             id_hash=index.hashes,
             id_order=index.order,
             **undirected_arrays(flags, relation, back, len(relations)),
+            type_node=nodes.further.node if len(nodes.further) else None,
+            type_number=nodes.further.type if len(nodes.further) else None,
         )
         batch, of_nodes = nodes.batch(), NodeProperties.collect(nodes.properties, len(nodes.ids))
         of_edges = [held] if (held := property_batch(properties or {})) else []
@@ -325,7 +332,7 @@ class ColumnarGraph:
             nodes=batch,
             node_properties=of_nodes,
             edge_properties=of_edges,
-            schema=count_schema(arrays.edge_columns, len(index), *counted, relations),
+            schema=count_schema(arrays.edge_columns, len(index), *counted, relations, nodes.further),
             source=source,
             dropped_duplicates=dropped_duplicates + len(triples) - len(head),
         )
@@ -343,7 +350,10 @@ class ColumnarGraph:
         return self._relations
 
     def schema(self) -> Schema:
-        """Return node types and relations with counts. Untyped nodes stand under the type ``""``."""
+        """Return node types and relations with counts. Untyped nodes stand under the type ``""``.
+
+        A node of several types counts for each of them, and an edge for all types of its ends.
+        """
         return self._schema
 
     def entities(self) -> Iterator[EntityId]:
@@ -379,9 +389,9 @@ class ColumnarGraph:
         numbers = self.numbers(ids)
         rows, columns = positions(numbers), self._nodes.schema.names
         names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
-        types = self._nodes.column("type").take(rows).to_pylist() if "type" in columns else [""] * len(ids)
+        types, further = self.node_types.of_nodes(numbers)
         properties = self._node_properties.of_nodes(numbers)
-        return [Node(*row) for row in zip(ids, names, types, properties, strict=True)]
+        return [Node(*row) for row in zip(ids, names, types, properties, further, strict=True)]
 
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
@@ -558,7 +568,7 @@ class ColumnarGraph:
 
     @property
     def node_columns(self) -> tuple[pa.RecordBatch, NodeProperties]:
-        """Return without a copy the columns name and type, as far as there are any, and the properties."""
+        """Return without a copy the columns name and first type, as far as there are any, and the properties."""
         return self._nodes, self._node_properties
 
     @property

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
+from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
+from byokg.graph.int_sets import ranges, spread
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.string_hashes import narrowed, positions
 from byokg.types import NO_PROPERTIES, Properties, Value
@@ -219,13 +221,15 @@ class NodeColumns:
     names: pa.Array | None = None
     """None if the ids are the names."""
     types: pa.Array | None = None
-    """Plain or dictionary-encoded; None if nodes are untyped."""
+    """The first type of each, plain or dictionary-encoded; None if nodes are untyped."""
     properties: Iterable[PropertyColumn] = ()
     """May be used up once; then all else is read already."""
     hashes: npt.NDArray[np.uint64] | None = None
     """Those of `ids.hash_column`, if they are known."""
     set_aside: Callable[[], object] = field(default=lambda: None)
     """Gives back the memory of columns that are mapped from files, until they are read again."""
+    further: FurtherTypes = NO_FURTHER
+    """The other types of nodes with several; numbers are positions in the dictionary of `types`."""
 
     def batch(self) -> pa.RecordBatch:
         """Return the content of `nodes.arrow`: names unless they are the ids, types if nodes have any."""
@@ -367,8 +371,11 @@ def count_schema(
     node_properties: Iterable[PropertyColumn],
     edge_properties: Sequence[pa.RecordBatch],
     relations: Sequence[str],
+    further: FurtherTypes = NO_FURTHER,
 ) -> Schema:
     """Count node types, relations, the types at their ends, and owners of each property.
+
+    A node of several types counts for each of them.
 
     Args:
         edge_columns: the edges.
@@ -377,6 +384,7 @@ def count_schema(
         node_properties: of the N nodes.
         edge_properties: E rows in all.
         relations: R labels.
+        further: types of nodes besides their first.
     """
     if "type" in nodes.schema.names:
         types: list[str] = nodes.column("type").dictionary.to_pylist()
@@ -385,16 +393,17 @@ def count_schema(
         types, codes = [""], np.zeros(count, np.int32)
     relation = edge_columns.relation
     edges = len(relation) // 2
-    type_counts = np.bincount(codes, minlength=len(types))
+    of_ends = EndTypes(codes, further)
+    type_counts = np.bincount(codes, minlength=len(types)) + np.bincount(further.type, minlength=len(types))
     edge_counts, undirected = np.zeros(len(relations), np.int64), np.zeros(len(relations), np.int64)
     for part in _parts(0, edges):
         some = relation[part]
         edge_counts += np.bincount(some, minlength=len(relations))
         if edge_columns.undirected is not None:
             undirected += np.bincount(some[edge_columns.flags(part, some)], minlength=len(relations))
-    ranges = _ends(edge_columns, False, codes, types, edge_counts)
-    domains = _ends(edge_columns, True, codes, types, edge_counts)
-    of_nodes = ((one.name, [(one.values, codes if one.nodes is None else codes[one.nodes])]) for one in node_properties)
+    ranges = _ends(edge_columns, False, of_ends, types, edge_counts)
+    domains = _ends(edge_columns, True, of_ends, types, edge_counts)
+    of_nodes = ((one.name, _by_type(one, codes, further)) for one in node_properties)
     of_types = _property_schemas(of_nodes, len(types))
     of_relations = _property_schemas(_of_edges(edge_properties, relation), len(relations))
     by_count = sorted((n for n in range(len(types)) if type_counts[n]), key=lambda n: (-type_counts[n], types[n]))
@@ -428,7 +437,46 @@ def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
     return tuple(found.name for found in properties)
 
 
-def _end_codes(edges: EdgeColumns, heads: bool, codes: Numbers, types: int) -> Iterator[Int64]:
+class EndTypes:
+    """The types of nodes at the ends of edges."""
+
+    def __init__(self, first: Numbers, further: FurtherTypes) -> None:
+        """Take the number of the first type of each of N nodes, and the further ones."""
+        self._first, self._further = first, further
+        self._bounds = ranges(np.bincount(further.node, minlength=len(first))) if len(further) else None
+
+    def pairs(self, relation: Numbers, ends: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+        """Yield relations and types of some edges at one end, an edge as often as its end has types."""
+        yield relation, self._first[ends]
+        if self._bounds is None:
+            return
+        counts = self._bounds[ends + 1] - self._bounds[ends]
+        several = np.flatnonzero(counts)
+        total = counts[several].cumsum()
+        start = done = 0
+        while start < len(several):  # so many types at a time, or those of one node
+            stop = max(start + 1, int(np.searchsorted(total, done + _SCAN, "right")))
+            some = several[start:stop]
+            place, rows = spread(self._bounds[ends[some]], counts[some])
+            yield relation[some[place]], self._further.type[rows]
+            start, done = stop, int(total[stop - 1])
+
+
+def _by_type(column: PropertyColumn, codes: Numbers, further: FurtherTypes) -> list[_Part]:
+    """Return the values of a property with the type of the node of each, and again for each further type."""
+    parts: list[_Part] = [(column.values, codes if column.nodes is None else codes[column.nodes])]
+    if len(further):
+        rows: Numbers = further.node
+        kinds = further.type
+        if column.nodes is not None:
+            place = np.searchsorted(column.nodes, rows)
+            held = np.flatnonzero(column.nodes[np.minimum(place, len(column.nodes) - 1)] == rows)
+            rows, kinds = place[held], kinds[held]
+        parts.append((column.values.take(positions(rows)), kinds))
+    return parts
+
+
+def _end_codes(edges: EdgeColumns, heads: bool, of_ends: EndTypes, types: int) -> Iterator[Int64]:
     """Yield `relation * types + type` of the nodes at one end of edges, of undirected ones at both."""
     half = len(edges.relation) // 2
     for own, (start, stop) in ((heads, (half, 2 * half)), (not heads, (0, half))):
@@ -439,11 +487,12 @@ def _end_codes(edges: EdgeColumns, heads: bool, codes: Numbers, types: int) -> I
             if not own:
                 kept = np.flatnonzero(edges.flags(part, relation))
                 relation, end = relation[kept], end[kept]
-            yield relation.astype(np.int64) * types + codes[end]
+            for some, codes in of_ends.pairs(relation, end):
+                yield some.astype(np.int64) * types + codes
 
 
 def _ends(
-    edges: EdgeColumns, heads: bool, codes: Numbers, types: Sequence[str], edge_counts: Int64
+    edges: EdgeColumns, heads: bool, of_ends: EndTypes, types: Sequence[str], edge_counts: Int64
 ) -> list[tuple[str, ...]]:
     """List for each relation the node types at one of its ends, most frequent first, then by name."""
     if len(types) == 1:
@@ -452,7 +501,7 @@ def _ends(
     dense = size <= 2 * len(edges.relation) + 1_000_000
     counted = np.zeros(size if dense else 0, np.int64)
     pairs, counts = np.empty(0, np.int64), np.empty(0, np.int64)
-    for found in _end_codes(edges, heads, codes, len(types)):
+    for found in _end_codes(edges, heads, of_ends, len(types)):
         if dense:
             counted += np.bincount(found, minlength=size)
         else:

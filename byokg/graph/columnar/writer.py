@@ -37,6 +37,7 @@ from byokg.graph.columnar.folder import (
     VERSION,
     BatchFile,
     edge_width,
+    map_array,
     map_batches,
     relation_width,
     write_meta,
@@ -45,6 +46,7 @@ from byokg.graph.columnar.folder import (
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import write_ids
 from byokg.graph.columnar.node_properties import NodeProperties, write_properties
+from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, converted, count_schema, joined
 from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.columnar.undirected import lower_end_first
@@ -230,7 +232,10 @@ def write_graph(
     batch = map_batches(path)[0] if (path := folder / NODES).exists() else NO_COLUMNS
     properties = NodeProperties.map(folder, {path.name for path in folder.iterdir()}).columns()
     of_edges = map_batches(folder / _EDGE_PROPERTIES) if types else []
-    schema = count_schema(_edge_columns(folder), count, batch, properties, of_edges, labels)
+    further = NO_FURTHER
+    if (folder / "type_node.npy").exists():
+        further = FurtherTypes(*(map_array(folder / f"{name}.npy") for name in ("type_node", "type_number")))
+    schema = count_schema(_edge_columns(folder), count, batch, properties, of_edges, labels, further)
     write_meta(folder, count, kept, scratch.count - kept + stream.left_out, stream.source(), schema)
     work.finish()
 
@@ -341,6 +346,9 @@ def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
     write_ids(folder, nodes.ids, "name" not in batch.schema.names, nodes.set_aside)
     write_nodes(folder, batch)
     del batch
+    if len(nodes.further):
+        np.save(folder / "type_node.npy", nodes.further.node)
+        np.save(folder / "type_number.npy", nodes.further.type)
     write_properties(folder, nodes.properties, len(nodes.ids))
     return len(nodes.ids)
 

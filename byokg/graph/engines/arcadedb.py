@@ -7,7 +7,7 @@
 `build_arcade` adds a folder `arcadedb` to the folder of the saved graph. Traversal is answered by the columnar arrays,
 which are far quicker at it; query text goes to ArcadeDB. How the graph looks to a query:
 
-- Every node has the label `Entity`, and its type as a second label if it has one.
+- Every node has the label `Entity`, and each of its types as a further label.
 - Every node has the properties `id` and `name`, both indexed, and its own ones under their own names. A property of
   the graph that is itself called `id` or `name` is left out if it always says the same, and otherwise called
   `property_id` or `property_name`; `schema` says so.
@@ -31,7 +31,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ from byokg.graph.store import (
     Rows,
     Schema,
 )
-from byokg.types import Cell, EntityId, Language, Node, Properties
+from byokg.types import Cell, EntityId, Language, Node, NodeCell, PathCell, Properties
 
 if TYPE_CHECKING:
     from byokg.graph.engines.oxigraph import OxigraphStore
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 FOLDER = ENGINE_FOLDERS["cypher"]
 BUILD = "build.json"
 FORMAT = "byokg-arcadedb"
-VERSION = 1
+VERSION = 2
 
 _ENGINE = "byokg.graph.engines.arcadedb_process:ArcadeEngine"
 _SPARE_FILES = 300
@@ -100,7 +100,7 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
     """
     out = Path(out).absolute()
     refuse_missing()
-    refuse_too_many(graph)
+    refuse_too_many(graph, names_of(graph))
     if not _holds(out, graph):
         with new_folder(out, overwrite, refuse_taken) as folder:
             graph.write_into(folder)
@@ -145,7 +145,7 @@ class ArcadeStore:
     ) -> None:
         """Internal; use `open` or `hold`, which locate the database."""
         refuse_missing()
-        refuse_too_many(graph)
+        refuse_too_many(graph, names)
         self.graph = graph
         self._names = names
         self._limits = limits or QueryLimits()
@@ -203,10 +203,10 @@ class ArcadeStore:
         """
         if self._scratch is None:
             raise GraphError(f"{self.name} was opened from a folder, and is read-only; make a store with hold(graph)")
-        refuse_too_many(graph)
+        names = names_of(graph)
+        refuse_too_many(graph, names)
         before, self._round = self._scratch / str(self._round), self._round + 1
         folder = self._scratch / str(self._round)
-        names = names_of(graph)
         graph.save(folder)
         new = _settings(self._heap_mb, graph, folder / FOLDER, names)
         try:
@@ -265,7 +265,15 @@ class ArcadeStore:
             limits.max_rows,
             timeout_s=limits.timeout_s,
         )
-        return Rows(columns, rows, truncated)
+        return Rows(columns, self._in_order(rows), truncated)
+
+    def _in_order(self, rows: tuple[tuple[Cell, ...], ...]) -> tuple[tuple[Cell, ...], ...]:
+        """Give the types of nodes in the order of the graph, which a composite type does not keep."""
+        if not len(self.graph.node_types.further):
+            return rows
+        several = list(dict.fromkeys(cell.id for cell in _nodes_in(rows) if cell.further_types))
+        ordered = {node.id: node for node in self.graph.nodes(several)}
+        return tuple(tuple(_with_types(cell, ordered) for cell in row) for row in rows)
 
     # What GraphStore asks: the columnar arrays answer
 
@@ -414,6 +422,7 @@ def names_of(graph: ColumnarGraph) -> Names:
         keys,
         {key for relation in schema.relations for key in relation.properties},
         _redundant(graph, keys & {"id", "name"}),
+        graph.node_types.sets,
     )
 
 
@@ -428,18 +437,44 @@ def _redundant(graph: ColumnarGraph, keys: set[str]) -> set[str]:
     return left
 
 
-def refuse_too_many(graph: ColumnarGraph) -> None:
+def refuse_too_many(graph: ColumnarGraph, names: Names) -> None:
     """Raise `OpenFileLimit` when ArcadeDB could not open all of its files for this graph."""
-    needed = _files_for(graph)
+    needed = _files_for(graph, names)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     if hard != resource.RLIM_INFINITY and needed > hard:
-        raise OpenFileLimit(len(graph.relations), needed, hard)
+        types = len(graph.schema().node_types) + len(names.composites)
+        raise OpenFileLimit(len(graph.relations), types, needed, hard)
 
 
-def _files_for(graph: ColumnarGraph) -> int:
+def _files_for(graph: ColumnarGraph, names: Names) -> int:
     """Return how many descriptors are needed: a node type has three files and two indexes, a relation one file."""
-    types = len(graph.schema().node_types) + 1
+    types = len(graph.schema().node_types) + len(names.composites) + 1
     return 5 * types + len(graph.relations) + _SPARE_FILES
+
+
+def _nodes_in(value: Cell | tuple[tuple[Cell, ...], ...]) -> Iterator[NodeCell]:
+    """Find every node inside an answer."""
+    if isinstance(value, NodeCell):
+        yield value
+    elif isinstance(value, PathCell):
+        yield from value.nodes
+    elif isinstance(value, Mapping):
+        yield from _nodes_in(tuple(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _nodes_in(item)
+
+
+def _with_types(cell: Cell, known: Mapping[EntityId, Node]) -> Cell:
+    """Return a cell whose nodes have the types of nodes that are known."""
+    if isinstance(cell, NodeCell):
+        node = known.get(cell.id)
+        return cell if node is None else replace(cell, type=node.type, further_types=node.further_types)
+    if isinstance(cell, PathCell):
+        return replace(cell, nodes=tuple(cast(NodeCell, _with_types(node, known)) for node in cell.nodes))
+    if isinstance(cell, Mapping):
+        return {key: _with_types(value, known) for key, value in cell.items()}
+    return tuple(_with_types(value, known) for value in cell) if isinstance(cell, list | tuple) else cell
 
 
 def refuse_missing() -> None:
@@ -449,12 +484,12 @@ def refuse_missing() -> None:
 
 
 def _settings(heap_mb: int, graph: ColumnarGraph, place: Path | None, names: Names) -> dict[str, Any]:
-    labels = {names.types.get(label, label) for label in graph.schema().node_types} | {BASE}
+    labels = {names.stored_type([label]) for label in graph.schema().node_types} | {BASE, *names.composites}
     return {
         "heap_mb": heap_mb,
         "folder": None if place is None else str(place),
         "names": names.to_json(),
-        "files": _files_for(graph),
+        "files": _files_for(graph, names),
         "types": len(labels) + len(graph.relations),
     }
 
@@ -467,7 +502,7 @@ def _build(saved: Path, place: Path, heap_mb: int) -> None:
         _ENGINE, _settings(heap_mb, graph, None, names), "ArcadeDB", memory_mb=heap_mb + _BUILDING_MB, env=_ENV
     )
     try:
-        worker.call("build", str(saved), str(place), names.to_json(), _files_for(graph))
+        worker.call("build", str(saved), str(place), names.to_json(), _files_for(graph, names))
     finally:
         worker.close()
     content = {

@@ -3,12 +3,15 @@
 ArcadeDB takes almost any text as a label. It refuses commas and the empty text, and a node label and a relation
 cannot have the same name. The few names that are affected are stored with a private-use character; queries and
 answers are translated, so neither a language model nor a caller ever sees them.
+
+A vertex of ArcadeDB is of one type. A node with several labels is of a composite type, a subtype of all of them that is
+named `A~B`: queries find it by each label, and `labels(n)` lists these and not the composite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from byokg.graph.guard.tokens import Edit, Token, Unreadable, apply, tokenise_cypher
@@ -17,7 +20,7 @@ from byokg.graph.servers.cypher_schema import quoted
 BASE = "Entity"
 """The label that every node has; the only one of a node without a type."""
 
-_COMMA, _EMPTY, _RELATION = "\ue000", "\ue001", "\ue002"
+_COMMA, _EMPTY, _RELATION, _TILDE = "\ue000", "\ue001", "\ue002", "\ue003"
 _OWN = frozenset({"id", "name"})
 
 _CLAUSES = frozenset("MATCH WHERE RETURN WITH UNWIND CALL YIELD ORDER UNION".split())
@@ -35,6 +38,8 @@ class Names:
     edge_properties: Mapping[str, str] = field(default_factory=dict)
     base_type: str = ""
     """The graph's name of the type of nodes that have the label `BASE` only."""
+    composites: Sequence[str] = ()
+    """Types of nodes with several labels."""
 
     @classmethod
     def of(
@@ -44,6 +49,7 @@ class Names:
         node_properties: Iterable[str],
         edge_properties: Iterable[str],
         same: Iterable[str] = (),
+        type_sets: Iterable[Sequence[str]] = (),
     ) -> Names:
         """Choose names.
 
@@ -54,9 +60,10 @@ class Names:
                 property of that name becomes `property_id` or `property_name`.
             edge_properties: property names of edges.
             same: those of `id` and `name` that always equal the node's id or name, and need no other name.
+            type_sets: the types of nodes that have several.
         """
         found = set(types)
-        stored_types = {label: label.replace(",", _COMMA) for label in sorted(found - {""})}
+        stored_types = {label: label.replace(",", _COMMA).replace("~", _TILDE) for label in sorted(found - {""})}
         # The base label is that of nodes without a type, unless the graph itself has a type of this name.
         stored_types[""] = _EMPTY if BASE in found and "" in found else BASE
         labels = {BASE, *stored_types.values()}
@@ -64,18 +71,27 @@ class Names:
         for label in relations:
             stored = label.replace(",", _COMMA) or _EMPTY
             stored_relations[label] = f"{stored}{_RELATION}" if stored in labels else stored
-        return cls(
+        names = cls(
             _changed(stored_types),
             _changed(stored_relations),
             _changed(_property_names(node_properties, _OWN - set(same))),
             _changed(_property_names(edge_properties, frozenset())),
             BASE if BASE in found else "",
         )
+        several = {names.stored_type(some) for some in type_sets}
+        return replace(names, composites=tuple(sorted(each for each in several if len(labels_of(each)) > 1)))
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Names:
         """Read what `to_json` gave. Raises `KeyError` or `TypeError` for anything else."""
-        return cls(**{item.name: content[item.name] for item in fields(cls)})
+        held = {item.name: content[item.name] for item in fields(cls)}
+        return cls(**{**held, "composites": tuple(held["composites"])})
+
+    def stored_type(self, types: Sequence[str]) -> str:
+        """Return the type of the vertex of a node with some types, perhaps none."""
+        stored = {self.types.get(label, label or BASE) for label in types or ("",)}
+        own = stored - {BASE} or stored
+        return "~".join(sorted(own, key=lambda label: label.encode("utf-16-be")))  # in the order of Java
 
     def to_json(self) -> dict[str, Any]:
         """Return all of it as plain data."""
@@ -132,6 +148,11 @@ class Names:
         back = {stored: name for name, stored in (*self.types.items(), *self.relations.items())}
         back.pop(BASE, None)
         return back
+
+
+def labels_of(stored: str) -> list[str]:
+    """Return the labels of a vertex, given its type."""
+    return stored.split("~")
 
 
 @dataclass

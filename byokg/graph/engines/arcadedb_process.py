@@ -28,7 +28,7 @@ from byokg.errors import (
     StoreUnavailable,
 )
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.engines.arcadedb_names import BASE, Names
+from byokg.graph.engines.arcadedb_names import BASE, Names, labels_of
 from byokg.graph.store import Direction
 from byokg.graph.traversal import edges_once
 from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
@@ -293,8 +293,8 @@ class _Answer:
         identity = EntityId(str(properties.pop("id", vertex.getIdentity())))
         name = str(properties.pop("name", identity))
         renamed = {self._node_properties.get(key, key): value for key, value in properties.items()}
-        stored = str(vertex.getTypeName())
-        return NodeCell(identity, name, self._types.get(stored, stored), renamed)  # type: ignore[arg-type]
+        first, *further = (self._types.get(label, label) for label in labels_of(str(vertex.getTypeName())))
+        return NodeCell(identity, name, first, renamed, tuple(further))  # type: ignore[arg-type]
 
     def _edge(self, edge: Any) -> EdgeCell:
         properties = self._map(edge.propertiesAsMap())
@@ -359,10 +359,13 @@ class _Load:
         base = schema.buildVertexType().withName(BASE).withBuckets(buckets("node")).create()
         for field in ("id", "name"):
             base.createProperty(field, string)
-        labels = {self._names.types.get(label, label or BASE) for label in self._graph.schema().node_types}
-        for number, label in enumerate(sorted(labels - {BASE})):
-            kind = schema.buildVertexType().withName(label).withBuckets(buckets(f"node{number}"))
-            kind.withSuperType(BASE).create()
+        labels = sorted({self._names.stored_type([label]) for label in self._graph.schema().node_types} - {BASE})
+        for number, stored in enumerate([*labels, *self._names.composites]):
+            kind = schema.buildVertexType().withName(stored).withBuckets(buckets(f"node{number}"))
+            parts = labels_of(stored)
+            for parent in parts if len(parts) > 1 else [BASE]:
+                kind = kind.withSuperType(parent)
+            kind.create()
         for number, relation in enumerate(self._graph.relations):
             stored = self._names.relations.get(relation, relation)
             schema.buildEdgeType().withName(stored).withBuckets(buckets(f"edge{number}")).create()
@@ -380,7 +383,7 @@ class _Load:
                 for key, value in node.properties.items():
                     if key not in same:
                         row[renamed.get(key, key)] = value
-                label = self._names.types.get(node.type, node.type or BASE)
+                label = self._names.stored_type(node.types)
                 rows.setdefault(label, []).append(row)
                 numbers.setdefault(label, []).append(number)
             for label, group in rows.items():

@@ -381,7 +381,7 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
     """Find names in a query that its graph does not have, and steps against a relation's direction.
 
     An engine answers such a query with no rows and no error. Names missing from a sampled schema are no findings, or
-    are marked as uncertain; nor are directions if nodes have several labels, of which a schema names one.
+    are marked as uncertain.
 
     Args:
         store: the query's graph. Its schema is read on first use.
@@ -397,7 +397,9 @@ def lint_query(store: LintedStore, text: str) -> list[Finding]:
     if store.language == "sparql":
         return list(_sparql(cast(LintedRdfStore, store), text))
     schema = store.schema()
-    return [finding for finding in _cypher(store, schema, text) if finding.kind not in _uncertain(store, schema)]
+    # Labels and relation types of a sampled schema are from the server's own lists.
+    uncertain = ("property", "direction") if schema.sampled else ()
+    return [finding for finding in _cypher(store, schema, text) if finding.kind not in uncertain]
 
 
 def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
@@ -415,14 +417,6 @@ def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
     elif identity := getattr(store, "id_property", None):
         everywhere = (identity,)
     return lint_cypher(text, schema, everywhere)
-
-
-def _uncertain(store: LintedStore, schema: Schema) -> set[Kind]:
-    """Return the kinds of finding that the schema of a Cypher store is no ground for."""
-    if schema.sampled:
-        return {"property", "direction"}  # labels and relation types come from the server's own lists
-    several = sum(schema.node_types.values()) > getattr(store, "node_count", 0)
-    return {"direction"} if several else set()
 
 
 def _sparql(store: LintedRdfStore, text: str) -> Iterator[Finding]:

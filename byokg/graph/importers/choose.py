@@ -460,7 +460,7 @@ def from_networkx(
             edge has, and the key of a multigraph's edge where that is a text.
         default_relation: relation of edges that have none of these.
         name: node attribute that holds the name.
-        type: node attribute that holds the type.
+        type: node attribute that holds the type, or a list of types; a list under `types` gives further ones.
 
     Returns:
         The graph; all other attributes are properties, those that are None or not a number are absent.
@@ -493,8 +493,9 @@ def from_pandas(
 
     Args:
         edges: columns `head`, `relation`, `tail`; all others are properties.
-        nodes: columns `id`, and `name` and `type` if there are such; all others are properties. Without this frame
-            the ends of edges are the nodes, and exact repetitions of an edge without properties are dropped.
+        nodes: columns `id`, and `name`, `type` and `types` if there are such; all others are properties. A `type` may
+            be a list of types, and `types` are lists of further ones. Without this frame the ends of edges are the
+            nodes, and exact repetitions of an edge without properties are dropped.
         columns: what these columns are called in the frames, by the names above, where they are called otherwise.
 
     Raises:
@@ -565,11 +566,16 @@ def _refuse_missing(what: str, frame: pandas.DataFrame, needed: Sequence[str], c
 
 def _node(key: Hashable, name: object, type_: object, attributes: Mapping[Any, Any], named: Sequence[str] = ()) -> Node:
     entity = _id(key)
+    listed = list(type_) if isinstance(type_, list | tuple) else [type_]
+    if isinstance(further := attributes.get("types"), list | tuple):
+        listed, named = [*listed, *further], (*named, "types")
+    types = list(dict.fromkeys(str(each) for each in listed if not _absent(each) and each != ""))
     return Node(
         entity,
         entity if _absent(name) else str(name),
-        "" if _absent(type_) else str(type_),
+        types[0] if types else "",
         _properties(attributes, named),
+        tuple(types[1:]),
     )
 
 

@@ -2,9 +2,10 @@
 
 Keys give properties their names and types: int and long, float and double, boolean, string; two keys of one name and of
 different types are one property, of floats or else of texts. An edge's relation is what its key `relation`, `label` or
-`type` holds, or its attribute `label`; without any it is `related_to`. A node's name is in `name` or `label`, its type
-in `type`, or the first of APOC's `labels`. An edge is undirected if its attribute `directed` is false, or without
-one if the `edgedefault` of its graph is undirected. Nodes of nested graphs are nodes, too; hyperedges are refused.
+`type` holds, or its attribute `label`; without any it is `related_to`. A node's name is in `name` or `label`, its types
+are in `type`, with `|` between them, or in APOC's `labels`, as `:Person:Actor`. An edge is undirected if its attribute
+`directed` is false, or without one if the `edgedefault` of its graph is undirected. Nodes of nested graphs are nodes,
+too; hyperedges are refused.
 
 A document that declares entities is refused: they could make a small file fill the memory, or read other files.
 
@@ -25,6 +26,7 @@ import pyarrow.compute as pc
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.node_types import NO_FURTHER, SEPARATOR, cells_of_texts, read_types
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
@@ -36,7 +38,6 @@ from byokg.graph.columnar.schema import (
     of_all_nodes,
     property_batch,
     typed,
-    without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock
 from byokg.graph.export_formats import DATE_MARK
@@ -126,15 +127,17 @@ class GraphmlFile:
         content = dict(zip(kinds, held.columns, strict=True))
         name, type_ = (next((key for key in keys if key in content), None) for keys in (_NAME, _TYPE))
         names = None if name is None else content.pop(name).cast(TEXT)
-        types = None if type_ is None else content.pop(type_).cast(TEXT)
-        if type_ == "labels" and types is not None:  # APOC writes `:Person:Actor`
-            types = pc.replace_substring_regex(types, "^:?([^:]*).*$", r"\1")
+        cells = None if type_ is None else content.pop(type_).cast(TEXT)
+        if type_ == "labels" and cells is not None:  # APOC writes `:Person:Actor`
+            cells = pc.replace_substring(cells_of_texts(cells), ":", SEPARATOR)
+        types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
         return NodeColumns(
             ids,
             names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
-            types=None if types is None else without_null(types.dictionary_encode()),
+            types=types,
             properties=of_all_nodes(content),
             hashes=self._ids.hashes,
+            further=further,
         )
 
     def relations(self) -> list[str]:

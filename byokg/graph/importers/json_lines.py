@@ -9,6 +9,7 @@
 | `{"type": "relationship", "label": …, "start": {"id": …}, "end": {…}, …}`   | an edge as APOC exports it        |
 | `{"id": …, "question": …, "graph": [["Alien", "directed_by", "Scott"], …]}` | a question's own edges (RoG)      |
 
+A node's `type` may be a list of types; a list `types`, or `labels` if there is no type, gives further ones.
 Keys may be in any case, and those of edges may have the other names that `columns` lists (`source`, `target`, …). An
 edge without a relation is `related_to` its tail; one with `"directed": false` or `"type": "Undirected"` leads both
 ways. Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list or
@@ -37,6 +38,7 @@ import pyarrow.json as arrow_json
 from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner, row_by_row
+from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_texts, read_types, write_types
 from byokg.graph.columnar.schema import (
     TEXT,
     Int64,
@@ -104,18 +106,18 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
             edge = _edge(path, line, value["head"], value["relation"], value["tail"], {**own, **inner})
             return replace(edge, undirected=is_undirected(value.get(stated)))
         if value.get("type") == "node" and isinstance(value.get("labels", []), list) and "id" in value:
-            labels = [str(label) for label in value.get("labels", [])]
-            more = {"labels": labels} if len(labels) > 1 else {}
-            return _node(path, line, value["id"], inner.get("name"), labels[0] if labels else "", {**inner, **more})
+            return _node(path, line, value["id"], inner.get("name"), value.get("labels", []), inner)
         stated = _stated_direction(value)
         given = tuple(key for key, item in value.items() if item is not None and key not in ("properties", stated))
         if header := edge_keys(given):
             return _named_edge(path, line, value, header, inner)
         named = {**node_keys(given), **({"id": "id"} if "id" in value else {})}
         if "id" in named:
-            own = {key: item for key, item in value.items() if key not in (*named.values(), *NODE_KEYS, "properties")}
+            types, listed = _types(value, named.get("type", "type"))
+            left_out = {*named.values(), *NODE_KEYS, "properties", *listed}
+            own = {key: item for key, item in value.items() if key not in left_out}
             name = value.get(named.get("name", "name"), inner.get("name"))
-            return _node(path, line, value[named["id"]], name, value.get(named.get("type", "type")), {**own, **inner})
+            return _node(path, line, value[named["id"]], name, types, {**own, **inner})
     raise ImportFailed(
         path,
         line,
@@ -148,11 +150,27 @@ def _is_node(value: Mapping[str, Any]) -> bool:
     return value.get("id") is not None and all(value[key] is None for key in EDGE_KEYS)
 
 
-def _node(path: Path, line: int, id_: object, name: object, type_: object, properties: Mapping[str, Any]) -> Node:
+def _types(value: Mapping[str, Any], key: str) -> tuple[list[object], list[str]]:
+    """Return the types of a node, and the keys besides `key` that hold some."""
+    held = value.get(key)
+    types = held if isinstance(held, list) else [] if held is None else [held]
+    lists = [name for name in ("types", "labels") if name == "types" or not types]
+    lists = [name for name in lists if name != key and _is_list_of_texts(value.get(name))]
+    return [*types, *(each for name in lists for each in value[name])], lists
+
+
+def _is_list_of_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _node(
+    path: Path, line: int, id_: object, name: object, types: Sequence[object], properties: Mapping[str, Any]
+) -> Node:
     entity = _text(path, line, "id", id_)
     shown = entity if name in (None, "") else _text(path, line, "name", name)
-    kind = "" if type_ is None else str(type_)
-    return Node(EntityId(entity), shown, kind, _properties(path, line, properties, leave_out="name"))
+    kinds = list(dict.fromkeys(str(each) for each in types if each not in (None, "")))
+    first, further = kinds[0] if kinds else "", tuple(kinds[1:])
+    return Node(EntityId(entity), shown, first, _properties(path, line, properties, leave_out="name"), further)
 
 
 def _edge(path: Path, line: int, head: object, relation: object, tail: object, properties: Mapping[str, Any]) -> Triple:
@@ -219,7 +237,7 @@ class _Block:
     names: pa.Array
     """(N,) null where the id is the name."""
     types: pa.Array
-    """(N,) empty where a node has none."""
+    """(N,) cells, as `node_types` has them; empty where a node has none."""
     node_properties: Mapping[str, pa.Array]
 
 
@@ -347,9 +365,10 @@ class JsonLinesFile:
             held = held.take(pa.array(rows))
         content = dict(zip(kinds, held.columns, strict=True))
         ids = self._entities.strings
-        names, types = pc.coalesce(content.pop(_NAME), ids), content.pop(_TYPE)
-        untyped = pc.all(pc.equal(types, "")).as_py() is True
-        return NodeColumns(ids, names, None if untyped else types, of_all_nodes(content), self._entities.hashes)
+        names, cells = pc.coalesce(content.pop(_NAME), ids), content.pop(_TYPE)
+        untyped = pc.all(pc.equal(cells, "")).as_py() is True
+        types, further = (None, NO_FURTHER) if untyped else read_types(cells)
+        return NodeColumns(ids, names, types, of_all_nodes(content), self._entities.hashes, further=further)
 
     def _widen(self, kinds: dict[str, pa.DataType], columns: Mapping[str, pa.Array]) -> None:
         """Find types that hold the columns of one more block."""
@@ -388,7 +407,7 @@ class JsonLinesFile:
                 undirected=_any(np.array([edge.undirected for edge in edges], np.bool_)),
                 ids=text_column([node.id for node in nodes]),
                 names=text_column([node.name for node in nodes]),
-                types=text_column([node.type for node in nodes]),
+                types=text_column([write_types(node.types) for node in nodes]),
                 node_properties=property_columns([node.properties for node in nodes]),
             )
         except GraphError as error:
@@ -653,6 +672,8 @@ def _edges_and_nodes(
         undirected=undirected,
         ids=given,
         names=shown,
-        types=pa.repeat(pa.scalar("", TEXT), count) if types is None else pc.fill_null(types.cast(TEXT), ""),
+        types=pa.repeat(pa.scalar("", TEXT), count)
+        if types is None
+        else cells_of_texts(pc.fill_null(types.cast(TEXT), "")),
         node_properties=told,
     )

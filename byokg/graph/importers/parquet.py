@@ -1,6 +1,7 @@
 """Graphs in Parquet files: edges in columns head, relation and tail, and nodes, if there are any files of these, in id.
 
-A node may have columns name and type, too; `columns` lists the other names that all of these may have, in any case. An
+A node may have columns name and type, too; `columns` lists the other names that all of these may have, in any case. A
+type may be a list of texts, and a column types of such lists gives further ones. An
 edge without a relation is `related_to` its tail. All other columns are properties. Whole numbers, floats, truth values,
 dates and texts stay what they are, decimals become floats, times the text of ISO 8601, and lists and records their
 JSON. Ids that are whole numbers become text. Where no file holds nodes, the ends of edges are the nodes; if edges then
@@ -25,6 +26,7 @@ import pyarrow.parquet as parquet
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner, row_by_row
+from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_lists, cells_of_texts, joined_cells, read_types
 from byokg.graph.columnar.schema import (
     TEXT,
     NodeColumns,
@@ -35,7 +37,6 @@ from byokg.graph.columnar.schema import (
     merge_repeated,
     of_all_nodes,
     property_batch,
-    without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.importers.columns import Column, edge_header, node_header, undirected_rows
@@ -69,12 +70,26 @@ class _TableFile:
 
     def properties(self) -> Iterator[tuple[str, int, pa.DataType]]:
         """Yield the key, the position and the type of each column that describes nodes or edges."""
-        keys, types = {"name": _NAME, "type": _TYPE}, self.file.schema_arrow.types
+        of_types, kinds = self.type_positions(), self.file.schema_arrow.types
+        if of_types:
+            yield _TYPE, of_types[0], TEXT
         for column in self.columns:
-            if column.role in ("name", "type"):
-                yield keys[column.role], column.position, TEXT
-            elif column.role == "property" and column.name != _INDEX:
-                yield column.name, column.position, _kept(types[column.position])
+            if column.role == "name":
+                yield _NAME, column.position, TEXT
+            elif column.position not in of_types and column.role == "property" and column.name != _INDEX:
+                yield column.name, column.position, _kept(kinds[column.position])
+
+    def type_positions(self) -> list[int]:
+        """Return the positions of the columns that hold types of nodes: that of the first type, and lists."""
+        if self.position("id") is None:
+            return []
+        kinds, first = self.file.schema_arrow.types, self.position("type")
+        lists = [
+            column.position
+            for column in self.columns
+            if column.role == "property" and column.name == "types" and _lists_texts(kinds[column.position])
+        ]
+        return lists if first is None else [first, *lists]
 
 
 class ParquetTables:
@@ -124,13 +139,15 @@ class ParquetTables:
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
         content, ids = dict(self._content), self._ids.strings
-        names, types = content.pop(_NAME, None), content.pop(_TYPE, None)
+        names, cells = content.pop(_NAME, None), content.pop(_TYPE, None)
+        types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
         return NodeColumns(
             ids,
             names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
-            types=None if types is None else without_null(types.dictionary_encode()),
+            types=types,
             properties=of_all_nodes(content),
             hashes=self._ids.hashes,
+            further=further,
         )
 
     def relations(self) -> list[str]:
@@ -293,8 +310,25 @@ def _undirected(one: _TableFile, row: int, batch: pa.RecordBatch) -> npt.NDArray
     return flags if flags.any() else None
 
 
+def _lists_texts(kind: pa.DataType) -> bool:
+    return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _kept(kind.value_type) == TEXT)
+
+
 def _values(one: _TableFile, batch: pa.RecordBatch) -> dict[str, pa.Array]:
-    return {key: _as_kept(one.path, key, batch.column(position), kind) for key, position, kind in one.properties()}
+    return {
+        key: _type_cells(one, batch) if key == _TYPE else _as_kept(one.path, key, batch.column(position), kind)
+        for key, position, kind in one.properties()
+    }
+
+
+def _type_cells(one: _TableFile, batch: pa.RecordBatch) -> pa.Array:
+    """Return all types of nodes, as cells of `node_types`."""
+    cells = None
+    for column in map(batch.column, one.type_positions()):
+        lists = _lists_texts(column.type)
+        own = cells_of_lists(column) if lists else cells_of_texts(_as_kept(one.path, "type", column, TEXT))
+        cells = joined_cells(cells, own)
+    return cells
 
 
 def _as_kept(path: Path, key: str, column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -3,14 +3,15 @@
 Own manner: `id,name,type,<property>[:kind],…` for nodes, of which only `id` must be there, and
 `head,relation,tail,<property>[:kind],…` for edges, or the other names that `columns` lists. Kinds are string, int,
 float, bool, date, and flag for 1 or 0. If a header gives any kind, columns without one are texts; if it gives none, the
-values decide. Files of edges need no header; one that may be read in several ways is refused.
+values decide. Files of edges need no header; one that may be read in several ways is refused. Several types of
+a node are separated by `|`: `Person|Songwriter`; a `|` within a type is written `\\|`.
 
 Manner of `neo4j-admin import`:
 
 | column of a node file   | becomes                                                                                |
 |-------------------------|----------------------------------------------------------------------------------------|
 | `:ID`, `key:ID(Space)`  | the id; `Space:id` where the files name several spaces. With a name, a property, too.   |
-| `:LABEL`                | the type: its first label; all of them as property `labels` where there are several     |
+| `:LABEL`                | the types, separated by `;`; the first is shown                                         |
 | `name`, else `title`    | the name, where it is not empty; else the id. `title` stays a property, too.           |
 | `:IGNORE`               | nothing                                                                                |
 
@@ -72,6 +73,7 @@ import yaml
 from byokg.errors import ImportFailed
 from byokg.files import COMPRESSIONS, TextFile
 from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.node_types import NO_FURTHER, SEPARATOR, cells_of_texts, read_types, write_types
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
@@ -87,7 +89,6 @@ from byokg.graph.columnar.schema import (
     property_batch,
     typed,
     whole,
-    without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.importers.columns import (
@@ -120,7 +121,6 @@ TIME = re.compile(rf"({YEAR}|{DAY})?")
 
 _MARKED = re.compile(r"(.*?):(ID|LABEL|START_ID|END_ID|TYPE|IGNORE)(?:\(([^)]*)\))?(?:\{.*\})?", re.DOTALL)
 _ROLES = {"ID": "id", "LABEL": "type", "START_ID": "head", "END_ID": "tail", "TYPE": "relation", "IGNORE": ""}
-_LABELS = "labels"
 
 
 @dataclass(frozen=True)
@@ -504,15 +504,15 @@ class PropertyTables:
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
         content, ids = dict(self._content), self._ids.strings
-        names, types = content.pop(_NAME, None), content.pop(_TYPE, None)
-        if _LABELS in content and content[_LABELS].null_count == len(ids):
-            del content[_LABELS]
+        names, cells = content.pop(_NAME, None), content.pop(_TYPE, None)
+        types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
         return NodeColumns(
             ids,
             names=None if names is None else pc.coalesce(names, ids),
-            types=None if types is None else without_null(types.dictionary_encode()),
+            types=types,
             properties=of_all_nodes(content),
             hashes=self._ids.hashes,
+            further=further,
         )
 
     def relations(self) -> list[str]:
@@ -650,17 +650,14 @@ def _node_columns(
         elif column.role == "name":
             content[_NAME] = whole(texts, TEXT)
         elif column.role == "type":
-            content[_TYPE] = labels = whole(texts, TEXT)
-            if one.marked:
-                several = pc.fill_null(pc.match_substring(labels, ";"), False)
-                content[_TYPE] = pc.replace_substring_regex(labels, ";.*", "") if several.true_count else labels
-                content[_LABELS] = pc.if_else(several, labels, pa.scalar(None, TEXT))
+            labels = whole(texts, TEXT)
+            content[_TYPE] = pc.replace_substring(cells_of_texts(labels), ";", SEPARATOR) if one.marked else labels
         elif column.role == "property":
             content[column.name], problem = typed(column.name, column.kind or "string", texts)
             problems.append(problem)
     raise_first(one.file, problems, rows)
     if one.label:
-        content[_TYPE] = pa.repeat(pa.scalar(one.label, TEXT), table.num_rows)
+        content[_TYPE] = pa.repeat(pa.scalar(write_types([one.label]), TEXT), table.num_rows)
     if _NAME in _node_types(one) and _NAME not in content:
         content[_NAME] = content["title"]
     return ids, property_batch(content)
@@ -675,7 +672,7 @@ def _node_types(one: Table) -> dict[str, pa.DataType]:
         elif column.role == "name":
             types[_NAME] = TEXT
         elif column.role == "type":
-            types |= {_TYPE: TEXT, _LABELS: TEXT} if one.marked else {_TYPE: TEXT}
+            types[_TYPE] = TEXT
         elif column.role == "property":
             types[column.name] = KINDS[column.kind or "string"][0]
     if one.label:

@@ -182,17 +182,8 @@ class Inferred:
         for number in numbers:
             self._facts[number] = distinct(keys[kinds_of == number])
         kinds = [each for each in wanted if isinstance(each, str)]
-        columns, _ = self.stored.node_columns
         for kind in kinds:
-            members = np.empty(0, np.int64)
-            if "type" in columns.schema.names:
-                column = columns.column("type")
-                held = column.to_numpy(zero_copy_only=False) if not pa.types.is_dictionary(column.type) else None
-                if held is None:
-                    place = column.dictionary.to_pylist().index(kind) if kind in column.dictionary.to_pylist() else -1
-                    members = np.flatnonzero(column.indices.to_numpy(zero_copy_only=False) == place)
-                else:
-                    members = np.flatnonzero(held == kind)
+            members = self.stored.node_types.members(kind)
             self._facts[kind] = (members << _SHIFT) | members
 
     def _saturate(self, rules: Sequence[_Compiled]) -> None:
@@ -312,7 +303,13 @@ class Inferred:
         relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
         graph = ColumnarGraph.assemble(
             f"{self.stored.name} with {len(self._rules)} rules",
-            NodeColumns(self.stored.node_ids.whole(), held.get("name"), held.get("type"), about.columns()),
+            NodeColumns(
+                self.stored.node_ids.whole(),
+                held.get("name"),
+                held.get("type"),
+                about.columns(),
+                further=self.stored.node_types.further,
+            ),
             self._relations,
             np.column_stack((heads, relations, tails)).astype(np.int64),
             {**self._edge_properties(more), _ORIGIN: pa.array(number)},
@@ -409,11 +406,10 @@ def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
             rules.append(InferenceRule((TriplePattern(x, Link(first), y),), (TriplePattern(y, Link(second), x),)))
     for one, other in pairs(_SUB_CLASS):
         rules.append(InferenceRule((TriplePattern(x, type_, one),), (TriplePattern(x, type_, other),)))
-    columns, _ = graph.node_columns
-    kinds = columns.column("type").to_pylist() if "type" in columns.schema.names else []
-    for number in [place for place, kind in enumerate(kinds) if kind in _KINDS]:
+    members = {kind: graph.node_types.members(kind).tolist() for kind in _KINDS}
+    for number, kind in sorted((number, name) for name, some in members.items() for number in some):
         link = Link(NameTerm(graph.ids(np.array([number]))[0]))
-        if _KINDS[kinds[number]] == "symmetric":
+        if _KINDS[kind] == "symmetric":
             rules.append(InferenceRule((TriplePattern(x, link, y),), (TriplePattern(y, link, x),)))
         else:
             rules.append(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -349,13 +348,20 @@ class TripleJoiner:
             for node in np.intersect1d(members, nodes).tolist():
                 more.setdefault(node, []).append(name)
         found: list[Sequence[int]] = []
-        for node, kind in zip(nodes.tolist(), self._column(nodes, "type"), strict=True):
-            kinds = [each for each in (kind, *more.get(node, ())) if each]
+        for node, types in zip(nodes.tolist(), self._types_of(nodes), strict=True):
+            kinds = list(dict.fromkeys([*types, *more.get(node, ())]))
             if wanted is not None:
                 found.append((0,) if wanted.intersection(kinds) else ())
             else:
                 found.append([self._codes.label_code(each, variable) for each in kinds])
         return found
+
+    def _types_of(self, nodes: Int64) -> list[tuple[str, ...]]:
+        """Return all types of nodes."""
+        if not isinstance(self._store, ColumnarGraph):
+            return [node.types for node in self._store.nodes(self._store.ids(nodes))]
+        first, further = self._store.node_types.of_nodes(nodes)
+        return [(one, *others) if one else () for one, others in zip(first, further, strict=True)]
 
     def _property(
         self, triple: TriplePattern, table: SolutionTable, known: Sequence[Int64 | None], label: str | None
@@ -412,18 +418,12 @@ class TripleJoiner:
         return self._ends(triple, table, row, subject, object_)[0]
 
     def _column(self, nodes: Int64, label: str, of_node: bool = True) -> list[Any]:
-        """Return the name, type or a property of nodes; None for nodes without one."""
+        """Return the name or a property of nodes; None for nodes without one."""
+        named = of_node and label == "name"
         if isinstance(self._store, ColumnarGraph):
-            own, properties = self._store.node_columns
-            if not of_node or label not in ("name", "type"):
-                return properties.of_property(label, nodes)
-            if label in own.schema.names:
-                return list(own.column(label).take(pa.array(nodes)).to_pylist())
-            return list(self._store.ids(nodes)) if label == "name" else [None] * len(nodes)
+            return list(self._store.names_at(nodes)) if named else self._store.node_columns[1].of_property(label, nodes)
         found = self._store.nodes(self._store.ids(nodes))
-        if of_node and label in ("name", "type"):
-            return [getattr(node, label) or None for node in found]
-        return [node.properties.get(label) for node in found]
+        return [(node.name or None) if named else node.properties.get(label) for node in found]
 
 
 def _datatype(value: Value) -> str:

@@ -251,8 +251,8 @@ def graph_quads(graph: ColumnarGraph) -> Iterator[Any]:
         for entity, node in zip(entities, graph.nodes(ids), strict=True):
             for predicate, value in iris.facts(node):
                 yield quad(entity, name(predicate), literal(value))
-            if node.type:
-                yield quad(entity, name(RDF_TYPE), name(iris.type(node.type)))
+            for label in node.types:
+                yield quad(entity, name(RDF_TYPE), name(iris.type(label)))
         batch = graph.edges(graph.numbers(ids), Direction.OUT)
         labels = [name(iris.term(label)) for label in graph.relations]
         tails = [entity_of(entity) for entity in graph.ids(batch.tail)]

@@ -13,10 +13,10 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
 - A triple between two nodes is an edge. Its relation is labelled `dbo:birthPlace`: by a prefix of the file, by one
   that is well known, or by one made from the namespace. `source["prefixes"]` undoes it. An IRI that no prefix fits
   stays whole.
-- `rdf:type` is the node's type: the local name of the first class in the file; `source["types"]` undoes it. Further
-  types are edges `rdf:type`. `owl:Thing` and its like are left out. Where it has none, and is `wdt:P31` (an instance
-  of) something, as in Wikidata, its type is the name of the first such class; `wdt:P31` stays an edge. Where both
-  say one class, its name is the type.
+- `rdf:type` gives a node its types: the local names of the classes, in the order of the file; `source["types"]` undoes
+  it. `owl:Thing` and its like are left out. A node that has none and is `wdt:P31` (an instance of) something, as in
+  Wikidata, has the names of these classes as its types; `wdt:P31` stays an edge. If both give one class, its name is
+  the type. A class is a node only if another triple mentions it; `rdfs:subClassOf` is an edge between classes.
 - `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: English, else untagged, else another language. A node
   without one is named after the end of its IRI. Entity linking knows the other labels, and aliases, as well.
 - A literal is a property `dbo:populationTotal`: int, float, bool, or text; `xsd:gYear` is an int and `xsd:date` a date.
@@ -34,7 +34,7 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,10 +45,11 @@ import pyarrow.compute as pc
 
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
+from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import TEXT, NodeColumns, placed
 from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.columnar.writer import EdgeBlock, ahead
-from byokg.graph.int_sets import changes, distinct_rows
+from byokg.graph.int_sets import changes, distinct, distinct_rows, is_among
 from byokg.graph.rdf.files import Documents
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
 from byokg.graph.rdf.ntriples import BadLines
@@ -132,7 +133,6 @@ class RdfFile:
         """Read the file, and yield its edges. Raises `ImportFailed`."""
         for block, _, _ in ahead(self._document.blocks()):
             self._quads.append(self._take(block))
-        self._quads += self._further_types()
         self._choose_prefixes()
         absorbed = self._absorb()
         self._drop_nodes(absorbed)
@@ -166,9 +166,9 @@ class RdfFile:
         every = len(self._kept) == len(ids)
         ids = ids if every else ids.take(pa.array(self._kept))
         names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
-        types, self._source["types"] = self._type_column(names)
+        types, further, self._source["types"] = self._read_types(names)
         hashes = self._nodes.hashes if every else None
-        return NodeColumns(ids, names, types, columns, hashes, self._nodes.set_aside)
+        return NodeColumns(ids, names, types, columns, hashes, self._nodes.set_aside, further)
 
     def relations(self) -> list[str]:
         """Return the relation labels."""
@@ -288,32 +288,46 @@ class RdfFile:
             pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
             yield pairs, changes(pairs[:, 0])
 
-    def _further_types(self, done: int = 0) -> Iterator[npt.NDArray[np.int32]]:
-        """Yield blocks of edges, (B, 4), of all classes of a node but the first, but those done already."""
-        for pairs, starts in islice(self._classed(), done, None):
-            further = pairs[~starts]
-            quads = np.zeros((len(further), 4), np.int32)
-            if len(further):
-                (relation,) = self._predicates.numbers(pa.array([RDF_TYPE], TEXT)).tolist()
-                codes, count = further[:, 1], len(self._classes)
-                tails = self._nodes.encode(self._classes.strings.slice(0, count), codes)
-                quads[:, 0], quads[:, 1], quads[:, 2] = further[:, 0], relation, tails
-            yield quads
+    def _instance_of(self, typed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+        """Return (node, class) of the nodes without a class that Wikidata says are instances of one, by node.
 
-    def _type_column(self, names: pa.Array) -> tuple[pa.Array | None, dict[str, str]]:
-        """Return the type of each node, and type to class; the second class of a local name gets its prefix."""
-        iris = self._labels(self._classes)
-        class_of = np.full(len(self._nodes), -1, np.int32)  # nodes that are classes are counted behind the others
-        instances = self._instances.rows()[::-1]  # of repeated assignments the last one stays
-        class_of[instances[:, 0]] = len(iris) + instances[:, 1]
+        Args:
+            typed: (N,) whether each node has a class.
+        """
+        rows = self._instances.rows()
+        rows = rows[~typed[rows[:, 0]]]
+        none = np.zeros(len(rows), np.int64)
+        rows = rows[distinct_rows(rows[:, 0], none, rows[:, 1], none)]
+        return rows[np.argsort(rows[:, 0], kind="stable")]
+
+    def _types_of_nodes(self, classes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the number of the first class of each node, -1 for none, and (node, class) of all others, by node.
+
+        Nodes that are classes are counted behind the `classes` others.
+        """
+        first = np.full(len(self._nodes), -1, np.int32)
+        instances, others = self._instances.rows(), [np.empty((0, 2), np.int32)]
+        said = np.sort(instances[:, 0].astype(np.int64) << 32 | instances[:, 1])
         for pairs, starts in self._classed():
-            classed = pairs[starts]
-            if len(classed) and len(instances):  # a class given both ways, as in an exported graph, is one class
-                node_of = self._nodes.find(self._classes.strings)[classed[:, 1]]
-                keys = (one[:, 0].astype(np.int64) << 32 for one in (classed, instances))
-                both = np.isin(next(keys) | node_of, next(keys) | instances[:, 1])
-                classed[both, 1] = len(iris) + node_of[both]
-            class_of[classed[:, 0]] = classed[:, 1]
+            if len(pairs) and len(said):  # a class given both ways, as in an exported graph, is one class
+                node_of = self._nodes.find(self._classes.strings)[pairs[:, 1]]
+                both = is_among(pairs[:, 0].astype(np.int64) << 32 | np.maximum(node_of, 0), said) & (node_of >= 0)
+                pairs[both, 1] = classes + node_of[both]
+            first[pairs[starts, 0]] = pairs[starts, 1]
+            others.append(pairs[~starts])
+        pairs = self._instance_of(first >= 0)
+        if len(pairs):
+            pairs[:, 1] += classes
+            starts = changes(pairs[:, 0])
+            first[pairs[starts, 0]] = pairs[starts, 1]
+            others.append(pairs[~starts])
+        rows = np.concatenate(others)
+        return first, rows if len(others) < 3 else rows[np.argsort(rows[:, 0], kind="stable")]
+
+    def _read_types(self, names: pa.Array) -> tuple[pa.Array | None, FurtherTypes, dict[str, str]]:
+        """Return the types of nodes, and type to class; the second class of a local name gets its prefix."""
+        iris = self._labels(self._classes)
+        class_of, others = self._types_of_nodes(len(iris))
         class_of = class_of[self._kept]
         first = np.full(len(iris) + len(self._nodes) + 1, -1, np.int32)  # node of each class; the last is of none
         for start in reversed(range(0, len(class_of), _TYPES)):
@@ -321,6 +335,8 @@ class RdfFile:
             first[some] = np.arange(start, start + len(some), dtype=np.int32)[::-1]
         found = np.flatnonzero(first >= 0)
         found = found[np.argsort(first[found])]
+        never_first = distinct(others[:, 1])
+        found = np.concatenate((found, never_first[first[never_first] < 0]))
         labels, types = [], dict[str, str]()
         for one in found.tolist():
             node = one - len(iris)
@@ -337,9 +353,12 @@ class RdfFile:
             labels.append(label)
             types[label] = iri
         if not types:
-            return None, {}
+            return None, NO_FURTHER, {}
         first[found] = np.arange(len(found), dtype=np.int32)
-        return pa.DictionaryArray.from_arrays(positions(first[class_of]), pa.array(labels, TEXT)), types
+        column = pa.DictionaryArray.from_arrays(positions(first[class_of]), pa.array(labels, TEXT))
+        kept = is_among(others[:, 0], self._kept)
+        node, further = np.searchsorted(self._kept, others[kept, 0]).astype(np.int32), first[others[kept, 1]]
+        return column, FurtherTypes(node, further), types
 
     # Statements about triples
 

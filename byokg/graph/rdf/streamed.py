@@ -29,7 +29,7 @@ class TripleStream(RdfFile):
 
     def __init__(self, *paths: Path, bad: BadLines | None = None) -> None:
         super().__init__(*paths, bad=bad)
-        self._file, self._position, self._typed, self._done = 0, START, 0, False
+        self._file, self._position, self._done = 0, START, False
 
     @staticmethod
     def fits(paths: tuple[Path, ...]) -> bool:
@@ -49,7 +49,7 @@ class TripleStream(RdfFile):
             self._document.kinds.number(*pair)
         self._document.bad.again(known.get("bad", ()))
         self._file, self._position = known.get("file", 0), Position(*known.get("position", START))
-        self._typed, self._source = known.get("typed", 0), dict(known.get("source", {}))
+        self._source = dict(known.get("source", {}))
         if known.get("done"):
             self._finish()
 
@@ -71,7 +71,6 @@ class TripleStream(RdfFile):
             "bad": self._document.bad.found,
             "file": self._file,
             "position": self._position,
-            "typed": self._typed,
             "done": self._done,
             "source": self._source,
         }
@@ -88,9 +87,6 @@ class TripleStream(RdfFile):
             quads = self._take(block)
             if self._predicates.find(about).max() >= 0:
                 raise ReadWhole
-            yield EdgeBlock(quads[:, :3])
-        for quads in self._further_types(self._typed):
-            self._typed += 1
             yield EdgeBlock(quads[:, :3])
         self._finish()
 

@@ -17,7 +17,7 @@ from byokg.graph.servers.cypher_schema import (
     CypherServer,
     ServerNode,
     node_pattern,
-    node_type,
+    ordered_types,
     quoted,
     union_all,
     writable,
@@ -28,9 +28,6 @@ from byokg.types import NO_PROPERTIES, EntityId, Node, Value
 Int64 = npt.NDArray[np.int64]
 
 _NAMING = ("name", "title", "label")
-
-LABELS = "labels"
-"""Property that holds all labels of a node that has several, as JSON."""
 
 _LABELS_TOGETHER = 50
 """Labels per round trip."""
@@ -205,7 +202,7 @@ class CypherNames(NumberingStore):
             yield self._met_nodes(page)
 
     def _count_labels(self, nodes: Iterable[ServerNode]) -> None:
-        """Count the labels of nodes that have several, of which the rarest is their type; one look-up for all."""
+        """Count the labels of nodes that have several, of which the rarest is shown; one look-up for all."""
         several = {label for node in nodes if len(node.labels) > 1 for label in node.labels}
         unknown = sorted(several - self._label_counts.keys())
         for start in range(0, len(unknown), _LABELS_TOGETHER):
@@ -218,7 +215,7 @@ class CypherNames(NumberingStore):
             self._label_counts |= dict(map(tuple, rows))
 
     def _node(self, node: ServerNode) -> Node:
-        label = node_type(node.labels, self._label_counts)
+        first, *further = ordered_types(node.labels, self._label_counts) or [""]
         left_out = self._left_out()
         properties = {key: plain_value(value) for key, value in sorted(node.properties.items()) if key not in left_out}
         identity = EntityId(str(properties.get(self.id_property or "", node.element)))
@@ -226,9 +223,7 @@ class CypherNames(NumberingStore):
         naming = chosen if chosen in properties else guess_name_property(properties)
         name = identity if naming is None else str(properties[naming])
         kept = {key: value for key, value in properties.items() if key not in (self.id_property, naming)}
-        if len(node.labels) > 1:
-            kept.setdefault(LABELS, json.dumps(node.labels, ensure_ascii=False))
-        return Node(identity, name, label, kept or NO_PROPERTIES)
+        return Node(identity, name, first, kept or NO_PROPERTIES, tuple(further))
 
     # Names
 

@@ -260,9 +260,9 @@ class CypherServer(ABC):
         return None
 
 
-def node_type(labels: Iterable[str], counts: Mapping[str, int]) -> str:
-    """Return the most specific label of a node: the rarest one, then the first by name; ``""`` for none."""
-    return min(labels, key=lambda label: (counts.get(label, 0), label), default="")
+def ordered_types(labels: Iterable[str], counts: Mapping[str, int]) -> list[str]:
+    """Return the labels of a node, the most specific first: the rarest one, then by name."""
+    return sorted(labels, key=lambda label: (counts.get(label, 0), label))
 
 
 def read_schema(
@@ -274,8 +274,8 @@ def read_schema(
 ) -> Schema:
     """Read node types, relations and properties.
 
-    A node with several labels counts for each of them, so counts may add up to more than there are nodes; at the
-    ends of relations stands the one label that `node_type` chooses. Nodes without a label stand under ``""``.
+    A node with several labels counts for each of them, so counts may add up to more than there are nodes, and all of
+    them stand at the ends of its relations. Nodes without a label stand under ``""``.
 
     Args:
         server: executes the queries.
@@ -320,8 +320,10 @@ class _Findings:
         domains: dict[str, Counter[str]] = {}
         ranges: dict[str, Counter[str]] = {}
         for relation, head, tail, count in self.ends:
-            domains.setdefault(relation, Counter())[node_type(head, self.types)] += count
-            ranges.setdefault(relation, Counter())[node_type(tail, self.types)] += count
+            for ends, labels in ((domains, head), (ranges, tail)):
+                counts = ends.setdefault(relation, Counter())
+                for label in labels or [""]:
+                    counts[label] += count
         types = _by_count(+self.types)
         details = {label: _details(self.type_properties.get(label, ()), self.type_values.get(label)) for label in types}
         return Schema(

@@ -477,7 +477,7 @@ class CypherStore(CypherNames):
 
     def _node_cell(self, value: ServerNode) -> NodeCell:
         node = self._node(value)
-        return NodeCell(node.id, node.name, node.type, node.properties)
+        return NodeCell(node.id, node.name, node.type, node.properties, node.further_types)
 
     def _edge(self, edge: ServerEdge) -> EdgeCell:
         head, tail = (self._entities.get(end, EntityId(end)) for end in (edge.start, edge.end))

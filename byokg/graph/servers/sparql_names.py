@@ -27,7 +27,7 @@ from byokg.graph.rdf.terms import (
 from byokg.graph.read_cache import digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
-from byokg.graph.servers.sparql_text import Binding, Term, Vocabulary, best_class, best_name, read_literal, values_of
+from byokg.graph.servers.sparql_text import Binding, Term, Vocabulary, best_name, classes_of, read_literal, values_of
 from byokg.graph.store import ALL_VALUES
 from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, EntityId, Properties, Value
@@ -48,7 +48,7 @@ class Naming:
     """Best first."""
     aliases: Sequence[str] | None = None
     types: Sequence[str] | None = None
-    """The first that a node has gives its type."""
+    """A node has all types that they lead to, those of the first of them first."""
 
 
 class SparqlNames(NumberingStore):
@@ -305,24 +305,25 @@ class SparqlNames(NumberingStore):
             for node, keys in found.items()
         }
 
-    def _describe(self, rows: Iterable[Binding]) -> dict[str, tuple[str, str, Properties]]:
-        """Return name, type and properties of each node in rows of ?n ?k ?v."""
+    def _describe(self, rows: Iterable[Binding]) -> dict[str, tuple[str, str, Properties, tuple[str, ...]]]:
+        """Return name, first type, properties and further types of each node in rows of ?n ?k ?v."""
         words, described = self._words(), {}
         collected = self._collect(rows)
-        classes = {iri: best_class(values, words.types) for iri, values in collected.items()}
-        called = self._class_names(iri for iri in classes.values() if iri is not None)
+        classes = {iri: classes_of(values, words.types) for iri, values in collected.items()}
+        called = self._class_names(iri for found in classes.values() for iri in found)
         for iri, values in collected.items():
             literals = {
                 key: found
                 for key, terms in values.items()
                 if key != RDF_TYPE and (found := [term for term in terms if term["type"] != "uri"])
             }
-            named, class_ = best_name(literals, words.names), classes[iri]
+            named = best_name(literals, words.names)
             properties = self._properties(literals)
             if named is not None and properties.get(label := self._label(named[0])) == named[1].text:
                 properties = {key: value for key, value in properties.items() if key != label}
             name = fallback_name(iri) if named is None else named[1].text
-            described[iri] = (name, "" if class_ is None else called[class_], properties or NO_PROPERTIES)
+            first, *further = dict.fromkeys(called[class_] for class_ in classes[iri]) or [""]
+            described[iri] = (name, first, properties or NO_PROPERTIES, tuple(further))
         return described
 
     def _properties(self, values: Mapping[str, Sequence[Term]]) -> Properties:

@@ -70,8 +70,8 @@ class SparqlStore(SparqlNames):
 
     Nodes are the IRIs that stand at an end of an edge or have a property or type; `sparql_text` says what an edge is.
     A node's id is its IRI (see `terms` for graphs that are no RDF). Its name is the English or untagged literal of the
-    first of `Naming.names` that it has, else the last part of the IRI. Its type is what its class is called: the first
-    by IRI where it has several, leaving out `owl:Thing` and its like. Relations and properties are labelled
+    first of `Naming.names` that it has, else the last part of the IRI. Its types are what its classes are
+    called, by IRI, without `owl:Thing` and its like; the first is shown. Relations and properties are labelled
     `dbo:birthPlace`; `prefixes` undoes that, and may be used undeclared in queries.
 
     A property with several values holds the preferred one (English, untagged, others; then in text order), and all of
@@ -216,7 +216,7 @@ class SparqlStore(SparqlNames):
                 raise EntityNotFound(entity, self._name)
         self._nodes.add(iris)
         return [
-            Node(entity, *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES)))
+            Node(entity, *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES, ())))
             for entity, iri in zip(ids, iris, strict=True)
         ]
 
@@ -235,7 +235,7 @@ class SparqlStore(SparqlNames):
         for iris in self._nodes_of(found):
             self._nodes.add(iris)
             described = self._describe(row for iri in iris for row in found.pop(iri, ()))
-            yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES))) for iri in iris]
+            yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES, ()))) for iri in iris]
 
     def _nodes_of(self, found: Collection[str]) -> Iterable[list[str]]:
         """Return the IRIs of all nodes, given those with properties or types.
@@ -552,7 +552,7 @@ class SparqlStore(SparqlNames):
             iri = term["value"]
             if iri in texts or iri.startswith((TERM, EDGE)):
                 return self._prefixes.label(iri)
-            return NodeCell(node_id(iri), *nodes.get(iri, (fallback_name(iri), "", NO_PROPERTIES)))
+            return NodeCell(node_id(iri), *nodes.get(iri, (fallback_name(iri), "", NO_PROPERTIES, ())))
 
         return cell
 

@@ -286,7 +286,7 @@ class Vocabulary:
     """Best first."""
     aliases: tuple[str, ...]
     types: tuple[str, ...]
-    """A node's class is that of the first of them that it has."""
+    """A node has the classes that all of them lead to, those of the first of them first."""
     reified: bool = False
     """There are statements about triples."""
 
@@ -580,10 +580,11 @@ def best_name(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -
     return min(candidates, key=lambda item: item[:2])[2:] if candidates else None
 
 
-def best_class(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -> str | None:
-    """Return the first informative class by IRI, by the first predicate that has any."""
-    for predicate in predicates:
-        iris = [str(term["value"]) for term in values.get(predicate, ()) if term["type"] == "uri"]
-        if useful := [iri for iri in iris if iri not in GENERIC_TYPES]:
-            return min(useful)
-    return None
+def classes_of(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -> list[str]:
+    """Return the classes of a node, but generic ones: those of the first predicate first, and then by IRI."""
+    iris = [
+        iri
+        for predicate in predicates
+        for iri in sorted(str(term["value"]) for term in values.get(predicate, ()) if term["type"] == "uri")
+    ]
+    return list(dict.fromkeys(iri for iri in iris if iri not in GENERIC_TYPES))

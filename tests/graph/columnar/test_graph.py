@@ -427,14 +427,14 @@ class TestOpening:
             ("[]", "does not say format"),
             ('{"format": "parquet"}', "does not say format"),
             ('{"format": "byokg-columnar", "version": 99}', "version 99"),
-            ('{"format": "byokg-columnar", "version": 6}', "lacks nodes"),
+            ('{"format": "byokg-columnar", "version": 7}', "lacks nodes"),
             (
-                '{"format": "byokg-columnar", "version": 6, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 7, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {"other.npy": {}}, "meta_sha256": ""}',
                 "list of files in meta.json is damaged",
             ),
             (
-                '{"format": "byokg-columnar", "version": 6, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
+                '{"format": "byokg-columnar", "version": 7, "nodes": 3, "edges": 2, "dropped_duplicates": 1, '
                 '"source": {}, "schema": {}, "files": {}, "meta_sha256": ""}',
                 "cannot be read",
             ),

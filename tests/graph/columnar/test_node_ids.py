@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import GraphCorrupt
-from byokg.graph.columnar import node_ids
+from byokg.graph.columnar import folder, node_ids
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex, find_spaces, write_ids
 from byokg.graph.importers.choose import build_graph, import_graph
@@ -208,3 +209,18 @@ def test_a_folder_of_an_older_format_says_that_it_must_be_built_anew(tmp_path: P
         GraphCorrupt, match=r"format version 5, this byokg reads 6 and 7.*rebuild it with: byokg graph build"
     ):
         ColumnarGraph.open(tmp_path / "graph")
+
+
+def test_a_folder_of_an_older_format_whose_nodes_had_several_types_must_be_built_anew(tmp_path: Path) -> None:
+    for name, relation, labels in (("edges", "rdf:type", ""), ("labels", "r", "A;B"), ("one", "r", "")):
+        nodes = [Node(EntityId("a"), "a", "A", {"labels": labels} if labels else {}), Node(EntityId("b"), "b")]
+        ColumnarGraph.from_records(nodes, [edge("a", relation, "b")]).save(tmp_path / name)
+        meta = json.loads((tmp_path / name / "meta.json").read_text())
+        meta["version"] = 6
+        meta["meta_sha256"] = folder._digest(meta)
+        (tmp_path / name / "meta.json").write_text(json.dumps(meta))
+        if name == "one":
+            assert ColumnarGraph.open(tmp_path / name).node_count == 2
+        else:
+            with pytest.raises(GraphCorrupt, match=r"format version 6, which kept one type.*rebuild it with"):
+                ColumnarGraph.open(tmp_path / name)

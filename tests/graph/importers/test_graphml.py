@@ -49,9 +49,9 @@ def test_what_apoc_writes_is_understood(tmp_path: Path) -> None:
 <edge id="e0" source="n0" target="n1" label="ACTED_IN"><data key="label">ACTED_IN</data></edge>
 </graph>"""
     nodes, edges = read(tmp_path, body)
-    assert [(node.name, node.type, node.properties) for node in nodes] == [
-        ("Ann", "Person", {"born": 1937}),
-        ("n1", "Film", {}),
+    assert [(node.name, node.types, node.properties) for node in nodes] == [
+        ("Ann", ("Person", "Actor"), {"born": 1937}),
+        ("n1", ("Film",), {}),
     ]
     assert edges == [("n0", "ACTED_IN", "n1", {})]
 

@@ -58,6 +58,24 @@ def test_nodes_and_edges_may_come_in_any_order(tmp_path: Path) -> None:
     assert facts(graph) == [("1", "knows", "2", {}), ("1", "knows", "2", {})]
 
 
+def test_a_node_has_all_types_that_its_lists_name(tmp_path: Path) -> None:
+    graph = imported(
+        tmp_path,
+        {"id": "a", "type": ["Person", "Song|writer", "Person", None]},
+        {"id": "b", "labels": ["Person", "Producer"]},
+        {"id": "c", "type": "Person", "types": ["Person", "Producer"], "labels": ["x", "y"]},
+        {"id": "d", "type": "a|b", "labels": []},
+        {"id": "e", "labels": [1, 2]},
+    )
+    assert [(node.types, dict(node.properties)) for node in graph.nodes(ids(*"abcde"))] == [
+        (("Person", "Song|writer"), {}),
+        (("Person", "Producer"), {}),
+        (("Person", "Producer"), {"labels": '["x", "y"]'}),
+        (("a|b",), {"labels": "[]"}),
+        ((), {"labels": "[1, 2]"}),
+    ]
+
+
 def test_what_apoc_exports_is_understood(tmp_path: Path) -> None:
     graph = imported(
         tmp_path,
@@ -72,9 +90,7 @@ def test_what_apoc_exports_is_understood(tmp_path: Path) -> None:
             "end": {"id": "1", "labels": ["Film"]},
         },
     )
-    assert graph.nodes(ids("0"))[0] == Node(
-        EntityId("0"), "Ann", "Person", {"born": 1937, "labels": '["Person", "Actor"]'}
-    )
+    assert graph.nodes(ids("0"))[0] == Node(EntityId("0"), "Ann", "Person", {"born": 1937}, ("Actor",))
     assert facts(graph) == [("0", "ACTED_IN", "1", {"role": "Ripley"})]
 
 

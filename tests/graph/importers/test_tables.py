@@ -43,11 +43,12 @@ class TestNeo4jAdmin:
         ]
         assert [path.name for path in source_files(source)] == ["actors.csv", "movies.csv", "roles.csv"]
 
-    def test_the_first_label_is_the_type_and_several_are_a_property(self, tmp_path: Path) -> None:
+    def test_all_labels_are_types_and_the_first_is_shown(self, tmp_path: Path) -> None:
         graph = import_graph(folder(tmp_path, movies=MOVIES, actors=ACTORS, roles=ROLES))
         reloaded, matrix = graph.nodes(ids("tt2", "tt1"))
-        assert (reloaded.type, reloaded.properties["labels"]) == ("Movie", "Movie;Sequel")
-        assert "labels" not in matrix.properties
+        assert (reloaded.type, reloaded.types, matrix.types) == ("Movie", ("Movie", "Sequel"), ("Movie",))
+        assert "labels" not in reloaded.properties
+        assert graph.schema().node_types == {"Movie": 2, "Actor": 1, "Sequel": 1}
 
     def test_ids_of_several_spaces_carry_their_space(self, tmp_path: Path) -> None:
         source = folder(

@@ -14,6 +14,7 @@ from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph, source_files
 from byokg.graph.rdf.files import graph_quads, parse_list, read_rdf
+from byokg.graph.rdf.terms import OWL, RDF_TYPE
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
 from byokg.types import EntityId, Node
@@ -114,12 +115,25 @@ def test_the_name_is_english_or_untagged_where_there_is_such_a_label(read: Read,
     assert only(read(f"ex:Paris_x {labels} ."), f"{EX}Paris_x").name == name
 
 
-def test_the_type_is_the_local_name_of_the_first_class_and_further_ones_are_edges(read: Read) -> None:
-    graph = read("ex:Paris a owl:Thing, ex:City, ex:Capital . ex:x a owl:Thing .")
-    assert only(graph, f"{EX}Paris").type == "City"
-    assert only(graph, f"{EX}x").type == ""
-    assert edges(graph) == [(f"{EX}Paris", "rdf:type", f"{EX}Capital", {})]
-    assert graph.source["types"] == {"City": f"{EX}City"}
+@pytest.mark.parametrize("file", ["graph.ttl", "graph.nt"])
+def test_types_are_the_local_names_of_all_classes_in_the_order_of_the_file(read: Read, file: str) -> None:
+    said = [("Paris", "City"), ("Rome", "Capital"), ("Paris", "Capital"), ("Rome", "Place"), ("Paris", "City")]
+    triples = [f"<{EX}{subject}> <{RDF_TYPE}> <{EX}{class_}> .\n" for subject, class_ in said]
+    graph = read(
+        f"<{EX}Paris> <{RDF_TYPE}> <{OWL}Thing> .\n<{EX}x> <{RDF_TYPE}> <{OWL}Thing> .\n{''.join(triples)}", file
+    )
+    assert only(graph, f"{EX}Paris").types == ("City", "Capital")
+    assert only(graph, f"{EX}Rome").types == ("Capital", "Place")
+    assert only(graph, f"{EX}x").types == ()
+    assert edges(graph) == [] and graph.node_count == 3
+    assert graph.source["types"] == {name: EX + name for name in ("City", "Capital", "Place")}
+    assert graph.schema().node_types == {"Capital": 2, "": 1, "City": 1, "Place": 1}
+
+
+def test_a_hierarchy_of_classes_stays_edges_between_them(read: Read) -> None:
+    graph = read("ex:g a ex:Producer, ex:Songwriter . ex:Songwriter rdfs:subClassOf ex:Artist .")
+    assert only(graph, f"{EX}g").types == ("Producer", "Songwriter")
+    assert edges(graph) == [(f"{EX}Songwriter", "rdfs:subClassOf", f"{EX}Artist", {})]
 
 
 def test_what_wikidata_says_a_node_is_an_instance_of_is_its_type(read: Read) -> None:
@@ -127,12 +141,12 @@ def test_what_wikidata_says_a_node_is_an_instance_of_is_its_type(read: Read) -> 
     said = f"<{wikidata}entity/Q937> <{wikidata}prop/direct/P31> <{wikidata}entity/"
     label = f"<{wikidata}entity/Q5> <http://www.w3.org/2000/01/rdf-schema#label>"
     graph = read(f'{said}Q5> .\n{said}Q1> .\n{label} "human"@en .\n', "graph.nt")
-    assert only(graph, f"{wikidata}entity/Q937").type == "human"
-    assert graph.source["types"] == {"human": f"{wikidata}entity/Q5"}
+    assert only(graph, f"{wikidata}entity/Q937").types == ("human", "Q1")
+    assert graph.source["types"] == {"human": f"{wikidata}entity/Q5", "Q1": f"{wikidata}entity/Q1"}
     assert [relation for _, relation, _, _ in edges(graph)] == ["wdt:P31", "wdt:P31"]
     again = read("".join(f"{quad.triple} .\n" for quad in graph_quads(graph)), "graph.nt")
-    assert [(node.id, node.name, node.type) for node in again.nodes(list(again.entities()))] == [
-        (node.id, node.name, node.type) for node in graph.nodes(list(again.entities()))
+    assert [(node.id, node.name, node.types) for node in again.nodes(list(again.entities()))] == [
+        (node.id, node.name, node.types) for node in graph.nodes(list(again.entities()))
     ]
     assert edges(again) == edges(graph) and again.source["types"] == graph.source["types"]
 
@@ -335,14 +349,14 @@ def test_what_came_from_rdf_goes_back_to_the_same_rdf(read: Read, tmp_path: Path
         'ex:Oslo rdfs:label "Oslo"@en ; ex:people "many" ; ex:exact 0.25 . ex:Rome skos:prefLabel "Rome" . '
         "ex:Paris ex:in ex:France {| ex:since 987 |} . ex:New_York ex:twin ex:Oslo ."
     )
-    # Capital, France and New York had no name
+    # France and New York had no name
     wanted = """
         ex:Paris a ex:City, ex:Capital ; rdfs:label "Parigi"@it, "Paris"@en ; ex:people 2100000 ; ex:area 105.4 ;
           ex:founded "-250"^^xsd:gYear ; ex:day "2001-09-30"^^xsd:date ; ex:big "1e+30"^^xsd:double ;
           ex:exact 1.0 ; ex:in ex:France .
         ex:Oslo rdfs:label "Oslo"@en ; ex:people "many" ; ex:exact 0.25 .
         ex:Rome skos:prefLabel "Rome" . ex:New_York ex:twin ex:Oslo ; rdfs:label "New York"@en .
-        ex:France rdfs:label "France"@en . ex:Capital rdfs:label "Capital"@en .
+        ex:France rdfs:label "France"@en .
         <urn:byokg:edge:1> rdf:subject ex:Paris ; rdf:predicate ex:in ; rdf:object ex:France ; ex:since 987 .
     """
     expected = {str(quad) for quad in pyoxigraph.parse(PREFIXES + wanted, pyoxigraph.RdfFormat.TURTLE)}

@@ -15,7 +15,7 @@ from byokg.graph.servers.cypher_schema import (
     PropertyNames,
     edge_pattern,
     node_pattern,
-    node_type,
+    ordered_types,
     plain_parameters,
     quoted,
     read_schema,
@@ -128,9 +128,8 @@ def test_properties_come_with_kinds_and_a_few_short_examples(bolt: BoltDatabases
 
 def test_the_type_of_a_node_is_its_rarest_label() -> None:
     counts = {"Thing": 100, "Person": 10, "Actor": 10}
-    assert node_type(["Thing", "Person", "Actor"], counts) == "Actor"
-    assert node_type(["Thing", "Unheard"], counts) == "Unheard"
-    assert node_type([], counts) == ""
+    assert ordered_types(["Thing", "Person", "Actor"], counts) == ["Actor", "Person", "Thing"]
+    assert ordered_types(["Thing", "Unheard"], counts) == ["Unheard", "Thing"]
 
 
 def test_a_catalogue_is_what_the_server_says(bolt: BoltDatabases) -> None:
