@@ -79,10 +79,16 @@ GRAPHML, PARQUET = ".graphml", ".parquet"
 RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl")
 
 _ALONE = re.compile(r"(kb|graph|triples)\.\w+")
-_NODES, _EDGES = (
-    re.compile(rf"(?:.* )?\[?{name}\]?([-_]?[0-9]+|[-_].+)?\.\w+", re.IGNORECASE) for name in ("nodes", "edges")
-)
+
+
+def _named(names: str) -> re.Pattern[str]:
+    return re.compile(rf"(?:.* )?\[?(?:{names})\]?([-_]?[0-9]+|[-_].+)?\.\w+", re.IGNORECASE)
+
+
+_NODES, _EDGES = _named("nodes"), _named("edges")
 """Names of tables, those that Gephi gives (`Lesmis [Nodes].csv`) among them."""
+_OTHER_NODES, _OTHER_EDGES = _named("vertices|entities"), _named("relationships|relations|links|arcs")
+"""Other names, which count if no table has the first ones."""
 _HEADER = re.compile(r"(.+)[-_]header\.\w+")
 
 
@@ -359,7 +365,7 @@ def _find(source: Path) -> _Found:
     if parts[1]:
         return _Found(source, nodes=parts[0], edges=parts[1])
     alone = [path for path in present if _is_alone(path)]
-    nodes, edges, headers = _tables(path for path in present if path not in alone)
+    nodes, edges, headers = _tables([path for path in present if path not in alone], bool(alone))
     found = [*nodes, *edges, *alone]
     _refuse_copies(source, found)
     if edges and not alone:
@@ -376,11 +382,13 @@ def _find(source: Path) -> _Found:
     if not found and not delimited and len(parquets) == 1:
         return _Found(source, edges=parquets)
     if not found:
+        if len(delimited) > 1:
+            listed, ending = ", ".join(path.name for path in delimited[:5]), _ending(delimited[0])
+            reason = f"holds {len(delimited)} tables ({listed}), and none is named edges{ending}; name one file"
+            raise ImportFailed(source, None, f"{reason}, or rename those of edges edges-1{ending}, edges-2{ending}, …")
         known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt, graph.graphml"
-        reason = (
-            f"holds neither nodes.csv with edges.csv nor edges.parquet nor one of {known} (also .gz, .xz, .bz2, .zst)"
-        )
-        raise ImportFailed(source, None, reason)
+        reason = f"holds neither nodes.csv with edges.csv nor edges.parquet nor one of {known}"
+        raise ImportFailed(source, None, f"{reason} (also .gz, .xz, .bz2, .zst)")
     names = ", ".join(path.name for path in found)
     if not alone:
         raise ImportFailed(source, None, f"holds {names} but no edges.csv; both are needed")
@@ -398,13 +406,16 @@ def _is_alone(path: Path) -> bool:
     )
 
 
-def _tables(paths: Iterable[Path]) -> tuple[list[Path], list[Path], dict[Path, Path | None]]:
-    """Sort out which files hold nodes, which edges, and where their headers are."""
+def _tables(paths: Iterable[Path], beside: bool) -> tuple[list[Path], list[Path], dict[Path, Path | None]]:
+    """Sort out which files hold nodes, which edges, and where their headers are; `beside` another graph, by name."""
     tables = [path for path in paths if _ending(path) in DELIMITED_ENDINGS and path.is_file()]
     alone = {path: match.group(1) for path in tables if (match := _HEADER.fullmatch(uncompressed(path).name))}
     nodes: list[Path] = []
     edges: list[Path] = []
     headers: dict[Path, Path | None] = {}
+    names = [uncompressed(path).name for path in tables if path not in alone]
+    nodes_named = _NODES if beside or any(map(_NODES.fullmatch, names)) else _OTHER_NODES
+    edges_named = _EDGES if beside or any(map(_EDGES.fullmatch, names)) else _OTHER_EDGES
     for path in tables:
         if path in alone:
             continue
@@ -413,9 +424,9 @@ def _tables(paths: Iterable[Path]) -> tuple[list[Path], list[Path], dict[Path, P
         fields = _first_fields(header or path)
         if is_marked(fields):
             (nodes if is_node_header(fields) else edges).append(path)
-        elif _NODES.fullmatch(name):
+        elif nodes_named.fullmatch(name):
             nodes.append(path)
-        elif _EDGES.fullmatch(name):
+        elif edges_named.fullmatch(name):
             edges.append(path)
         else:
             continue

@@ -31,6 +31,8 @@ from byokg.graph.columnar.schema import KINDS, TEXT
 Rows = Sequence[Sequence[str]]
 """Records of a file, as texts."""
 
+_KIND = re.compile(r"(\w+)(\[\]|\((?:single|set)\))?", re.IGNORECASE)
+"""A kind, of one value or of several, as neo4j-admin and Neptune write it."""
 KIND_ALIASES = {
     **dict.fromkeys(("long", "short", "byte"), "int"),
     "double": "float",
@@ -54,6 +56,7 @@ _PAIRS = (
     ("follower", "followee"),
     ("caller", "callee"),
     ("start", "end"),
+    ("item", "value"),
     ("quelle", "ziel"),
     ("von", "nach"),
     *(("u", "v"), ("s", "o"), ("h", "t"), ("s", "t")),
@@ -63,7 +66,14 @@ _PAIRS = (
 _ENDS = frozenset(word for pair in _PAIRS for word in pair if len(word) > 1)
 
 _LOOSE = (
-    *(("from", "to"), ("start", "end"), ("parent", "child"), ("origin", "destination"), ("origin", "dest")),
+    *(
+        ("from", "to"),
+        ("start", "end"),
+        ("item", "value"),
+        ("parent", "child"),
+        ("origin", "destination"),
+        ("origin", "dest"),
+    ),
     *(("sender", "receiver"), ("sender", "recipient"), ("von", "nach"), ("citing", "cited"), ("caller", "callee")),
 )
 """Ends that are named like properties of nodes."""
@@ -180,10 +190,12 @@ def split_kind(field: str) -> tuple[str, str]:
     plain = field.strip()
     plain = plain.partition("{")[0] if plain.endswith("}") else plain  # options of a type, such as its time zone
     name, colon, kind = plain.rpartition(":")
-    element = kind.removesuffix("[]")
-    if not colon or not name or (element not in KINDS and element not in KIND_ALIASES):
+    match = _KIND.fullmatch(kind)
+    element = match[1].lower() if match else ""
+    if not colon or not name or match is None or (element not in KINDS and element not in KIND_ALIASES):
         return field.strip(), ""
-    return name, "string" if kind.endswith("[]") else KIND_ALIASES.get(kind, kind)
+    several = (match[2] or "").lower() in ("[]", "(set)")
+    return name, "string" if several else KIND_ALIASES.get(element, element)
 
 
 def words(name: str) -> tuple[str, ...]:
@@ -283,8 +295,11 @@ def _find_relation(
 
 
 def is_direction(joined: str, held: Sequence[str]) -> bool:
-    """Return True for a column, named by words put together, of which all values state a direction."""
-    return bool(held) and joined in _DIRECTIONS and {value.lower() for value in held} <= set(_DIRECTIONS[joined])
+    """Return True for a column, named by words put together, of which all values state a direction, or any in words."""
+    found = {value.strip().lower() for value in held}
+    if not found or joined not in _DIRECTIONS:
+        return False
+    return found <= set(_DIRECTIONS[joined]) or not found.isdisjoint(("directed", "undirected"))
 
 
 def may_state_direction(joined: str) -> bool:
@@ -315,6 +330,8 @@ def node_header(fields: Sequence[str], rows: Rows = ()) -> list[Column] | None:
     if id_ is None:
         return None
     type_ = _first(joined, _NODE_TYPES, (id_,))
+    marked = [at for at, (name, _) in enumerate(split) if name == "~label"]  # as Neptune names types
+    type_ = marked[0] if marked else type_
     name = _first(joined, _NODE_NAMES, (id_, type_))
     if type_ is None and name is not None and joined[name] == "label":
         labels = [row[name] for row in rows if name < len(row)]
@@ -346,6 +363,8 @@ def seems_header(fields: Sequence[str], rows: Rows) -> bool:
     if any("".join(parts) in _SURE for parts in named) or all("".join(parts) in _NOUNS for parts in named):
         return True
     if any(len(parts) > 1 and parts[-1] in ("id", "name", "code", "key") for parts in named):
+        return True
+    if not any(map(is_number, fields)) and all(is_number(cell) for row in rows for cell in row):
         return True
     plain = [all(map(_IDENTIFIER.fullmatch, row)) for row in (fields, *rows)]
     return len(rows) > 1 and plain[0] and not any(plain[1:])

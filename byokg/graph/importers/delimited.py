@@ -13,6 +13,7 @@ import csv
 import io
 import itertools
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
@@ -82,6 +83,16 @@ class RecordFile(TextFile):
         if self.dialect.runs:
             stream = filtered(stream, with_single_tabs)
         return cast(BinaryIO, stream)
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what goes wrong with a file, whatever it holds, into `ImportFailed`."""
+        try:
+            with super().reading():
+                yield
+        except UnicodeError as error:
+            reason = f"is damaged or not in {self.dialect.encoding.upper()} ({error}); convert the file to UTF-8"
+            raise ImportFailed(self.path, None, reason) from error
 
     def _decoded(self, stream: BinaryIO) -> BinaryIO:
         if not self.dialect.encoding:

@@ -286,7 +286,10 @@ def _fit(path: Path, separator: str, lines: Sequence[str], whole: bool) -> _Fit:
         return plain
     for quote in ('"', "'"):
         quoted = _measured(path, Dialect(separator, quote), lines, whole)
-        if quoted.regular and (not plain.regular or (_is_enclosed(plain.fields, quote) and quoted.titled)):
+        shown = separator == " " or (_is_enclosed(plain.fields, quote) and quoted.titled)
+        if quoted.regular and (
+            not plain.regular or (shown and quoted.width != plain.width) or (shown and separator != " ")
+        ):
             return quoted
     return plain
 
@@ -389,7 +392,7 @@ def _choose(path: Path, fits: dict[str, _Fit], promised: str) -> _Fit:
         )
         reason = f"fields may be separated by {ways}; decide with --delimiter, such as --delimiter ';'"
         raise ImportFailed(path, next(iter(regular.values())).records[0][0], reason)
-    if promised in fits and (len(fits[promised].fields) > 1 or fits[promised].width > 1):
+    if promised in fits and len(fits[promised].fields) > 1:
         return fits[promised]
     wide = [fit for separator, fit in fits.items() if separator != " " and fit.width > 1 and len(fit.fields) > 1]
     best = max(wide, key=lambda fit: sum(len(fields) == fit.width for _, fields in fit.records), default=None)

@@ -394,7 +394,7 @@ def _by_number(file: RecordFile, line: int, fields: Sequence[str], below: Rows) 
     roles = {2: ("head", "tail"), 3: EDGE_COLUMNS, 4: (*EDGE_COLUMNS, "time"), 5: (*EDGE_COLUMNS, "time", "time")}
     if width == 3 and file.dialect.counted:
         roles[3] = ("head", "tail", "relation")  # as OpenKE orders them
-    elif width == 3 and file.separator != "|" and _may_be_weights(below):
+    elif width == 3 and _may_be_weights(below, file.separator == "|"):
         reason = f"the third of {', '.join(map(repr, fields[:3]))} may be a weight or a node; decide with"
         raise ImportFailed(
             file.path, line, f"{reason} --columns source,target,weight or --columns source,relation,target"
@@ -410,12 +410,17 @@ def _by_number(file: RecordFile, line: int, fields: Sequence[str], below: Rows) 
     ]
 
 
-def _may_be_weights(below: Rows) -> bool:
-    """Return True if a third column of numbers may as well be weights: nothing shows that the second is a relation."""
+def _may_be_weights(below: Rows, barred: bool) -> bool:
+    """Return True if a third column of numbers may as well be weights: nothing shows that the second is a relation.
+
+    Bars show it, unless the second column has nodes of the first.
+    """
     rows = [row for row in below if len(row) == 3]
     if len(rows) < 2 or not all(is_number(row[2]) for row in rows):
         return False
     first, second, third = ({row[at] for row in rows} for at in range(3))
+    if barred:
+        return bool(second & first)
     if all(number.isdigit() for number in third) and 5 * len(second) <= len(rows) and len(second) < len(third):
         return False  # numbers of nodes, and a few of relations
     return 2 * len(second) > len(rows) or bool(second & first)

@@ -376,6 +376,30 @@ GOOD = [
         2,
         undirected=1,
     ),
+    Form(
+        "Neptune's tables",
+        {
+            "vertices.csv": "~id,~label,name:String(single),age:Int\nv1,person,Ann,41\nv2,person,Bob,\n",
+            "edges.csv": "~id,~from,~to,~label,weight:Double\ne1,v1,v2,knows,0.5\n",
+        },
+        [("v1", "knows", "v2", {"~id": "e1", "weight": 0.5})],
+        2,
+        names={"v1": "Ann"},
+    ),
+    Form(
+        "entities and relations",
+        {"entities.csv": "id,name\nann,Ann\nbob,Bob\n", "relations.csv": "source,target,type\nann,bob,knows\n"},
+        KNOWS[:1],
+        2,
+        names={"bob": "Bob"},
+    ),
+    Form("Wikidata's query service", one("item,property,value\nQ1,P31,Q5\n"), [("Q1", "P31", "Q5", {})], 2),
+    Form(
+        "quotes and spaces",
+        one('"Ann Lee" knows "Bob Day"\n"Bob Day" likes Cid\n', "g.txt"),
+        [("Ann Lee", "knows", "Bob Day", {}), ("Bob Day", "likes", "Cid", {})],
+        3,
+    ),
     # Siblings
     Form(
         "Parquet",
@@ -453,6 +477,24 @@ GOOD = [
 ]
 
 REFUSED = [
+    Form(
+        "a direction that is none",
+        one("source,target,type\na,b,Directed\nb,c,Both\n"),
+        refused="the direction 'Both' is neither Directed nor Undirected",
+        line=3,
+    ),
+    Form("half of a character", one("source,target\na,b\n".encode("utf-16")[:-1]), refused="UTF-16", line=None),
+    Form("bars and weights", one("a|b|1\nb|c|2\n", "g.psv"), refused="--columns source,target,weight or"),
+    Form(
+        "letters above numbers", one("x,y\n1,2\n"), refused="--no-header, or --header and --columns source=x,target=y"
+    ),
+    Form(
+        "splits in a folder",
+        {"train.txt": "a\tr\tb\n", "test.txt": "b\tr\tc\n"},
+        refused="holds 2 tables (test.txt, train.txt)",
+        line=None,
+    ),
+    Form("a title above the header", one("Nodes of 2020\n\nsource,target\na,b\n"), refused="expected 3 fields"),
     Form(
         "a header or an edge",
         one("Source,is_a,Target\nBook,part_of,Thing\n"),
