@@ -26,7 +26,7 @@ from byokg.text.names import estimate_tokens, normalize_name, on_one_line
 from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first
 
 _HELD = 64
-"""Questions of which it is remembered how near relations are: each is asked about several times."""
+"""Cached questions with distances of relations: each is used several times."""
 
 
 class RelationRanker:
@@ -56,16 +56,16 @@ class RelationRanker:
 def list_relations(
     names: Sequence[str], relations: Sequence[Sequence[str]], budget_tokens: int, count: Callable[[str], int]
 ) -> tuple[str, int]:
-    """Write the relations of each entity, the first of each before the second of any, as many as fit.
+    """List the relations of each entity, the first of each before the second of any, as many as fit.
 
     Args:
         names: of N entities; one without relations is left out.
         relations: labels for each, the most important first: (N,) sequences.
-        budget_tokens: what the text may take.
+        budget_tokens: largest size of the text.
         count: tokens of a text.
 
     Returns:
-        The text, and how many relations it leaves out; it says so for each entity.
+        The text, and the number of relations left out, which it also states for each entity.
     """
     relations = [list(map(on_one_line, of)) for of in relations]
     shown = [0] * len(names)
@@ -97,35 +97,35 @@ _EXPLORED = 30
 """Entities that a prompt names as explored, the last ones."""
 
 _ABSENT = re.compile(r"\W*not in (?:the |this )?(?:knowledge )?graph\b.*", re.IGNORECASE)
-"""What says that the graph does not hold the answer."""
+"""Reply of the model if the graph lacks the answer."""
 
 
 class AgenticRetriever:
-    """Explores the graph from linked entities and drafts, as a language model selects relations and entities.
+    """Explores the graph from linked entities and drafts; a language model selects relations and entities.
 
-    Of all entities of a hop the model sees the relations in one call, those nearest to the question where not all fit,
-    and selects; their edges are fetched both ways, through mediators. It then sees what was found, with the context of
-    earlier rounds, and selects the entities to go on from, or finishes. What it writes is tied to relations and nodes
-    that exist, or dropped; a step in the trace says so.
+    The model sees the relations of all entities of a hop in one call, those nearest to the question if not all fit, and
+    selects; their edges are fetched both ways, through mediators. It then sees the triples found, with the context of
+    earlier rounds, and selects the next entities, or finishes. Its selections are matched to existing relations and
+    nodes, or dropped with a step in the trace.
 
     Args:
         store: the graph.
-        model: who selects.
-        embedder: ranks relations by how near they are to the question.
-        entities: finds selected entities that are none of those shown.
-        relations: ties selected relations to the graph's.
-        context: writes what was found so far for the prompt.
-        prompts: the prompts; None takes those that ship with the package.
+        model: selects relations and entities.
+        embedder: ranks relations by similarity to the question.
+        entities: links selected entities that were not shown.
+        relations: matches selected relations to the graph's.
+        context: writes the evidence so far for the prompt.
+        prompts: the prompts; None takes those of the package.
         iterations: hops at most (T_A).
         starts: entities to start from at most: the best candidate of each mention, then of each draft answer, then
             the second ones.
         relations_per_entity: relations followed from one entity at most.
-        next_entities: entities to go on from after a hop, as many as the model is asked for.
-        compared: as many where the question compares them; more are left out.
+        next_entities: entities to expand after a hop, as many as the prompt allows.
+        compared: as many if the question compares them; more are left out.
         max_triples: triples kept of one hop at most.
-        calls: calls of the model in one round; None knows no limit. Where they run out once entities were selected, the
+        calls: calls of the model in one round; None sets no limit. If they run out after entities were selected, the
             embedder selects the relations of one more hop.
-        hub_cap: edges of one relation and direction at one entity from which on none is looked at.
+        hub_cap: edges of one relation and direction at one entity from which on none is read.
         relation_tokens: budget of the relations in a prompt.
         count_tokens: tokens of a text, by the tokenizer of the model.
 
@@ -133,9 +133,9 @@ class AgenticRetriever:
         ConfigError: a setting is out of range.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 1, Figures 8 and 9.
-    Differs: relations of all entities of a hop are selected in one call, where the paper asks for each entity; both
-    directions are followed; nothing is asked after the last hop, since no hop would use it; calls are limited; the
-    model may select nothing, may say that the graph does not hold the answer, and is told what was explored.
+    Differs: relations of all entities of a hop are selected in one call, the paper has one call for each entity; both
+    directions are followed; there is no call after the last hop, since no hop would use it; calls are limited; the
+    model may select nothing, may report that the graph lacks the answer, and sees the explored entities.
     """
 
     def __init__(
@@ -184,9 +184,9 @@ class AgenticRetriever:
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return the triples found, hop by hop, of each hop those of the relation selected first.
 
-        A triple's score is 1 / n for the n-th relation selected in its hop; it is asked for if the model selected its
-        relation, and has the number of edges beside it that `max_triples` left out. Feedback names the relations that
-        were not followed from a hub.
+        A triple's score is 1 / n for the n-th relation selected in its hop; it counts as requested if the model
+        selected its relation, and has the number of edges beside it that `max_triples` left out. Feedback names the
+        relations that were not followed from a hub.
 
         Raises:
             LlmError: the model gave no usable reply.
@@ -208,7 +208,7 @@ class AgenticRetriever:
         return self._calls is None or walk.calls < self._calls
 
     def _follow(self, walk: _Walk, hop: int, standing: Sequence[EntityId]) -> bool:
-        """Follow the selected relations of the entities that the walk stands on; tell whether that found anything."""
+        """Follow the selected relations of the current entities; True if that found anything."""
         labels = self._store.relations
         frontier = Frontier.of(self._store, standing)
         ranked = self._ranker.ranked(walk.request.question.text, frontier.counts)
@@ -255,7 +255,7 @@ class AgenticRetriever:
         return bool(new)
 
     def _hubs(self, too_many: Sequence[TooMany]) -> list[Feedback]:
-        """Say what was not followed, and what to do instead."""
+        """Return feedback on relations that were not followed, with an alternative."""
         ids = list(dict.fromkeys(one.id for one in too_many))
         names = dict(zip(ids, self._names(ids), strict=True))
         labels = self._store.relations
@@ -272,11 +272,11 @@ class AgenticRetriever:
     def _selected(
         self, walk: _Walk, frontier: Frontier, ranked: Sequence[Sequence[int]]
     ) -> tuple[list[list[int]], list[str], int]:
-        """Ask which relations to follow.
+        """Let the model select relations.
 
         Returns:
-            For each entity the numbers of those it has, in the order written; what was written and means none of
-            them; how many relations there was no room to show.
+            For each entity the numbers of its selected relations, in the order written; selections that match none of
+            them; number of relations left out for lack of room.
         """
         labels = self._store.relations
         text, left_out = list_relations(
@@ -307,7 +307,7 @@ class AgenticRetriever:
         return chosen, dropped, left_out
 
     def _next(self, walk: _Walk, hop: int) -> list[EntityId]:
-        """Ask for the entities to go on from; none where the model finishes, or names nothing new."""
+        """Let the model select the next entities; none if it finishes, or names nothing new."""
         request = walk.request
         shown = self._context(request.context.add(request.artifacts, request.linked, [walk.found]))
         reply = self._ask(
@@ -334,7 +334,7 @@ class AgenticRetriever:
         return following
 
     def _identified(self, walk: _Walk, written: Sequence[str]) -> list[list[EntityId]]:
-        """Return the nodes that each name means: among those met on this walk, else what the entity linker finds."""
+        """Return the nodes of each name: among those of this walk, else from the entity linker."""
         exact: dict[str, list[EntityId]] = {}
         folded: dict[str, list[EntityId]] = {}
         for node in self._store.nodes([*walk.ends, *(id for id in walk.explored if id not in walk.ends)]):
@@ -375,9 +375,9 @@ class _Walk:
     followed: dict[EntityId, list[str]]
     """The relations followed from each entity, in this round and before."""
     calls: int = 0
-    """Asked of the model in this round."""
+    """Calls of the model in this round."""
     absent: bool = False
-    """The model said that the graph does not hold the answer."""
+    """True if the model reported that the graph lacks the answer."""
     finished: bool = False
     """The model wrote FINISH in the place of relations."""
     explored: dict[EntityId, None] = field(default_factory=dict)

@@ -44,23 +44,23 @@ NAME = "bfsql"
 
 
 class BfsqlRetriever:
-    """Answers the KG-Linker's BFS-QL request; where there is none, makes one of the linked entities.
+    """Runs the KG-Linker's BFS-QL request; without one, a request for the linked entities.
 
-    The request decides which nodes and edges are in the subgraph, and which of them matter. Evidence of those that do
-    comes in full, nearest to the seeds first, and of equally near ones the edges whose relation is nearest to the
-    question. Edges that only show how the subgraph hangs together follow as stubs.
+    The request decides the nodes and edges of the subgraph, and their priority. Evidence of the selected ones comes in
+    full, nearest to the seeds first, and of equally near ones the edges whose relation is most similar to the question.
+    Edges that only connect the subgraph follow as stubs.
 
-    A request that was written names its seeds, which are linked like mentions. Its `max_edges`, `max_nodes` and `limit`
-    lower the bounds set here; pages and budgets belong to responses and are not taken. One that cannot be read, a seed
-    that is nowhere, a relation or type that the graph does not have, and more hops than are walked become feedback.
+    A written request names its seeds, which are linked like mentions. Its `max_edges`, `max_nodes` and `limit` lower
+    the bounds set here; pages and budgets belong to responses and are ignored. A malformed request, an unknown seed, an
+    unknown relation or type, and too many hops become feedback.
 
     Args:
         store: graph to read.
         embedder: compares relations with the question.
         entities: links seeds; None links with its defaults.
-        relations: ties written predicates to those of the graph; None takes equal ones alone.
+        relations: matches written predicates to those of the graph; None takes equal ones alone.
         max_hops: edges from a seed, of a request of our own; of a written one at most.
-        predicates: relations whose edges matter, in a request of our own: those nearest to the question. On the dev
+        predicates: relations shown in full, in a request of our own: those most similar to the question. On the dev
             split of WebQSP 20 bring an answer more often than 10, or than twice the edges.
         max_edges: edges in full, at most.
         max_stubs: edges as stubs, at most.
@@ -135,7 +135,7 @@ class BfsqlRetriever:
     # The request
 
     def _own(self, request: Request) -> BfsRequest | None:
-        """Ask for what is around the linked entities, if there are any."""
+        """Return a request around the linked entities, if there are any."""
         seeds = _best(request.linked.entities)
         if not seeds:
             return None
@@ -225,7 +225,7 @@ class BfsqlRetriever:
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
 
-    # What matters
+    # Selected items
 
     def _likeness(self, question: str) -> tuple[Float, Int64]:
         """Return how near each relation is to the question, in [0, 1], and its place in that order: (R,) and (R,)."""

@@ -1,8 +1,8 @@
-"""Enumerating candidate queries around linked entities, with their statistics, in numpy over any graph store.
+"""Enumeration of candidate queries around linked entities, with their statistics, in numpy over any graph store.
 
 Walks are grown hop by hop as sets: a group is one metapath out of one anchor, and holds each node it reaches once, with
-the number of walks that lead there. Every group is a candidate. What a step would read beyond a budget is not walked,
-which `Candidates.truncated` says; the statistics of all candidates that are returned are exact.
+its number of walks. Every group is a candidate. Steps beyond the read budget are not walked, as `Candidates.truncated`
+states; the statistics of all returned candidates are exact.
 
 Walks are those of a Cypher MATCH: no edge twice, and never back to the anchor.
 """
@@ -49,9 +49,9 @@ class CandidateFinder:
     """Enumerates the candidates of one graph; threads may share it.
 
     Args:
-        store: the graph; asked once a hop for all anchors.
-        templates: which candidates; None takes the defaults.
-        dialect: how their Cypher names nodes; None takes the store's.
+        store: the graph; read once a hop for all anchors.
+        templates: kinds of candidates; None takes the defaults.
+        dialect: identification of nodes in their Cypher; None takes the store's.
     """
 
     def __init__(self, store: GraphStore, templates: Templates | None = None, dialect: Dialect | None = None) -> None:
@@ -87,12 +87,12 @@ class CandidateFinder:
 
         Args:
             anchors: linked entities.
-            gold: correct answers, which hits are counted of; unknown ones make recall smaller.
-            conditions: what the question asks beyond paths; None asks nothing.
+            gold: correct answers, for hits; unknown ones make recall smaller.
+            conditions: constraints of the question beyond paths; None for none.
             gold_values: correct answers as text, for candidates that count.
 
         Returns:
-            Candidates in order of templates, anchors, relations; empty where the anchors have no edges.
+            Candidates in order of templates, anchors, relations; empty if the anchors have no edges.
 
         Raises:
             EntityNotFound: an anchor is not in the store.
@@ -214,7 +214,7 @@ class _Search:
         return pairs[row], node, relation, way[edge], batch.edge[edge]
 
     def _affordable(self, reach: Reach, what: str) -> list[tuple[Int64, Int64 | None]]:
-        """Return what the budget allows: the cheapest groups with all edges, the others with the rarest relations."""
+        """Return the groups within the budget: the cheapest with all edges, the others with the rarest relations."""
         nodes, place = np.unique(reach.nodes, return_inverse=True)
         counts = self._store.relation_counts(nodes)
         reads = np.bincount(reach.group, counts.degrees(len(nodes))[place], len(reach))
@@ -431,7 +431,7 @@ class _Search:
         yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), strict=True)
 
     def _typed(self, reach: Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
-        """Yield candidates whose results are of one type, where they are of several."""
+        """Yield candidates with results of one type, for those with several."""
         types = self._finder.end_types
         ends = [types[step.relation][step.direction] for step in map(_last, made)]
         mixed = np.array(
@@ -457,7 +457,7 @@ class _Search:
                     yield replace(made[row], end_type=name, total=total, hits=hits)
 
     def _asks(self, place: str) -> bool:
-        """Tell whether conditions look at values that stand there."""
+        """True if conditions use values at that place."""
         asked = self._conditions.periods or self._conditions.extremes
         return bool(asked) and any(one.place == place for one in self._finder.attributes)
 

@@ -1,9 +1,8 @@
-"""Grounded candidate queries: what they look for, how good each is, and how it is written in Cypher.
+"""Grounded candidate queries: structure, quality, and Cypher text.
 
-A candidate starts at one or two linked entities, walks relations that exist there, and ends at nodes that may be the
-answer; conditions on these, a count or the first of an order may follow. `candidate_counts` enumerates them in numpy
-over any graph, `candidate_queries` inside a query engine. All are executable as they stand, whatever characters the
-graph's names hold.
+A candidate starts at one or two linked entities, walks relations that exist there, and ends at possible answers;
+conditions on these, a count or the first of an order may follow. `candidate_counts` enumerates them in numpy over any
+graph, `candidate_queries` inside a query engine. All are executable, for any characters in the graph's names.
 
 Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "K-hop query path templates".
 """
@@ -50,7 +49,7 @@ class Dialect:
     """How one store's queries name nodes."""
 
     id_property: str | None = "id"
-    """Property that holds a node's id; None where the server's own ids do."""
+    """Property that holds a node's id; None if the server's own ids do."""
     identity: str = "elementId"
     """Function that gives a server's own id."""
 
@@ -63,7 +62,7 @@ class Anchor:
     name: str
     type: str = ""
     key: str | None = "name"
-    """Property that holds the name as it is; None where there is none."""
+    """Property that holds the exact name; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Step:
 
     relation: str
     direction: Direction
-    """How its edges lie, seen from the anchor's side; BOTH where some walks take one way and some the other."""
+    """Direction of its edges, seen from the anchor's side; BOTH if walks take either way."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +94,12 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Conditions:
-    """What a question asks of targets beyond a path that leads to them."""
+    """Constraints of a question on targets beyond the path."""
 
     periods: tuple[Period, ...] = ()
     """Periods that a value of theirs may have to be in."""
     extremes: bool = False
-    """Whether the first or last in some order may be asked for."""
+    """True if the first or last in some order may be the answer."""
     count: bool = False
     """Whether their number may be."""
 
@@ -132,7 +131,7 @@ class Candidate:
     hits: int = 0
     gold: int = 0
     tail: tuple[Step, ...] = ()
-    """Hops from where the legs meet to the target."""
+    """Hops from the meeting point of the legs to the target."""
     end_type: str = ""
     """Type that targets have; empty for any."""
     period: tuple[Attribute, Period] | None = None
@@ -142,7 +141,7 @@ class Candidate:
     count: bool = False
     """Whether the answer is the number of targets."""
     directed: bool = False
-    """Whether edges have to lie as `Step.direction` says; A.2 takes either way."""
+    """True if edges must have the direction of `Step.direction`; A.2 takes either way."""
     dialect: Dialect = field(default=Dialect(), compare=False, repr=False)
 
     @property
@@ -170,7 +169,7 @@ class Candidate:
 
     @cached_property
     def query(self) -> str:
-        """Return it as Cypher without parameters, executable as it stands: what a language model reads and writes."""
+        """Return it as executable Cypher without parameters, for language models to read and write."""
         return _Writer(self, literal).query(ranked=False)
 
     @cached_property
@@ -196,11 +195,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Candidates:
-    """What was found around the anchors of one question."""
+    """Candidates around the anchors of one question."""
 
     items: tuple[Candidate, ...]
     truncated: tuple[str, ...] = ()
-    """What was not walked because it exceeds the budget, a sentence each."""
+    """Parts not walked because they exceed the budget, a sentence each."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +235,7 @@ class Templates:
 
 
 def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
-    """Return where a graph holds years, dates and numbers, `sample` edges of each relation looked at."""
+    """Return the places of years, dates and numbers in a graph, from `sample` edges of each relation."""
     schema = store.schema()
     found = [
         Attribute("node", detail.name)
@@ -259,10 +258,10 @@ def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
 
 
 class CandidateRanker(Protocol):
-    """Says which candidates are likely to answer a question."""
+    """Ranks candidates by the likelihood of answering a question."""
 
     def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
-        """Return positions of candidates with scores, best first; those left out are not to be asked."""
+        """Return positions of candidates with scores, best first; omitted ones are not to be run."""
 
 
 def dialect_of(store: GraphStore) -> Dialect:
@@ -285,7 +284,7 @@ def anchors_of(store: GraphStore, ids: Sequence[EntityId]) -> list[Anchor]:
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Return candidates by F1, then by size: fewer results, fewer hops, and then by what is written."""
+    """Return candidates by F1, then by size: fewer results, fewer hops, and then by text."""
     return sorted(candidates, key=lambda one: (-one.f1, one.total, _hops(one), len(one.query), one.query))
 
 
@@ -302,7 +301,7 @@ def literal(value: str) -> str:
 
 
 def name_in_cypher(name: str) -> str:
-    """Return a label, relation or property name as a query writes it: in backticks where it needs them."""
+    """Return a label, relation or property name in Cypher's notation: in backticks if it needs them."""
     return name if _PLAIN.fullmatch(name) else quoted(name)
 
 
@@ -397,7 +396,8 @@ class _Writer:
         return parts
 
     def _leg(self, leg: Leg, target: str, into: str = "") -> tuple[str, list[str]]:
-        """Write a path from its anchor to the target, which has a variable already where `into` says so."""
+        """Return the Cypher of a path from its anchor to the target, whose variable exists already if `into` is
+        True."""
         match, conditions = self._anchor(leg.anchor)
         start = f"x{self._nodes}"
         for at, step in enumerate(leg.steps):
@@ -446,7 +446,7 @@ class _Writer:
         return f"{'<' if way is Direction.IN else ''}-[{inside}]-{'>' if way is Direction.OUT else ''}"
 
     def _value(self, parts: list[tuple[str, list[str]]], attribute: Attribute, target: str) -> str:
-        """Write where a value stands; one that is a neighbour's name needs a MATCH of its own."""
+        """Return the Cypher of a value; a neighbour's name needs a MATCH of its own."""
         if attribute.place == "node":
             return f"{target}.{name_in_cypher(attribute.key)}"
         if attribute.place == "edge":
@@ -550,7 +550,7 @@ class Shortlist:
         self._first, self._then, self._shown = first, then, shown
 
     def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
-        """Return what the second ranker chose with its scores, then the others with 0."""
+        """Return the choices of the second ranker with its scores, then the others with 0."""
         order = [position for position, _ in self._first.rank(question, candidates)]
         shown = order[: self._shown]
         if not shown:
@@ -571,7 +571,7 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
 
 
 def _same(mentions: dict[Anchor, Mention], one: Candidate) -> bool:
-    """Tell whether a candidate's two anchors stand at the same words."""
+    """True if a candidate's two anchors come from the same words."""
     first, second = (mentions[leg.anchor] for leg in one.legs)
     return first.start >= 0 and first.start < second.end and second.start < first.end
 

@@ -1,4 +1,4 @@
-"""What is told of a path or a query that led nowhere: how far it went, and how it could go on."""
+"""Feedback on paths and queries without results: the failing step, and possible continuations."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from byokg.graph.guard.tokens import Token
 
 _ONWARDS = 8
-"""Relations named that go on from where a path broke off."""
+"""Number of relations listed as continuations of a broken path."""
 
 _ENDS, _CAP = 200, 1000
 """Nodes there that are looked at, and edges of one node and relation."""
 
 
 def path_dead_end(store: GraphStore, relations: Metapath, sources: Sequence[EntityId]) -> str:
-    """Say how far a path can be walked from some entities, in any direction, and which relations go on from there."""
+    """Describe the walkable part of a path from some entities, in any direction, and the relations that continue it."""
     walked: list[str] = []
     nodes = store.numbers(list(dict.fromkeys(sources)))
     for step in relations:
@@ -53,9 +53,9 @@ def path_dead_end(store: GraphStore, relations: Metapath, sources: Sequence[Enti
 
 
 def quoted_relations(text: str) -> str:
-    """Put relation types with dots between backticks where a Cypher query has them bare: `[:film.film.genre]`.
+    """Put relation types with dots between backticks in a Cypher query: `[:film.film.genre]`.
 
-    Raises `QueryRefused` for what cannot be cut into tokens.
+    Raises `QueryRefused` for text that cannot be cut into tokens.
     """
     from byokg.graph.guard.tokens import tokenise_cypher
 
@@ -84,14 +84,14 @@ def quoted_relations(text: str) -> str:
 
 
 def _continues(tokens: Sequence[Token], at: int) -> bool:
-    """Tell whether the token behind this one belongs to the same dotted name."""
+    """True if the next token belongs to the same dotted name."""
     return (tokens[at + 1].key in (".", "..")) != (tokens[at].key in (".", ".."))
 
 
 def emptied_by(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: float) -> str:
-    """Say which clause of a Cypher query leaves nothing, by running what stands before it, clause by clause.
+    """Name the clause of a Cypher query that leaves no rows, by running the prefix before it, clause by clause.
 
-    Only the part up to its first WITH, UNWIND, CALL or UNION is looked at. Empty where nothing can be said in time.
+    Only the part up to its first WITH, UNWIND, CALL or UNION is checked. Empty if time runs out.
     """
     deadline = time.monotonic() + timeout_s
 
@@ -121,10 +121,11 @@ def emptied_by(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: fl
 
 
 def emptied_sparql(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: float) -> str:
-    """Say which pattern or filter of a SPARQL query leaves nothing, by running those before it, one after the other.
+    """Name the pattern or filter of a SPARQL query that leaves no rows, by running those before it, one after the
+    other.
 
-    Only the patterns and filters that stand in the outermost group are looked at, filters last, since what they compare
-    may be bound behind them; from OPTIONAL, UNION and the like on, nothing is. Empty where nothing can be said in time.
+    Only the patterns and filters of the outermost group are checked, filters last, since their variables may be bound
+    behind them; from OPTIONAL, UNION and the like on, nothing is. Empty if time runs out.
     """
     deadline = time.monotonic() + timeout_s
     prologue, patterns, filters = _patterns(text)
@@ -149,7 +150,7 @@ _NO_PATTERN = frozenset("OPTIONAL UNION MINUS BIND VALUES SERVICE GRAPH SELECT E
 
 
 def _patterns(text: str) -> tuple[str, list[str], list[str]]:
-    """Return what stands before SELECT or ASK, and the patterns and filters of the outermost group."""
+    """Return the text before SELECT or ASK, and the patterns and filters of the outermost group."""
     from byokg.graph.guard.tokens import tokenise_sparql
 
     tokens, _ = tokenise_sparql(text)
@@ -194,11 +195,11 @@ def _patterns(text: str) -> tuple[str, list[str], list[str]]:
 
 
 _FORMATS = 3
-"""Properties, and relations, of which it is told what their values look like, and values of each."""
+"""Number of properties, and of relations, with example values, and values of each."""
 
 
 def value_formats(schema: Schema, text: str) -> list[str]:
-    """Say what the values of properties look like that a query names, where the schema has examples.
+    """Describe the formats of properties in a query, from the examples of the schema.
 
     Args:
         schema: of the graph.
@@ -215,11 +216,11 @@ def value_formats(schema: Schema, text: str) -> list[str]:
 
 
 def node_formats(store: GraphStore, sources: Sequence[EntityId], text: str) -> list[str]:
-    """Say what the dates and numbers look like that relations in a query lead to, where these are nodes.
+    """Describe the formats of the dates and numbers behind relations in a query, if these are nodes.
 
     Args:
         store: the graph.
-        sources: linked entities; what lies one or two of these relations away from them is looked at.
+        sources: linked entities; one or two of these relations away from them are sampled.
         text: the query, without its strings.
     """
     named = [label for label in store.relations if label and label in text and _whole(label).search(text)]
@@ -244,7 +245,7 @@ def node_formats(store: GraphStore, sources: Sequence[EntityId], text: str) -> l
 
 @lru_cache(1 << 10)
 def _whole(label: str) -> re.Pattern[str]:
-    """Return what finds a relation that is no part of a longer one."""
+    """Return a pattern of a relation that is no part of a longer one."""
     return re.compile(rf"(?<![\w.]){re.escape(label)}(?![\w.])")
 
 
@@ -260,7 +261,7 @@ _NAME = re.compile(r"\w+")
 
 
 def _clauses(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each MATCH and WHERE begins and ends, up to what changes the rows otherwise."""
+    """Yield start and end of each MATCH and WHERE, up to the first clause that changes the rows otherwise."""
     from byokg.graph.guard.tokens import tokenise_cypher
 
     tokens, _ = tokenise_cypher(text)

@@ -1,8 +1,8 @@
-"""Edges around nodes, as retrievers read them: within limits, by the relations that matter, and through mediators.
+"""Edges around nodes for retrievers: within limits, by relevant relations, and through mediators.
 
-A mediator is a node without a name that stands for an event or a role. `France → governing_officials → m.0abc` says
-nothing by itself; with the mediator's other edges it says who held which office (`continuations`). `neighbourhood`
-collects the edges of the best relations within some hops; `expand_relations` follows relations that somebody chose.
+A mediator is a node without a name that stands for an event or a role. `France → governing_officials → m.0abc` means
+nothing by itself; the mediator's other edges give office and holder (`continuations`). `neighbourhood` collects the
+edges of the best relations within some hops; `expand_relations` follows given relations.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Continuations:
 
 
 def is_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
-    """Tell which of N nodes have a name of their own, neither blank nor an identifier: (N,)."""
+    """Return a mask of the N nodes with a name of their own, neither blank nor an identifier: (N,)."""
     asked = distinct(nodes)
     names = names_at(store, asked)
     named = np.array([bool(name.strip()) and not is_identifier(name) for name in names], np.bool_)
@@ -44,12 +44,12 @@ def is_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
 
 
 def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -> Continuations:
-    """Find how edges go on behind the mediator at one of their ends; the store is asked once, whatever their number.
+    """Return the continuations of edges behind the mediator at one of their ends, in one read of the store.
 
     Args:
         store: the graph.
         reached: A edges.
-        mediators: (A,) which of its two ends is the mediator.
+        mediators: (A,) the end of each that is the mediator.
     """
     asked = distinct(mediators)
     edges, _ = cap(store.edges(asked, Direction.BOTH), MOST_EDGES, per_relation=False)
@@ -78,7 +78,7 @@ def joined(first: Triple, second: Triple) -> Path:
 
 
 def metapath(path: Path) -> Metapath:
-    """Return the relations of a walk, with the sign of inversion where it goes from tail to head."""
+    """Return the relations of a walk, with the sign of inversion for steps from tail to head."""
     steps: Sequence[tuple[Triple, bool]] = list(zip(path.triples, path.inverse, strict=True))
     return tuple(f"{INVERSE}{triple.relation}" if inverse else triple.relation for triple, inverse in steps)
 
@@ -94,7 +94,7 @@ def as_evidence(retriever: str, score: float, edges: Sequence[Triple]) -> Triple
 Float64 = npt.NDArray[np.float64]
 
 Rate = Callable[[Int64], Float64]
-"""Says how well each of some relations fits the question."""
+"""Rates the relevance of some relations to the question."""
 
 
 @dataclass(frozen=True)
@@ -130,16 +130,16 @@ def neighbourhood(
 ) -> Neighbourhood:
     """Collect the edges of the best relations around some nodes.
 
-    Which relations there are is asked of the store as counts, before any edge is read, so a hub costs no more than its
-    relations, and then the edges of those that were kept.
+    Relations are read from the store as counts, before any edge is read, so a hub costs no more than its relations, and
+    then the edges of the kept ones.
 
     Args:
         store: the graph.
         sources: node numbers.
-        hops: how far to go, in both directions; 1 or more.
+        hops: extent, in both directions; 1 or more.
         top_relations: relations to keep (k_r).
-        rate: asked once about each relation that occurs.
-        limits: what is read at most.
+        rate: called once about each relation that occurs.
+        limits: of the reads.
     """
     levels: list[NodeArray] = [distinct(sources)]
     scores: dict[int, float] = {}
@@ -243,7 +243,7 @@ class TooMany:
 
 @dataclass(frozen=True)
 class Found:
-    """What a hop found."""
+    """Result of a hop."""
 
     triples: tuple[tuple[Triple, int], ...]
     """Each with the place, from 0, that the relation which led to it has among those chosen; by that place, then by
@@ -272,12 +272,12 @@ def expand_relations(
     edges to known nodes go first.
 
     Args:
-        store: graph to read; asked for edges once or, where a relation has too many, once more for that node.
+        store: graph to read; read once or, if a relation has too many edges, once more for that node.
         frontier: N nodes.
         chosen: relation numbers for each of them, the most important first: (N,) sequences.
         max_triples: triples to keep.
-        hub_cap: edges of one relation and direction at one node from which on none is looked at.
-        known: nodes to which an edge is worth more.
+        hub_cap: edges of one relation and direction at one node from which on none is read.
+        known: nodes whose edges are preferred.
     """
     batch, too_many = _edges(store, frontier, chosen, hub_cap)
     ranked = _ranked(chosen)
@@ -336,7 +336,7 @@ def _cut(batch: EdgeBatch, seen: Collection[int]) -> dict[int, tuple[bool, int]]
 
 @dataclass(frozen=True)
 class _Walk:
-    """An edge, and what its mediator leads to if it ends at one."""
+    """An edge, and the edge behind its mediator if it ends at one."""
 
     place: int
     """Of its relation among those chosen."""
@@ -354,7 +354,7 @@ def _ranked(chosen: Sequence[Sequence[int]]) -> list[int]:
 def _edges(
     store: GraphStore, frontier: Frontier, chosen: Sequence[Sequence[int]], hub_cap: int
 ) -> tuple[EdgeBatch, tuple[TooMany, ...]]:
-    """Fetch the chosen edges; of nodes where a relation has too many, each direction by itself without these."""
+    """Fetch the chosen edges; of nodes with too many of a relation, each direction by itself without these."""
     union = _ranked(chosen)
     too_many = tuple(
         TooMany(id, relation, bool(inverse), counts[relation][inverse])

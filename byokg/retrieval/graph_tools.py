@@ -110,7 +110,7 @@ class QueryArguments(Strict):
 
     query: str = Field(min_length=1)
     language: SkipJsonSchema[Language | None] = None
-    """Needed only where the graph takes several."""
+    """Needed only if the graph takes several."""
     max_rows: SkipJsonSchema[Annotated[int, Field(ge=1, le=1000)]] = 100
 
 
@@ -170,9 +170,9 @@ _NEAREST = 3
 _CUTOFF = 0.7
 """Lowest likeness of a name that `search_entities` returns; a model sees the scores, and chooses."""
 _MOST_MATCHES, _MOST_BEFORE_TYPES = 50, 1000
-"""Nodes that a name is looked for among; where only some types are wanted, more have to be."""
+"""Candidate nodes of a name; a search restricted to types needs more."""
 _FRAME_TOKENS = 60
-"""What a result takes beside the items in it."""
+"""Tokens of a result beside its items."""
 _TIMEOUT_S = 10.0
 _MOST_PATHS = 200
 _FEW_VALUES = 3
@@ -185,7 +185,7 @@ _LOOKED_UP = 5
 
 @dataclass(frozen=True)
 class Tool:
-    """One tool: what a caller has to know of it, and what does it."""
+    """One tool: its description for a caller, and its implementation."""
 
     name: str
     description: str
@@ -207,17 +207,17 @@ class Tool:
 
 
 class GraphTools:
-    """Tools over one graph; each takes its arguments as a model, and returns what JSON can hold.
+    """Tools over one graph; each takes its arguments as a model, and returns JSON values.
 
     Args:
         store: the graph.
-        entities: knows the names of its nodes; None indexes them when a name is first looked for.
+        entities: links names to nodes; None indexes them on first use.
         schema: ranks predicates for a question; None makes one with the shipped embedder.
-        queries: what runs query text on the same graph; without any there is no `run_query`.
+        queries: engines of the same graph; without any there is no `run_query`.
         budget_tokens: size of one result at most, as estimated.
         page_tokens: size of a page of `bfs_query`, `intersect_subgraphs`, `neighbors` and `describe_entity`, unless a
-            request asks for another one.
-        strict: `bfs_query` takes the article's request alone, and answers in the article's form.
+            request has another one.
+        strict: `bfs_query` takes the article's request alone, and responds in the article's form.
         path_queries: add `path_query`, which takes queries in the language of docs/path-queries.md.
 
     Raises:
@@ -271,11 +271,11 @@ class GraphTools:
 
         Args:
             name: of the tool.
-            arguments: JSON text, or what it holds.
+            arguments: JSON text, or its value.
 
         Raises:
-            RequestInvalid: there is no such tool, or the arguments are not what it takes.
-            GraphError: what the tool raises.
+            RequestInvalid: there is no such tool, or the arguments do not fit it.
+            GraphError: errors of the tool.
         """
         if name not in self.tools:
             raise RequestInvalid([f"no tool {name!r}; there are {', '.join(self.tools)}"])
@@ -283,7 +283,7 @@ class GraphTools:
         return tool.run(read_request(tool.arguments, arguments))
 
     def nearest(self, text: str) -> list[Node]:
-        """Return a few nodes whose names are like a text, the most similar first: what an unknown id may have meant."""
+        """Return a few nodes with names similar to a text, the most similar first: alternatives to an unknown id."""
         return self._store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
 
     def propose(self, missing: EntityNotFound) -> EntityNotFound:
@@ -411,7 +411,7 @@ class GraphTools:
         return result
 
     def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
-        """Return what is near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
+        """Return the nodes near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
         return engine.intersect_subgraphs(self._store, self._bounded(arguments), self.nearest, self.relevance)
 
     def shortest_paths(self, arguments: PathArguments) -> Json:
@@ -496,7 +496,7 @@ class GraphTools:
         return result
 
     def _notes(self, queryable: QueryStore, query: str, empty: bool) -> list[str]:
-        """Say what the graph does not have of a query's names, with the nearest; of one without rows, texts as well."""
+        """Return notes on unknown names in a query, with the nearest ones; for one without rows, on texts as well."""
         findings = lint_query(cast("LintedStore", queryable), query)
         notes = [f"line {found.line}, column {found.column}: {found.message}" for found in findings]
         for text in strings_in(queryable.language, query)[:_LOOKED_UP] if empty else ():
@@ -518,7 +518,7 @@ class GraphTools:
 
     @cached_property
     def _search(self) -> EntityLinker:
-        """Finds more, and less similar, than what links the mentions of a question."""
+        """A search with more, and less similar, results than the linking of mentions."""
         return self._searching(_MOST_MATCHES)
 
     @cached_property
@@ -557,7 +557,7 @@ def _match(found: LinkedEntity, node: Node) -> Json:
 
 
 def langchain_tools(tools: GraphTools) -> list[BaseTool]:
-    """Return the tools as LangChain has them: each answers with JSON, or with a text that says what went wrong."""
+    """Return the tools for LangChain: each returns JSON, or a text that describes the error."""
     return [_langchain_tool(tool) for tool in tools.tools.values()]
 
 

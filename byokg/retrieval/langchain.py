@@ -43,15 +43,15 @@ class Proposes(Protocol):
     """A KG-Linker: with a language model (`LlmLinker`) or without (`OfflineLinker`)."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return what the question mentions and how to get from there to the answer."""
+        """Return mentions of the question and artifacts for retrieval."""
 
 
 class GraphRetriever(BaseRetriever):
-    """A retriever of ours as one of LangChain's: a question goes in, and documents come out, best first.
+    """A retriever of ours as one of LangChain's: from a question to documents, best first.
 
-    A document holds one item of evidence as text. Its metadata say which retriever found it (`retriever`), with which
-    `score`, and the ids of the nodes shown (`nodes`); of triples and paths also `relations` and the numbers of the
-    `edges`, of queries `language` and `query`. What went wrong with a written query is no document.
+    A document holds one item of evidence as text. Its metadata are the `retriever`, the `score`, and the ids of the
+    nodes shown (`nodes`); of triples and paths also `relations` and the numbers of the `edges`, of queries `language`
+    and `query`. Feedback on a written query is no document.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -62,7 +62,7 @@ class GraphRetriever(BaseRetriever):
     linker: Annotated[Proposes | None, SkipValidation] = None
     """Proposes entities, paths and queries; None for a retriever that reads the question alone, such as text's."""
     entities: Annotated[EntityLinker | None, SkipValidation] = None
-    """Ties what the linker proposes to nodes."""
+    """Links the linker's mentions to nodes."""
     shown: int = 20
     """Ends of a path, and rows of a query, that are written out; the rest is counted."""
 
@@ -89,12 +89,12 @@ def entity_linker(entities: EntityLinker) -> Runnable[Artifacts | str | Sequence
 
 
 def linking(linker: Proposes, entities: EntityLinker) -> Runnable[str, Request]:
-    """Return a step that takes a question and gives what every retriever is asked: its artifacts, linked."""
+    """Return a step from a question to the request of every retriever: its artifacts, linked."""
     return RunnableLambda(lambda question: _request(question, linker, entities), name="linking")
 
 
 def retrieving(retriever: Retriever) -> Runnable[Request, list[Evidence]]:
-    """Return a retriever as a step behind `linking`; several in parallel share what was linked."""
+    """Return a retriever as a step behind `linking`; several in parallel share the links."""
     return RunnableLambda(lambda request: list(retriever.retrieve(request)), name=type(retriever).__name__)
 
 
@@ -106,7 +106,7 @@ def documents(store: GraphStore, evidence: Sequence[Evidence], shown: int = 20) 
     for item in cited:
         text = verbalize(item, names, shown)
         if isinstance(item, PathEvidence) and len(item.ends) == 1 and item.paths:
-            text = verbalize_path(item.paths[0], names)  # of one end the walk; of many only what they share
+            text = verbalize_path(item.paths[0], names)  # for one end the walk; for many only their common part
         found.append(Document(text, metadata=_metadata(item, shown)))
     return found
 

@@ -38,22 +38,22 @@ _MOST_PATHS = 200
 
 
 class PathRetriever:
-    """Walks each proposed metapath out of the entity it starts from, or out of every linked one, and finds the shortest
-    paths between linked entities and linked draft answers.
+    """Walks each proposed metapath out of its start entity, or out of every linked one, and finds the shortest paths
+    between linked entities and linked draft answers.
 
-    A metapath that a language model wrote is tied to the graph's relations first. Its directions are a guess, so every
-    combination of directions that reaches something is followed, the written directions first at each hop. What comes
-    of each relation is noted; a path with a relation that the graph does not have, or that leads nowhere, becomes
-    `Feedback`. A path query is run as it is, but for names in START and END that are those of linked entities.
+    Relations of a metapath that a language model wrote are matched to the graph's first. Its directions are a guess, so
+    every combination of directions that reaches something is followed, the written directions first at each hop.
+    Matches are recorded; a path with an unknown relation, or without ends, becomes `Feedback`. A path query is run
+    unchanged, but for names in START and END that are those of linked entities.
 
     Args:
         store: graph to walk.
-        relations: ties written relations to the graph's; None takes them as they are.
+        relations: matches written relations to the graph's; None takes them as they are.
         max_ends: ends kept for one metapath, those of most walks first.
-        shown: ends for which a concrete walk is kept.
+        shown: ends with a concrete walk.
         hub_cap: edges of one relation to walk out of one node at each hop, and of all relations on shortest paths; None
             walks all.
-        max_frontier: nodes to go on from after each hop, those of most walks first; None goes on from all.
+        max_frontier: nodes to extend after each hop, those of most walks first; None extends all.
         max_hops: edges in a metapath that a language model wrote; a longer one becomes `Feedback`.
         shortest: paths kept for each pair of an entity and a draft answer (k); 0 looks for none.
         shortest_hops: edges in such a path at most.
@@ -64,8 +64,8 @@ class PathRetriever:
         ConfigError: a setting is out of range.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Path Retrieval".
-    Differs: walks out of a graph's own metapaths never come to another linked entity, since a topic entity is no
-    answer; those that a language model wrote may, but never come back to where they start. Shortest paths are searched
+    Differs: walks of a graph's own metapaths never enter another linked entity, since a topic entity is no
+    answer; those that a language model wrote may, but never return to their start. Shortest paths are searched
     breadth first from both ends, since edges have no weights.
     """
 
@@ -118,7 +118,7 @@ class PathRetriever:
     # Metapaths
 
     def _tied(self, request: Request) -> tuple[list[ProposedPath], list[Evidence]]:
-        """Return the proposed paths in the graph's relations, each once, and what is wrong with the others."""
+        """Return the proposed paths in the graph's relations, each once, and the faults of the others."""
         tied: dict[tuple[Metapath, EntityId | None], ProposedPath] = {}
         problems: list[Evidence] = []
         matches: dict[str, RelationMatch | None] = {}
@@ -276,7 +276,7 @@ class PathRetriever:
             )
             for same in pairs.values()
             for path in same
-            if path.triples  # a draft answer that is a linked entity, too, is where it already stands
+            if path.triples  # a draft answer that is a linked entity, too, needs no path
         ]
         request.note("path.shortest", {"entities": sources, "drafts": targets}, {"paths": len(found)})
         return found

@@ -59,7 +59,7 @@ _VALUES = 5
 """Texts of a query that found nothing which are looked up among the names."""
 
 _NAMELESS, _LEGS = 40, 6
-"""Nodes without a name in the rows of a query of which it is said what they join, and how much of that."""
+"""Nameless nodes in the rows of a query that get a description, and the size of it."""
 
 _Outcome: TypeAlias = RowsEvidence | Feedback
 
@@ -67,18 +67,18 @@ _Outcome: TypeAlias = RowsEvidence | Feedback
 class QueryRetriever:
     """Runs each written query that is in a language of the graph.
 
-    The guard decides whether a query only reads, and the schema whether its names exist; it runs within limits, and
-    what it returns is evidence. One that is refused, fails, takes too long or returns nothing becomes `Feedback` that
-    says why, with the nearest names there are. What earlier rounds ran is not run again.
+    The guard decides whether a query only reads, and the schema whether its names exist; it runs within limits, and its
+    rows are evidence. A query that is refused, fails, takes too long or returns nothing becomes `Feedback` with the
+    reason and the nearest existing names. Queries of earlier rounds are not run again.
 
     Args:
         store: the graph; has to run queries.
-        model: corrects queries that found nothing; needed for `repairs`.
-        entities: finds the names that are nearest to those in a query that found nothing; None looks for none.
-        schema: renders the part of the schema that matters for a question, for corrections; None makes one.
-        prompts: the prompts; None takes those that ship with the package.
-        repairs: corrections asked for at most, for each query that found nothing.
-        timeout_s: how long a query may take.
+        model: corrects queries without rows; needed for `repairs`.
+        entities: finds the names nearest to those in a query without rows; None looks for none.
+        schema: renders the part of the schema relevant to a question, for corrections; None makes one.
+        prompts: the prompts; None takes those of the package.
+        repairs: corrections at most, for each query without rows.
+        timeout_s: time limit of a query.
         max_rows: rows kept of one query.
         schema_tokens: budget of the schema in a prompt.
 
@@ -86,7 +86,7 @@ class QueryRetriever:
         ConfigError: the store runs no queries, there is no model to correct them, or a setting is out of range.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Graph Query Retrieval".
-    Differs: the paper runs a query as it comes, and tells the model nothing of one that fails.
+    Differs: the paper runs a query unchecked, and gives the model no feedback on failures.
     """
 
     def __init__(
@@ -129,15 +129,15 @@ class QueryRetriever:
 
     @property
     def languages(self) -> tuple[Language, ...]:
-        """Say which languages queries are run in."""
+        """Return the languages of the queries it runs."""
         return tuple(self._engines)
 
     def retrieve(self, request: Request) -> list[Evidence]:
-        """Return rows, and feedback on what gave none, in the order written.
+        """Return rows, and feedback on queries without any, in the order written.
 
         Raises:
             StoreUnavailable: the store cannot be reached.
-            LlmError: a correction was asked for, and the model gave no usable reply.
+            LlmError: a correction failed.
         """
         earlier = _outcomes(request.context)
         found: list[Evidence] = []
@@ -191,7 +191,7 @@ class QueryRetriever:
             request.note(RETRIEVER, given, {"problem": "; ".join(problems)})
         else:
             if _holds_values(rows) and any(one.kind != "direction" for one in findings) and not _holds_anything(rows):
-                # A count over what the graph does not have is no fact about the graph.
+                # A count over unknown names is no fact about the graph.
                 problems = [_EMPTY_COUNT, *problems]
             elif _holds_values(rows):
                 found.append(self._evidence(engine, text, checked, rows))
@@ -217,7 +217,7 @@ class QueryRetriever:
         return found
 
     def _evidence(self, engine: QueryableGraph, text: str, checked: str, rows: Rows) -> RowsEvidence:
-        """Return what a query found; where a limit cut it, its rows are counted."""
+        """Return the rows of a query; if a limit cut them, they are counted."""
         joined, total, exact = self._joined(rows), 0, True
         if rows.truncated:
             total, exact = len(rows), False
@@ -230,8 +230,8 @@ class QueryRetriever:
         return RowsEvidence(RETRIEVER, 1.0, *shown, total=total, exact=exact)
 
     def _joined(self, rows: Rows) -> dict[EntityId, str]:
-        """Say of the first nodes without a name in rows what they join: a model often asks for a mediator, and means
-        the node behind it. Nothing is said where a text only looks like an id, or the store takes too long.
+        """Describe the first nameless nodes in rows by their neighbours: a model often returns a mediator, and means
+        the node behind it. Empty for a text that only looks like an id, or if the store takes too long.
         """
         ids = list(dict.fromkeys(id for row in rows.rows for id in _nameless(row)))[:_NAMELESS]
         if not ids:
@@ -252,12 +252,12 @@ class QueryRetriever:
         return joined
 
     def _emptied(self, engine: QueryableGraph, text: str) -> str:
-        """Say which clause of a query leaves nothing; empty where that cannot be said."""
+        """Name the clause of a query that leaves no rows; empty if unknown."""
         emptied = emptied_by if engine.language == "cypher" else emptied_sparql
         return emptied(text, lambda part, limits: engine.run(part, limits=limits), self._limits.timeout_s)
 
     def _misnamed(self, language: Language, text: str) -> list[str]:
-        """Say which texts in a query are nobody's name though they resemble one."""
+        """List texts in a query that equal no name though they resemble one."""
         if self._entities is None:
             return []
         written = strings_in(language, text)[:_VALUES]
@@ -270,7 +270,7 @@ class QueryRetriever:
         return told
 
     def _repaired(self, language: Language, text: str, problem: str, request: Request) -> str:
-        """Ask for a correction; empty where the model knows none."""
+        """Return a correction by the model; empty if it has none."""
         if self._model is None or self._schema is None:
             return ""
         filled = self._prompts[f"{language}_repair"].fill(
@@ -302,7 +302,7 @@ def _outcomes(context: Context) -> dict[str, _Outcome]:
 
 
 def _repeated(before: _Outcome) -> str:
-    """Say that a query was run before, and what came of it."""
+    """Return the note that a query was run before, with its outcome."""
     place = f"in an earlier round ({before.id})" if before.id else "in this round"
     if isinstance(before, RowsEvidence):
         more, others = before.beyond
@@ -318,12 +318,12 @@ def _told(finding: Finding) -> str:
 
 
 def _holds_anything(rows: Rows) -> bool:
-    """Tell whether anything was returned that is not nothing: more than null, 0, false and empty lists."""
+    """True if any returned value is more than null, 0, false and empty lists."""
     return any(bool(cell) for row in rows.rows for cell in row)
 
 
 def _holds_values(rows: Rows) -> bool:
-    """Tell whether anything but null was returned."""
+    """True if any returned value is not null."""
     return any(cell is not None for row in rows.rows for cell in row)
 
 

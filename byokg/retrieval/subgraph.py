@@ -1,8 +1,8 @@
 """The subgraph around a question: the likeliest candidate queries are run, one after the other, until there is enough.
 
-`SubgraphRetriever` enumerates candidates around the linked entities, has a ranker order them, and runs them in the
-graph's Cypher engine, or walks the graph where it has none. `found_nodes` is what they found, for a language model to
-read: for each node the patterns that led to it, and what the graph says of it.
+`SubgraphRetriever` enumerates candidates around the linked entities, lets a ranker order them, and runs them in the
+graph's Cypher engine, or walks the graph if it has none. `found_nodes` describes the results for a language model: for
+each node the patterns that led to it, and its data.
 
 Source: GraphRAFT (arXiv:2504.05478), "Finetuning LLM as local subgraph reasoner".
 """
@@ -45,17 +45,17 @@ Float64 = npt.NDArray[np.float64]
 
 
 class SubgraphRetriever:
-    """Runs the candidate queries that are likeliest to answer a question; what each returns is evidence.
+    """Runs the candidate queries that are likeliest to answer a question; the result of each is evidence.
 
     Args:
-        store: the graph; its Cypher engine runs the queries where it has one.
-        ranker: orders the candidates; None orders them by what their relations mean.
-        embedder: compares words where there is no ranker; None takes the shipped one.
-        templates: which candidates there are; None takes the defaults.
+        store: the graph; its Cypher engine runs the queries if it has one.
+        ranker: orders the candidates; None orders them by schema linking.
+        embedder: compares words without a ranker; None takes the shipped one.
+        templates: kinds of candidates; None takes the defaults.
         queries: candidates whose results are kept, at most.
         nodes: distinct nodes after which no further candidate is run.
         anchors: linked entities that candidates start from, at most.
-        timeout_s: how long a query may take; one that takes longer is left out.
+        timeout_s: time limit of a query; one that takes longer is left out.
 
     Raises:
         ConfigError: a setting leaves nothing.
@@ -146,7 +146,7 @@ def _key(cell: NodeCell | int) -> object:
     return cell.id if isinstance(cell, NodeCell) else cell
 
 
-# Walking a candidate where there is no engine
+# Walks of a candidate without an engine
 
 
 def results(store: GraphStore, candidate: Candidate) -> list[EntityId]:
@@ -217,15 +217,16 @@ class _Walk:
         before: Float64 = _NO_WALKS,
         onwards: bool = False,
     ) -> tuple[Int64, Float64]:
-        """Return what one step reaches, ascending, with the number of walks.
+        """Return the ends of one step, ascending, with the number of walks.
 
         Args:
-            nodes: where walks stand, ascending, and
-            walks: how many do.
+            nodes: present ends of walks, ascending, and
+            walks: number of walks at each.
             step: the hop.
-            left: the nodes that were left over the same relation, ascending: a walk does not go back by its edge; and
-            before: how many walks stood there.
-            onwards: the last hop took the same way, so that only a loop can be walked again.
+            left: the nodes before the last step over the same relation, ascending: a walk does not return by its edge;
+                and
+            before: number of walks at each of them.
+            onwards: True if the last hop took the same direction, so that only a loop can be walked again.
         """
         origin, other, edge = self._edges(nodes, step)
         counts = walks[origin]
@@ -252,7 +253,7 @@ class _Walk:
 def _fulfilling(
     store: GraphStore, candidate: Candidate, ids: list[EntityId], edges: dict[EntityId, list[int]]
 ) -> list[EntityId]:
-    """Keep the nodes that fulfil a candidate's conditions; `edges` leads to each, where they are asked about."""
+    """Keep the nodes that fulfil a candidate's conditions; `edges` are those to each, if conditions use them."""
     nodes = store.nodes(ids)
     if candidate.end_type:
         nodes = [node for node in nodes if candidate.end_type in node.types]
@@ -324,7 +325,7 @@ def found_nodes(evidence: Sequence[Evidence], most: int | None = None) -> list[F
 
 
 def described(nodes: Sequence[FoundNode], budget_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
-    """Return the texts of nodes, as many as a budget of tokens allows; the first is cut where it is too long alone."""
+    """Return the texts of nodes, as many as a budget of tokens allows; the first is cut if it is too long alone."""
     texts: list[str] = []
     left = budget_tokens
     for node in nodes:

@@ -1,11 +1,11 @@
 """Triples as texts: those of the whole graph that are most similar to a question, and those around linked entities.
 
-`TripleSearch` finds the most similar ones exactly, looking at few. A triple scores what its head, its relation and its
-tail score, so one of its ends is at least as similar as the other. Nodes are taken in order of their similarity, with
-all their edges; once twice the similarity of the next node and that of the best relation cannot reach the k-th best
-score, no other triple can. `TextRetriever` returns them as evidence.
+`TripleSearch` finds the most similar ones exactly, reading few. A triple's score is the sum of those of its head,
+relation and tail, so one of its ends is at least as similar as the other. Nodes are taken in order of their similarity,
+with all their edges; once twice the similarity of the next node and that of the best relation cannot reach the k-th
+best score, no other triple can. `TextRetriever` returns them as evidence.
 
-The graph reranker takes the triples around the linked entities: a light reranker sifts them, a strong one chooses.
+The graph reranker takes the triples around the linked entities: a light reranker filters them, a strong one chooses.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ Numbers = npt.NDArray[np.integer]
 _FIRST, _FIRST_SHARE = 16_384, 64
 """Names whose bearers are looked at first, at most so many and at most one in so many."""
 _SPARE = 1.25
-"""How many more are looked at than a sample says are needed."""
+"""Safety factor on the number of triples that a sample suggests."""
 _SCAN_FROM = 8
 """All triples are read where more than one in so many names would have to be looked at."""
 _NODES_FIRST, _NODES_AT_ONCE = 64, 4096
 _EDGES_AT_ONCE = 1 << 18
 _EVERY = 64
-"""One in so many edges is looked at first, to see what the best will score at least."""
+"""Sampling rate of edges for an estimate of the lowest score to reach."""
 SCAN_UP_TO = 1 << 18
 """Names up to which a question is compared with all nodes: an index of names would not be quicker."""
 _LOOK_FROM = 4
@@ -87,7 +87,7 @@ class TripleSearch:
         return millionths(self._relations, question)
 
     def best(self, question: Vectors, k: int) -> ScoredEdges:
-        """Return the k best triples; fewer where the graph has fewer.
+        """Return the k best triples; fewer if the graph has fewer.
 
         Args:
             question: (D,) unit vector.
@@ -140,7 +140,7 @@ class TripleSearch:
         top = int(relations.max())
         stop, size = 0, _NODES_FIRST
         while stop < len(order):
-            # Few at first: what they find saves looking at the ends of the others' edges.
+            # Few at first: their scores rule out the ends of most other edges.
             part = order[stop : stop + size]
             stop, size = stop + size, min(2 * size, _NODES_AT_ONCE)
             if 2 * int(similar[part[0]]) + top < found.least:
@@ -181,7 +181,7 @@ class _Found:
     def __init__(self, k: int, least: int) -> None:
         self._k = k
         self.least = least
-        """What an edge has to score to be among the best."""
+        """Lowest score of the best edges so far."""
         self._scores = np.zeros(0, np.int64)
         self._columns: Int64 = np.zeros((4, 0), np.int64)
 
@@ -209,7 +209,7 @@ class _Found:
             self.least = max(self.least, int(self._scores[-1]))
 
     def ordered(self) -> ScoredEdges:
-        """Return what was found."""
+        """Return the triples found, in order."""
         number, head, relation, tail = self._columns
         count = len(number)
         batch = EdgeBatch(head, relation, tail, number, np.arange(count), np.zeros(count, np.bool_))
@@ -256,27 +256,27 @@ class TextRetriever:
     """Returns the k triples whose head, relation and tail are together most similar to the question.
 
     The score of a triple is cos(q, head) + cos(q, relation) + cos(q, tail), in [-3, 3]; of equal ones the edge that
-    the store numbers lower comes first. The result is exact for vectors in half precision, which is how they are
-    kept, and a graph's size is hardly felt: see `TripleSearch`. Linked entities are not looked at.
+    the store numbers lower comes first. The result is exact for the stored half-precision vectors, and time hardly
+    grows with the graph: see `TripleSearch`. Linked entities are not used.
 
-    Vectors of names are those of the graph's dense index (`byokg graph embed`) where there is one for this embedder;
+    Vectors of names are those of the graph's dense index (`byokg graph embed`) if there is one for this embedder;
     otherwise they are computed at the first question.
 
     Args:
         store: the graph.
         embedder: compares question, names and relations.
-        k: triples; None takes 50 on Freebase, told by its relations (`film.film.directed_by`), and 10 elsewhere, which
-            is what the paper does where text retrieval is all there is.
+        k: triples; None takes 50 on Freebase, detected by its relations (`film.film.directed_by`), and 10 elsewhere, as
+            the paper does for text retrieval alone.
         through: statements shown in place of a triple that ends in a mediator; 0 shows the triple as it is.
-        most_names: names that are embedded where there is no index.
-        cache: folder where vectors are kept from one time to the next; None keeps none.
+        most_names: names that are embedded without an index.
+        cache: folder of cached vectors; None keeps none.
 
     Raises:
         ConfigError: a setting is out of range.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Text-based Retrieval".
-    Differs: a node without a name of its own (see `is_identifier`) scores 0, where its id would be embedded as if it
-    said something. A triple that ends in one is shown with the other edges of this node, those that score highest.
+    Differs: a node without a name of its own (see `is_identifier`) scores 0; its id is not embedded as if it had a
+    meaning. A triple that ends in one is shown with the other edges of this node, those with the highest scores.
     """
 
     def __init__(
@@ -335,7 +335,7 @@ class TextRetriever:
             return self._made
 
     def _evidence(self, found: ScoredEdges, question: Vectors) -> list[TripleEvidence | PathEvidence]:
-        """Spell out what was found, each statement once."""
+        """Return evidence of the triples, each statement once."""
         onward = self._onward(found.edges, question)
         spelled = triples(self._store, found.edges)
         evidence: list[TripleEvidence | PathEvidence] = []
@@ -367,7 +367,7 @@ class TextRetriever:
 
 
 def _is_freebase(relations: Sequence[str]) -> bool:
-    """Tell whether most relations are written as Freebase's: domain, type and property, joined by dots."""
+    """True if most relations look like Freebase's: domain, type and property, joined by dots."""
     return sum(relation.count(".") >= 2 for relation in relations) * 2 > len(relations)
 
 
@@ -385,20 +385,20 @@ class RerankRetriever:
     read a triple as `head → relation → tail`, by names, the relation as words with the last part of its namespace
     (`location.country.capital`: country capital). The score of a triple is the second's.
 
-    At a hub, only so many edges of each relation are read, and relations are rated before any edge is; the trace says
-    `truncated` where something was left out.
+    At a hub, only so many edges of each relation are read, and relations are rated before any edge is; the trace has
+    `truncated` if something was left out.
 
     Args:
         store: the graph.
-        embedder: makes the bi-encoder that stands for a reranker that is not given.
+        embedder: makes the bi-encoder in place of a missing reranker.
         first: the light one; in the paper bge-reranker-base (`CrossEncoderReranker`).
         second: the strong one; in the paper bge-reranker-v2-minicpm-layerwise (`LayerwiseReranker`).
         k: triples.
-        hops: how far from the linked entities (L).
+        hops: distance from the linked entities (L).
         top_relations: relations that the first reranker keeps (k_r).
         top_triples: triples that it keeps (k_t).
         hub_cap: edges of one node, relation and direction that are read.
-        max_nodes: nodes to go on from after each hop, those behind the best relations.
+        max_nodes: nodes to expand after each hop, those behind the best relations.
         max_triples: triples that the first reranker rates.
 
     Raises:
@@ -406,7 +406,7 @@ class RerankRetriever:
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Graph Reranker".
     Differs: the paper reads the whole neighbourhood, here there are limits. A triple that ends in a mediator, a node
-    without a name of its own, is joined with each other edge of this node that leads to a name, and rated as one
+    without a name of its own, is joined with each other edge of this node to a named one, and rated as one
     statement (`A → r1 → r2 → B`); a mediator is no hop.
     """
 
@@ -428,7 +428,7 @@ class RerankRetriever:
         at_least(1, nothing, k=k, hops=hops, top_relations=top_relations, top_triples=top_triples)
         at_least(1, nothing, hub_cap=hub_cap, max_nodes=max_nodes, max_triples=max_triples)
         self._store = store
-        shared = BiEncoder(embedder)  # which keeps what the first has encoded for the second
+        shared = BiEncoder(embedder)  # which caches texts of the first reranker for the second
         self._first = first or shared
         self._second = second or shared
         self._k = k
@@ -438,9 +438,9 @@ class RerankRetriever:
         self._limits = Limits(hub_cap, max_nodes, max_triples)
 
     def retrieve(self, request: Request) -> list[TripleEvidence | PathEvidence]:
-        """Return the best triples; a path of two edges stands for one that ends in a mediator.
+        """Return the best triples; a path of two edges replaces one that ends in a mediator.
 
-        Nothing is found where no entity is linked.
+        Nothing is found without a linked entity.
 
         Raises:
             EntityNotFound: a linked entity is not in the store.

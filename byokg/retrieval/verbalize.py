@@ -6,14 +6,14 @@
     Ann → people.person.spouse_s / people.marriage.spouse → Bob      through a node without a name
     Per Kleppe ← position held [1973 – 1979] ← Minister of Finance   with the edge's properties
 
-Between ` / ` stands a mediator: a node that is called by an identifier alone (`index/identifiers.py`), such as a
-marriage or a term of office in Freebase. The arrows beside the nodes that are shown say how the edges are stored; where
+Between ` / ` stands a mediator: a node whose only name is an identifier (`index/identifiers.py`), such as a
+marriage or a term of office in Freebase. The arrows beside the shown nodes give the direction of the stored edges; if
 a step has mediators on both sides, `^` marks one that is walked against its edge. Names that hold such marks are put
 in double quotes, and line ends in them become spaces, so a line can be read in one way only.
 
 Source: ByoKG-RAG (arXiv:2507.04127v1), "Triplet Retrieval", Table 9.
-Differs: a start and an end are one span, `relation [2001 – 2005]`, where the paper writes `relation: timestamp` and
-`relation (2001 - 2005)`; all else that an edge says follows as `key: value`. Mediators are left out.
+Differs: a start and an end are one span, `relation [2001 – 2005]`, the paper writes `relation: timestamp` and
+`relation (2001 - 2005)`; all other properties of an edge follow as `key: value`. Mediators are left out.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from byokg.types import (
 )
 
 UNNAMED = "(unnamed)"
-"""A mediator where nothing is known of what it joins."""
+"""A mediator with unknown neighbours."""
 
 NOTHING: Mapping[EntityId, str] = {}
-"""Where nothing is known of what nodes without a name join."""
+"""Descriptions of nameless nodes, if none are known."""
 
 _MARKS = re.compile(r" [|/—] |[→←…]|; |^\[e\d")
 
@@ -61,13 +61,13 @@ class Hop(NamedTuple):
     relation: str
     inverse: bool = False
     note: str = ""
-    """What the edge says besides its relation; see `note`."""
+    """Properties of the edge; see `note`."""
     undirected: bool = False
     """True if it has no direction; then `inverse` is false."""
 
     @classmethod
     def of(cls, step: str, properties: Properties | None = None) -> Hop:
-        """Return the hop of one step of a metapath, and the properties of the edge where they are known."""
+        """Return the hop of one step of a metapath, and the properties of the edge if they are known."""
         return cls(step.removeprefix(INVERSE), step.startswith(INVERSE), note(properties or {}))
 
     @classmethod
@@ -90,7 +90,7 @@ class Hop(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return the relation, and what the edge says besides in brackets."""
+        """Return the relation, with the edge's properties in brackets."""
         return f"{on_one_line(self.relation)} [{self.note}]" if self.note else on_one_line(self.relation)
 
     @property
@@ -166,11 +166,10 @@ def verbalize_path(path: Path, names: Mapping[EntityId, str]) -> str:
 
 
 def walk_text(nodes: Sequence[str | None], hops: Sequence[Hop]) -> str:
-    """Write a walk.
+    """Return the text of a walk.
 
     Args:
-        nodes: what stands for each node, one more than there are hops; None for a mediator. The first and the last
-            are something.
+        nodes: text of each node, one more than there are hops; None for a mediator. The first and the last are given.
         hops: the steps between them.
     """
     text = nodes[0] or ""
@@ -183,7 +182,7 @@ def walk_text(nodes: Sequence[str | None], hops: Sequence[Hop]) -> str:
 
 
 def folded(entries: Sequence[str], more: int = 0, truncated: bool = False) -> str:
-    """Write what shares everything else of a line, how many more there are, and whether others were cut off."""
+    """Return ends that share the rest of a line, with the number of omitted ones."""
     if truncated:
         return " | ".join([*entries, f"… (+{more:,} more, and others that were cut off)" if more else "… (cut off)"])
     return " | ".join([*entries, *([f"… (+{more:,} more)"] if more else [])])
@@ -213,7 +212,7 @@ def query_text(item: RowsEvidence) -> str:
 
 
 def rows_head(item: RowsEvidence) -> str:
-    """Write on one line what a query returns."""
+    """Return a query and its columns on one line."""
     count = f"{len(item.rows)} row{'' if len(item.rows) == 1 else 's'}"
     if item.truncated:
         more, others = item.beyond
@@ -223,19 +222,19 @@ def rows_head(item: RowsEvidence) -> str:
 
 
 def row_text(row: Sequence[Cell], names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:
-    """Write one row of a query's answer; see `query_text` for what stands above it, and `cell_text`."""
+    """Return one row of a query's result; see `query_text` for the lines above it, and `cell_text`."""
     return "  " + " | ".join(cell_text(cell, names, joined) for cell in row)
 
 
 def more_rows(more: int, truncated: bool) -> list[str]:
-    """Return the line that says which rows are not shown; none where all are."""
+    """Return the line on omitted rows; empty if all are shown."""
     if truncated:
         return [f"  … (+{more:,} more rows, and others that were cut off)" if more else "  … (more rows were cut off)"]
     return [f"  … (+{more:,} more rows)"] if more else []
 
 
 def cell_text(cell: Cell, names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:
-    """Write one value of a row: nodes by their names, or in brackets by what they join, and nothing as `–`."""
+    """Return one value of a row: nodes by their names, or in brackets by their neighbours, and null as `–`."""
     if cell is None:
         return "–"
     if isinstance(cell, str) and cell in joined:
@@ -268,7 +267,7 @@ def feedback_text(item: Feedback) -> str:
 
 
 def note(properties: Properties) -> str:
-    """Write what an edge says besides its relation: when it held first, then the rest as `key: value`."""
+    """Return an edge's properties: its validity time first, then the rest as `key: value`."""
     if not properties:
         return ""
     parts = [f"{clean(key)}: {value_text(value)}" for key, value in properties.items() if key not in _TIMES]
@@ -282,12 +281,12 @@ def named(node: EntityId, names: Mapping[EntityId, str]) -> str | None:
 
 
 def shown_name(node: EntityId, names: Mapping[EntityId, str]) -> str:
-    """Return how a node is written; a mediator by its identifier, since nothing else tells it from others."""
+    """Return the text of a node; a mediator by its identifier, its only distinction."""
     return clean(names.get(node, node))
 
 
 def clean(text: str) -> str:
-    """Return a name as a line holds it: without line ends, cut where it is very long, quoted where it holds marks."""
+    """Return a name for a line: without line ends, cut if it is very long, quoted if it holds marks."""
     return f'"{on_one_line(text)}"' if _MARKS.search(text) else on_one_line(text)
 
 
@@ -299,7 +298,7 @@ def value_text(value: Value) -> str:
 
 
 _TIMES = ("start", "end", "time")
-"""Properties that say when an edge holds, as the importers name them."""
+"""Properties of an edge's validity time, as the importers name them."""
 
 
 def _span(properties: Properties) -> list[str]:

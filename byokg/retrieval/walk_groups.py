@@ -17,7 +17,7 @@ class Reach:
     """G groups of walks and the P pairs of a group and a node that they reach, by group, then by node."""
 
     anchors: Int64
-    """(G, 2) node numbers that walks do not come back to; -1 where there is one."""
+    """(G, 2) node numbers that walks do not revisit; -1 if there is one."""
     before: tuple[Int64, ...]
     """For each reach that these groups lengthen or join, (G,) the group there."""
     relation: Int64

@@ -79,7 +79,7 @@ _LOOSE = (
 """Ends that are named like properties of nodes."""
 
 _NUMBERED = (("1", "2"), ("0", "1"), ("a", "b"), ("x", "y"), ("i", "j"))
-"""Marks that tell two columns of one name apart."""
+"""Marks that separate two columns of one name."""
 
 _NO_IDS = frozenset(
     (
@@ -112,7 +112,7 @@ _RELATIONS = (
     *("verb", "link", "edge"),
 )
 _INITIALS = {("s", "o"): "p", ("h", "t"): "r", ("s", "t"): "r"}
-"""What names the relation between ends that have initials."""
+"""Names of the relation beside ends named by initials."""
 _LABELS = ("label", "type", "kind")
 """Names of a relation, or of something else; columns without any value are no relation."""
 
@@ -159,7 +159,7 @@ _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True)
 class Column:
-    """What one column of a file is used for."""
+    """Role of one column of a file."""
 
     position: int
     name: str
@@ -213,7 +213,7 @@ def edge_header(fields: Sequence[str], rows: Rows = ()) -> EdgeHeader | None:
 
     Args:
         fields: (C,) the names, with or without kinds.
-        rows: some records below, each of C texts, which show what columns hold.
+        rows: some records below, each of C texts, as samples of the columns.
     """
     split = [split_kind(field) for field in fields]
     named = [words(name) for name, _ in split]
@@ -393,7 +393,7 @@ class InferredKinds:
         "bool": r"^(?i:true|false)$",
         "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
     }
-    """What a value looks like; a number with leading zeros is a text, such as a postal code."""
+    """Kind that a value looks like; a number with leading zeros is a text, such as a postal code."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._kinds = {name: list(self._ORDER) for name in names}
@@ -429,7 +429,7 @@ class InferredKinds:
         return {name: KINDS[self.kind(name)][0] for name, held in self._held.items() if held}
 
     def state(self) -> dict[str, Any]:
-        """Return what is known so far, as JSON."""
+        """Return the state so far, as JSON."""
         return {"kinds": self._kinds, "held": self._held}
 
     def resume(self, state: Mapping[str, Any]) -> None:

@@ -38,13 +38,13 @@ from byokg.graph.importers.dialects import (
 )
 
 _BLOCK_BYTES = 1 << 26
-"""How much of a file is handed on at once; more only where a single record is longer."""
+"""Amount of a file per batch; more only for a single longer record."""
 
 _PARSE_BYTES, _GROWTH, _LONGEST_BYTES = 1 << 22, 16, 1 << 27
 """Arrow parses a file in pieces of this size, then in pieces so many times as large while a record is longer."""
 
 _SAMPLE = 1000
-"""Records that are looked at to decide what columns hold."""
+"""Records sampled to decide the columns' content."""
 
 _QUOTING = "close every quote, and double the quotes inside a quoted field"
 
@@ -72,7 +72,7 @@ class RecordFile(TextFile):
 
     @property
     def quoted(self) -> bool:
-        """Tell whether quotes have a meaning."""
+        """True if quotes have a meaning."""
         return bool(self.dialect.quote)
 
     def open(self) -> BinaryIO:
@@ -101,7 +101,8 @@ class RecordFile(TextFile):
         return io.BufferedReader(decoded) if self.left_out else cast(BinaryIO, decoded)
 
     def first(self, expected: str) -> tuple[int, list[str]]:
-        """Return line and fields of the first record. Raises `ImportFailed`, naming what was expected, without one."""
+        """Return line and fields of the first record. Raises `ImportFailed`, naming the expected fields, without
+        one."""
         for line, fields in self.records():
             self._check_fields(line, fields)
             return line, fields
@@ -153,7 +154,7 @@ class RecordFile(TextFile):
         self.check_quotes()
 
     def _batches(self, names: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield the records after the header as Arrow reads them, in pieces that grow where a record is longer."""
+        """Yield the records after the header as Arrow reads them, in pieces that grow with a longer record."""
         skipped = self._rows_before()
         if skipped is None:
             return
@@ -250,7 +251,7 @@ class RecordFile(TextFile):
         return line
 
     def ragged(self, width: int, line: int, fields: Sequence[str]) -> ImportFailed:
-        """Say that a record should have `width` fields, and what may help."""
+        """Return the error that a record should have `width` fields, with a remedy."""
         separated = SEPARATOR_NAMES[self.dialect.separator]
         reason = f"expected {width} fields separated by {separated}, found {len(fields)}"
         for separator, other in SEPARATOR_NAMES.items():
@@ -266,7 +267,7 @@ class RecordFile(TextFile):
         return ImportFailed(self.path, line, f"{reason}; {hint}")
 
     def _explain(self, width: int, failure: pa.ArrowInvalid) -> NoReturn:
-        """Find the record that Arrow could not read, and say what is wrong with it."""
+        """Find the record that Arrow could not read, and return its error."""
         for number, (line, fields) in enumerate(self.records()):
             self._check_fields(line, fields)
             if len(fields) != width and number >= self._records_before:
@@ -303,11 +304,11 @@ def _trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
 def misplaced_quote(stream: BinaryIO, block_bytes: int = 1 << 22, around: str = ',"') -> int | None:
     """Find the first quote that RFC 4180 does not allow.
 
-    Every second quote closes a quoted field or is the first of a doubled one, so a quote's neighbour tells it all.
+    Every second quote closes a quoted field or is the first of a doubled one, so a quote's neighbour decides.
 
     Args:
         stream: the text of a CSV file.
-        block_bytes: how much to read at once.
+        block_bytes: amount to read at once.
         around: the separator and the quote.
 
     Returns:
@@ -340,6 +341,6 @@ def raise_first(file: RecordFile, problems: Sequence[Problem | None], rows: int 
     """Report the earliest of the problems in a part of a file before which there are so many rows, if any."""
     found = [problem for problem in problems if problem]
     if found:
-        file.check_quotes()  # what looks like a strange cell may be half of one
+        file.check_quotes()  # an apparently odd cell may be half of one
         first = min(found)
         raise ImportFailed(file.path, file.line_of(rows + first.row), first.reason)

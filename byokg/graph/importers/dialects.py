@@ -67,13 +67,13 @@ class TableOptions:
     """Decisions about delimited files that are otherwise detected.
 
     Args:
-        columns: what the columns of edges hold, from left to right: `source`, `relation`, `target`, the name of a
+        columns: roles of the columns of edges, from left to right: `source`, `relation`, `target`, the name of a
             property, with its kind if it has one (`weight:float`), or `-` to leave a column out. Or pairs of these
             and the names in a header: `source=person`, `target=company`.
-        header: whether the first record names the columns; None detects it.
+        header: True if the first record names the columns; None detects it.
         delimiter: one of `,` `;` `|` `tab` `space`; empty detects it.
-        comment: what lines begin with that are comments; empty if none are, None detects it.
-        undirected: whether edges lead both ways, unless a column states their direction.
+        comment: start of comment lines; empty if there are none, None detects it.
+        undirected: True if edges lead both ways, unless a column states their direction.
 
     Raises:
         ConfigError: the delimiter or the comment is not one character.
@@ -107,7 +107,7 @@ class Dialect:
 
     separator: str
     quote: str = ""
-    """What fields may be enclosed in."""
+    """Possible quotes of fields."""
     encoding: str = ""
     """Encoding that the text is converted from; empty for UTF-8."""
     comment: str = ""
@@ -147,7 +147,7 @@ class _Head(NamedTuple):
 
 
 class _Fit(NamedTuple):
-    """What a dialect makes of the beginning of a file."""
+    """Result of a dialect on the beginning of a file."""
 
     dialect: Dialect
     records: list[Record]
@@ -224,7 +224,7 @@ def _read_exactly(read: Callable[[int], bytes], size: int) -> bytes:
 
 
 def _find_comment(lines: Sequence[str]) -> str:
-    """Return what the first lines begin with if they may be comments, or any line begins with `#`."""
+    """Return the common start of the first lines if they may be comments, or any line begins with `#`."""
     first = next((line for line in lines if line.strip()), "")
     if first[:1] in _COMMENTS:
         return first[0]
@@ -436,7 +436,7 @@ class _Changed(io.RawIOBase):
 
 
 def without_comments(dialect: Dialect) -> Callable[[bytes], bytes]:
-    """Return what empties the lines of comments, except within quotes."""
+    """Return a filter that empties the lines of comments, except within quotes."""
     mark = re.compile(rb"^(?:\xef\xbb\xbf)?" + re.escape(dialect.comment.encode()) + rb"[^\r\n]*", re.MULTILINE)
     quote = dialect.quote.encode()
     inside = False

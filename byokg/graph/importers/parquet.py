@@ -3,8 +3,8 @@
 A node may have columns name and type, too; `columns` lists the other names that all of these may have, in any case. A
 type may be a list of texts, and a column types of such lists gives further ones. An
 edge without a relation is `related_to` its tail. All other columns are properties. Whole numbers, floats, truth values,
-dates and texts stay what they are, decimals become floats, times the text of ISO 8601, and lists and records their
-JSON. Ids that are whole numbers become text. Where no file holds nodes, the ends of edges are the nodes; if edges then
+dates and texts keep their types, decimals become floats, times the text of ISO 8601, and lists and records their
+JSON. Ids that are whole numbers become text. If no file holds nodes, the ends of edges are the nodes; if edges then
 have no properties either, exact repetitions are dropped and counted. Else both ends of every edge must be among the
 nodes.
 """
@@ -47,7 +47,7 @@ _ROWS = 1 << 18
 """Rows read together."""
 
 _SAMPLE = 1000
-"""Rows that are looked at to decide what columns hold."""
+"""Rows sampled to decide the columns' content."""
 
 _INDEX = "__index_level_0__"
 """Where pandas writes the numbers of rows."""
@@ -98,7 +98,7 @@ class ParquetTables:
     left_out = 0
 
     def __init__(self, name: str, nodes: Sequence[Path], edges: Sequence[Path]) -> None:
-        """Read the schemas. Raises `ImportFailed` where a column is missing, or two files disagree."""
+        """Read the schemas. Raises `ImportFailed` if a column is missing, or two files disagree."""
         self.name = name
         self._node_files = [_opened(path, True) for path in nodes]
         self._edge_files = [_opened(path, False) for path in edges]
@@ -108,7 +108,7 @@ class ParquetTables:
 
     @property
     def distinct(self) -> bool:
-        """Tell whether repetitions are left out: where neither nodes nor edges are described."""
+        """True if repetitions are left out: if neither nodes nor edges are described."""
         return not self._node_files and not self._edge_types
 
     def blocks(self) -> Iterator[EdgeBlock]:
@@ -160,7 +160,7 @@ class ParquetTables:
         return self._edge_types
 
     def source(self) -> dict[str, Any]:
-        """Return what a graph's `source` says about the files."""
+        """Return the entry of the files in a graph's `source`."""
         files = []
         for one in (*self._node_files, *self._edge_files):
             kinds = {key: _SHOWN.get(kind, "text") for key, _, kind in one.properties()}
@@ -238,7 +238,7 @@ def _told(column: pa.Array) -> list[str]:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
         try:
             return ["" if value is None else str(value) for value in column.to_pylist()]
-        except UnicodeDecodeError:  # reported where all rows are read
+        except UnicodeDecodeError:  # reported when all rows are read
             pass
     return ["x" if valid else "" for valid in column.is_valid().to_pylist()]
 
@@ -261,7 +261,7 @@ def _types(files: Sequence[_TableFile]) -> dict[str, pa.DataType]:
 
 
 def _kept(kind: pa.DataType) -> pa.DataType:
-    """Return what a column of this type is kept as."""
+    """Return the storage type of a column of this type."""
     if pa.types.is_dictionary(kind):
         return _kept(kind.value_type)
     if pa.types.is_integer(kind):

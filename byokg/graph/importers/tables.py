@@ -125,14 +125,14 @@ _ROLES = {"ID": "id", "LABEL": "type", "START_ID": "head", "END_ID": "tail", "TY
 
 @dataclass(frozen=True)
 class Table:
-    """A file of nodes or edges and what its columns are."""
+    """A file of nodes or edges and the roles of its columns."""
 
     file: RecordFile
     fields: Sequence[str]
-    """The header as written; names of the columns where the header stands in another file."""
+    """The header as written; names of the columns if the header stands in another file."""
     columns: Sequence[Column]
     label: str = ""
-    """Type of all nodes, or relation of all edges, where no column says it."""
+    """Type of all nodes, or relation of all edges, if no column has it."""
     marked: bool = False
     """Whether the header is in the manner of neo4j-admin."""
     partial: bool = False
@@ -144,13 +144,13 @@ class Table:
 
 
 def is_marked(fields: Sequence[str]) -> bool:
-    """Tell whether a header is in the manner of neo4j-admin."""
+    """True if a header is in the manner of neo4j-admin."""
     roles = {match.group(2) for field in fields if (match := _MARKED.fullmatch(field.strip()))}
     return "ID" in roles or {"START_ID", "END_ID"} <= roles
 
 
 def is_node_header(fields: Sequence[str]) -> bool:
-    """Tell whether a header in the manner of neo4j-admin is one of nodes."""
+    """True if a header in the manner of neo4j-admin is one of nodes."""
     return any((match := _MARKED.fullmatch(field.strip())) and match.group(2) == "ID" for field in fields)
 
 
@@ -175,15 +175,15 @@ def node_table(file: RecordFile, header: RecordFile | None = None) -> Table:
 
 
 def edge_table(file: RecordFile, options: TableOptions = DETECTED, header: RecordFile | None = None) -> Table:
-    """Find out what the columns of a file of edges hold, by its header or by their number.
+    """Decide the roles of the columns of a file of edges, by its header or by their number.
 
     Args:
         file: the records.
-        options: what is decided already.
+        options: decisions of the caller.
         header: the file that holds the header and nothing else; None if `file` starts with it, if it has one.
 
     Raises:
-        ImportFailed: the file holds no edges, or may be read in several ways; names what decides.
+        ImportFailed: the file holds no edges, or may be read in several ways; the message has the deciding option.
     """
     names = header.first(f"a header such as {','.join(EDGE_COLUMNS)}") if header else None
     records = file.sample()[int(file.dialect.counted) :]
@@ -211,7 +211,8 @@ def edge_table(file: RecordFile, options: TableOptions = DETECTED, header: Recor
 def _by_name(
     file: RecordFile, line: int, fields: Sequence[str], below: Rows, options: TableOptions
 ) -> Sequence[Column]:
-    """Return what the columns under a header hold. Raises `ImportFailed` if it is none of edges, or it is in doubt."""
+    """Return the roles of the columns under a header. Raises `ImportFailed` if it is none of edges, or it is in
+    doubt."""
     found = None
     if is_marked(fields):
         columns = _marked_columns(fields)
@@ -245,7 +246,7 @@ def _fitted(fields: Sequence[str], below: Rows) -> list[str]:
 
 
 def _marked_columns(fields: Sequence[str]) -> list[Column]:
-    """Read a header in the manner of neo4j-admin; what is not marked is a property, or the name."""
+    """Read a header in the manner of neo4j-admin; an unmarked column is a property, or the name."""
     columns = []
     for position, field in enumerate(fields):
         if match := _MARKED.fullmatch(field.strip()):
@@ -384,7 +385,7 @@ _GIVEN_ROLES = {
 
 
 def _by_number(file: RecordFile, line: int, fields: Sequence[str], below: Rows) -> list[Column]:
-    """Return what the columns of records without a header hold. Raises `ImportFailed` if their number is none."""
+    """Return the roles of the columns of records without a header. Raises `ImportFailed` if their number is none."""
     width = len(fields)
     if width > 2 and all(len(row) == width and not row[-1].strip() for row in below) and len(below) > 1:
         width -= 1  # lines end with a separator
@@ -427,7 +428,7 @@ def _may_be_weights(below: Rows, barred: bool) -> bool:
 
 
 def columns_read(columns: Sequence[Column], label: str, kinds: Mapping[str, str]) -> str:
-    """Say in one line which columns hold what.
+    """Describe the roles of the columns in one line.
 
     Args:
         columns: of nodes or of edges.
@@ -466,7 +467,7 @@ _SHOWN = {_NAME: "name", _TYPE: "type"}
 
 
 def several_spaces(tables: Sequence[Table]) -> bool:
-    """Tell whether ids come from several spaces, so that only space and id together are unique."""
+    """True if ids come from several spaces, so that only space and id together are unique."""
     ends = [column for one in tables for column in one.columns if column.role in ("id", "head", "tail")]
     return len({column.space for column in ends}) > 1
 
@@ -480,14 +481,14 @@ class PropertyTables:
     def __init__(
         self, name: str, nodes: Sequence[Table], edges: Sequence[Table], source: Mapping[str, Any], spaced: bool
     ) -> None:
-        """Name the tables.
+        """Set the tables.
 
         Args:
-            name: what to call the graph.
-            nodes: where the nodes are; a row may be repeated, another row of the same id is refused.
-            edges: where the edges are; both ends must be among the nodes. Parallel edges are all kept.
-            source: what the graph says it was made from.
-            spaced: whether an id's space becomes part of it, as `space:id`.
+            name: the graph's name.
+            nodes: files of nodes; a row may be repeated, another row of the same id is refused.
+            edges: files of edges; both ends must be among the nodes. Parallel edges are all kept.
+            source: the graph's `source`.
+            spaced: True if an id's space becomes part of it, as `space:id`.
 
         Raises:
             ImportFailed: files give columns of one name several types.
@@ -530,7 +531,7 @@ class PropertyTables:
         return inferred_types(self._edge_types, self._edge_kinds)
 
     def source(self) -> dict[str, Any]:
-        """Return what the graph says it was made from."""
+        """Return the graph's `source`."""
         told = dict(self._source)
         tables = {one.file.path.name: (one, self._node_kinds) for one in self._node_tables}
         tables |= {one.file.path.name: (one, self._edge_kinds) for one in self._edge_tables}
@@ -641,7 +642,7 @@ class PropertyTables:
 def _node_columns(
     one: Table, table: pa.Table, rows: int, spaced: bool
 ) -> tuple[pa.DictionaryArray, pa.RecordBatch | None]:
-    """Return the ids and all that is said of some nodes, before which the file has so many rows."""
+    """Return the ids and data of some nodes, after so many rows of the file."""
     problems: list[Problem | None] = []
     content: dict[str, pa.Array] = {}
     for column in one.columns:
@@ -716,7 +717,7 @@ def described(table: Table, kinds: InferredKinds, rows: int) -> dict[str, Any]:
 def common_types(
     tables: Sequence[Table], types_of: Callable[[Table], dict[str, pa.DataType]]
 ) -> dict[str, pa.DataType]:
-    """Return the columns that several files have together. Raises `ImportFailed` where two do not fit."""
+    """Return the columns that several files have together. Raises `ImportFailed` if two do not fit."""
     common: dict[str, pa.DataType] = {}
     for one in tables:
         for key, kind in types_of(one).items():

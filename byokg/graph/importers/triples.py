@@ -149,7 +149,7 @@ class TripleFile:
         return self._times.types() if self._times else inferred_types(self._types, self._kinds)
 
     def source(self) -> dict[str, Any]:
-        """Return what a graph's `source` says about the files."""
+        """Return the entry of the files in a graph's `source`."""
         files = [
             one.file.description() | described(one, self._kinds, rows)
             for one, rows in zip(self._tables, self._rows, strict=True)
@@ -204,7 +204,7 @@ def _mixed(first: UInt64, second: UInt64) -> UInt64:
 
 
 class _Times:
-    """The columns that say when an edge holds: years are int, days date, and a mixture with other times text."""
+    """The columns of edges' validity times: years are int, days date, and a mixture with other times text."""
 
     def __init__(self, file: RecordFile, names: Sequence[str]) -> None:
         self._file, self._names = file, names
@@ -222,12 +222,12 @@ class _Times:
             self._strange = {name: Problem(*problem) for name, problem in state["strange"].items()}
 
     def state(self) -> dict[str, Any]:
-        """Return what is known of the columns so far."""
+        """Return the state of the columns so far."""
         strange = {name: [problem.row, problem.reason] for name, problem in self._strange.items()}
         return {"texts": len(self._texts), "kinds": self._kinds, "strange": strange}
 
     def read(self, columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[pa.RecordBatch, Int64]:
-        """Return times as texts, and for each row a number that says which they are; rows count those before."""
+        """Return times as texts, and for each row its number among them; rows count those before."""
         marks: Int64 = np.zeros(len(columns[0]), np.int64)
         texts = [whole(column, TEXT) for column in columns]
         coded = [column.dictionary_encode() for column in texts]
@@ -237,7 +237,7 @@ class _Times:
         return pa.RecordBatch.from_arrays(texts, list(self._names)), marks
 
     def _check(self, name: str, coded: pa.DictionaryArray, rows: int) -> Problem | None:
-        """Find out what a column may still be; return the cell that leaves nothing."""
+        """Return the possible kinds of a column; the cell that leaves none, if any."""
         distinct = pa.chunked_array([coded.dictionary])
         fits = pc.match_substring_regex(distinct, f"^({YEAR}|{DAY})$").to_numpy()
         if not fits.all() and name not in self._strange:
