@@ -47,28 +47,28 @@ FOLDED_TOKENS = 150
 """Size of a tool's result once a later one has come."""
 
 _BESIDE = ("errors", "warnings", "truncated")
-"""What a result about one node says besides it."""
+"""Tokens of a result about one node beside its data."""
 
 _LAST = "This was the last tool result. Answer now, from what you have found."
 _NO_MORE = "no more tool calls are possible; answer from what you have found"
 
 
 class BfsAgent:
-    """Answers questions by tool calls; each reply of the model is a round, and what its tools returned is evidence.
+    """Answers questions by tool calls; each reply of the model is a round, and the results of its tools are evidence.
 
-    Tools are told the question, so that what matters for it comes first. A result is shown whole until a later one has
-    come. The answer is due when the model gives it, when it only repeats calls, or when a limit is reached.
+    Tools receive the question, for a ranking by relevance. A result is shown whole until a later one has come. The
+    answer is due when the model gives it, when it only repeats calls, or when a limit is reached.
 
     Args:
-        store: the graph; `run_query` is among the tools where it runs queries.
-        model: who explores; has to know tool calls.
-        embedder: ranks what `describe_schema` shows by relevance for a question; None compares words.
-        entities: knows the names of the nodes.
+        store: the graph; `run_query` is among the tools if it runs queries.
+        model: explores the graph; has to support tool calls.
+        embedder: ranks the schema in `describe_schema` by relevance for a question; None compares words.
+        entities: links names to nodes.
         calls: replies of the model, the answer among them.
         result_tokens: size of one tool's result.
-        folded_tokens: size of a result once a later one has come; what stands first in it stays.
+        folded_tokens: size of a result once a later one has come; its beginning stays.
         context_tokens: size of all results together; the reply after they are used up has to be the answer.
-        prompts: what is asked; None takes the prompt that ships with the package.
+        prompts: the prompts; None takes those of the package.
 
     Raises:
         ConfigError: a limit leaves room for nothing.
@@ -161,7 +161,7 @@ class BfsAgent:
     def _called(
         self, call: ToolCall, question: Question, left: int, answered: set[str]
     ) -> tuple[str, list[Evidence], Step]:
-        """Run a tool; return what the model is told, what that holds, and a record of it."""
+        """Run a tool; return the reply to the model, its evidence, and a record of it."""
         given = dict(call.arguments)
         if left <= 0:
             return _NO_MORE, [], Step(call.name, given, {"problem": _NO_MORE})
@@ -198,11 +198,11 @@ def _asked(question: Question) -> str:
 
 
 def _evidence(result: Mapping[str, Any], given: Mapping[str, Any], language: Language) -> Iterator[Evidence]:
-    """Yield what a tool's result says: nodes, edges, rows."""
+    """Yield the evidence in a tool's result: nodes, edges, rows."""
     for node in [*result.get("nodes", ()), *([result] if "id" in result else [])]:
         stated = _properties(node, ("id", "entity_type", "name", "about", "values", *_BESIDE))
         stated = {**stated, **_properties(node.get("about", {}), ())}
-        if stated or "entity_type" in node or "name" in node:  # what is only an id stands in an edge
+        if stated or "entity_type" in node or "name" in node:  # a bare id belongs to an edge
             about = Node(EntityId(node["id"]), node.get("name", node["id"]), node.get("entity_type", ""), stated)
             yield NodeEvidence(STAGE, 0.0, about)
     for group in result.get("values", ()):
@@ -228,7 +228,7 @@ def _evidence(result: Mapping[str, Any], given: Mapping[str, Any], language: Lan
 
 
 def _properties(item: Mapping[str, Any], reserved: Sequence[str]) -> Properties:
-    """Return what an item says beside its identity; what holds more than one value, such as provenance, as JSON."""
+    """Return an item's data beside its identity; composite values, such as provenance, as JSON."""
     return {
         key: value if isinstance(value, str | int | float | bool) else compact(value)
         for key, value in item.items()

@@ -1,7 +1,7 @@
-"""Pipelines that ask a language model: the KG-Linker, retrieval and an answer with citations; and the baselines.
+"""Pipelines with a language model: the KG-Linker, retrieval and an answer with citations; and the baselines.
 
-`LlmAnswerer` is the last step of the loop; `Direct` asks without a graph; `DirectQuery` has a query written once
-entities are linked, and joins its rows to what the model answers by itself.
+`LlmAnswerer` is the last step of the loop; `Direct` answers without a graph; `DirectQuery` lets the model write a query
+once entities are linked, and joins its rows to the model's own answers.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ ANSWER_STAGE = "answer"
 
 
 class LlmAnswerer:
-    """Asks a language model to answer from the evidence, and checks what it cites.
+    """Answers from the evidence with a language model, and checks its citations.
 
-    An answer is supported where a line that it cites holds its name or value (`Grounds`); citing a line means the items
-    in it. Where none does, other lines that were shown may hold it: it is found, and these are its citations. Else it
-    is unsupported. What was cited wrongly is kept apart (`AnswerItem.miscited`).
+    An answer is supported if a line that it cites holds its name or value (`Grounds`); citing a line means the items
+    in it. Otherwise, if other shown lines hold it, it is found, and these are its citations. Else it is unsupported.
+    Wrong citations are kept apart (`AnswerItem.miscited`).
 
     Args:
-        model: who is asked.
-        store: gives the names of nodes.
+        model: writes the answers.
+        store: source of the names of nodes.
         context: writes the evidence for the prompt.
-        prompts: the prompts; None takes those that ship with the package.
-        unite_drafts: put the draft answers of the first round, which know nothing of the graph, beside the answers:
+        prompts: the prompts; None takes those of the package.
+        unite_drafts: put the draft answers of the first round, which ignore the graph, beside the answers:
             the first answer, then the first draft, then the others.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `unite_drafts` after "Datasets & Metrics" (H@2).
@@ -109,11 +109,11 @@ class LlmAnswerer:
 
 
 _LONGEST_QUERY = 600
-"""Characters of a query that returned nothing, and of what is said about it."""
+"""Characters of a query without rows, and of its feedback."""
 
 
 def _last_query(context: Context) -> str:
-    """Say what became of the last round's query where it gave no rows, which are evidence else."""
+    """Return the outcome of the last round's query if it gave no rows."""
     last = context.rounds[-1].evidence if context.rounds else ()
     if any(isinstance(item, RowsEvidence) for item in last):
         return ""
@@ -124,13 +124,13 @@ def _last_query(context: Context) -> str:
 def checked_answers(
     store: GraphStore, context: Context, answers: Sequence[WrittenAnswer], written: ContextText
 ) -> list[AnswerItem]:
-    """Tie answers, best first, to nodes and to the evidence that was shown; see `LlmAnswerer`.
+    """Tie answers, best first, to nodes and to the shown evidence; see `LlmAnswerer`.
 
     Args:
-        store: gives the names of nodes.
-        context: all that was gathered.
+        store: source of the names of nodes.
+        context: all evidence.
         answers: as the model wrote them.
-        written: what the model saw of the context.
+        written: the part of the context in the prompt.
     """
     shown = {id for items in written.items.values() for id in items}
     grounds = Grounds(store, [item for item in context.evidence if item.id in shown])
@@ -152,9 +152,9 @@ _REMARK = re.compile(r"\s+\([^()]*\)$")
 
 
 def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
-    """Tie an answer to a node and to the evidence that holds it, that which the model cited if any of it does.
+    """Tie an answer to a node and to evidence that holds it, cited evidence first.
 
-    A remark behind a name (`Paris (the capital)`) is taken off where the evidence holds the name without it alone.
+    A remark behind a name (`Paris (the capital)`) is removed if the evidence holds only the name without it.
     """
     name, held = answer.name, grounds.of(answer.name)
     if not held and (bare := _REMARK.sub("", name)) != name and (without := grounds.of(bare)):
@@ -171,12 +171,12 @@ DIRECT_STAGE = "direct"
 
 
 class Direct:
-    """Asks a language model, and nothing else; its answers rest on no evidence.
+    """Answers with a language model alone, without evidence.
 
     Args:
-        model: who is asked.
+        model: writes the answers.
         thinking: let the model think step by step first.
-        prompts: the prompts; None takes those that ship with the package.
+        prompts: the prompts; None takes those of the package.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Baselines": Vanilla LLM, and with `thinking` CoT.
     """
@@ -203,23 +203,23 @@ class Direct:
 QUERY_STAGE = "query_generation"
 
 Answers = Literal["united", "rows"]
-"""`united`: what the model answers without a graph, then what the rows hold; `rows`: what it answers from the rows."""
+"""`united`: the model's answers without a graph, then those of the rows; `rows`: its answers from the rows."""
 
 
 class DirectQuery:
-    """Asks a language model for entities, then for a query that starts from those linked, and runs it.
+    """Lets a language model name entities, then write a query that starts from the linked ones, and runs it.
 
     Args:
-        store: the graph; gives the names of nodes.
-        linker: writes the entities that a question mentions.
-        entities: ties them to nodes.
+        store: the graph; source of the names of nodes.
+        linker: writes the entities of a question.
+        entities: links them to nodes.
         writer: writes the query.
-        retriever: runs it, and corrects it where its settings say so.
+        retriever: runs it, and corrects it according to its settings.
         direct: answers without a graph.
         answerer: answers from the rows.
-        answers: how answers are made, see `Answers`.
+        answers: combination of the answers, see `Answers`.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), "Competing Methods": LLM + graph-query; `rows` is what it does for MedQA.
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "Competing Methods": LLM + graph-query; `rows` is its variant for MedQA.
     """
 
     def __init__(
@@ -276,14 +276,14 @@ class DirectQuery:
 
 
 class QueryWriter:
-    """Asks a language model for a query over a graph whose schema and linked entities it sees.
+    """Lets a language model write a query over a graph, given its schema and the linked entities.
 
     Args:
-        model: who is asked.
-        store: the graph; gives the types of nodes.
+        model: writes the query.
+        store: the graph; source of the types of nodes.
         language: of the query.
-        schema: renders the part of the schema that matters for a question.
-        prompts: the prompts; None takes those that ship with the package.
+        schema: renders the part of the schema relevant to a question.
+        prompts: the prompts; None takes those of the package.
         schema_tokens: budget of the schema in the prompt.
     """
 
@@ -336,7 +336,7 @@ def _quoted(text: str) -> str:
 
 
 def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: Grounds) -> list[AnswerItem]:
-    """Return what a model answered by itself, then what rows hold beyond that, each citing the rows that hold it.
+    """Return a model's own answers, then further ones of the rows, each citing the rows that hold it.
 
     Args:
         direct: the model's answers, best first.
@@ -356,7 +356,7 @@ def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: G
 
 
 def _named(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
-    """Yield what a cell says that may be an answer: nodes by name, values as text, and so for all that it holds."""
+    """Yield the possible answers in a cell: nodes by name, values as text, and so for all nested cells."""
     if isinstance(cell, NodeCell):
         yield cell.name, cell.id
     elif isinstance(cell, bool):
@@ -388,19 +388,19 @@ def direct_query_pipeline(
     context_tokens: int = 6000,
     prompts: PromptLibrary | None = None,
 ) -> DirectQuery:
-    """Put the parts together for one graph and one language model.
+    """Assemble the pipeline for one graph and one language model.
 
     Args:
         store: the graph; has to run queries.
-        model: who writes entities, query and answers.
+        model: writes entities, query and answers.
         embedder: compares relations with questions; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        answers: `united` adds what the rows hold to what the model answers without a graph; `rows` has it answer from
+        answers: `united` adds the answers of the rows to the model's answers without a graph; `rows` answers from
             the rows.
         repairs, timeout_s, max_rows: see `QueryRetriever`.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the rows in a prompt.
-        prompts: what is asked; None takes the prompts that ship with the package.
+        prompts: the prompts; None takes those of the package.
 
     Raises:
         ConfigError: the store runs no queries, or a setting is out of range.
@@ -456,34 +456,35 @@ def byokg_pipeline(
     examples: str | Path | Sequence[Solved] | None = None,
     examples_shown: int = 3,
 ) -> Loop:
-    """Put the parts together for one graph and one language model.
+    """Assemble the pipeline for one graph and one language model.
 
     Args:
         store: the graph; its schema is read at once.
-        model: who writes the artifacts and the answer.
-        embedder: compares relations with questions and with what the model wrote; None takes the shipped one.
+        model: writes the artifacts and the answer.
+        embedder: compares relations with questions and with the model's labels; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        retrievers: by name, what makes each; None switches one off. They are given what they take by name (`Parts`).
-            The one named `query` is left out where the graph runs no queries.
+        retrievers: factories by name; None switches one off. Their arguments are filled in by name (`Parts`).
+            The one named `query` is left out if the graph runs no queries.
         rounds: iterations at most (T_R).
-        cypher_rounds: rounds before these in which the model writes nothing but a query, and is told what became of the
+        cypher_rounds: rounds before these in which the model writes nothing but a query, with the outcome of the
             one before, until one returns rows.
-        tasks: what the KG-Linker is asked to write; nothing at all asks nobody, and only entities that come with the
-            question are linked. A query is asked for in each language that the graph speaks.
+        tasks: tasks of the KG-Linker; without any, the model is not called, and only entities that come with the
+            question are linked. It writes a query in each language of the graph.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
-        tokens: how they are counted, see `token_counter`.
-        unite_drafts: add the draft answers of the first round, which know nothing of the graph, to the answers: what
-            Hit@2 counts. Needs the task `answers`, which `cypher_rounds` then ask for as well.
-        prompts: what is asked; None takes the prompts that ship with the package.
-        path_language: what the KG-Linker's task `paths` asks for: relation paths (`metapaths`), or a path query
+        tokens: tokenizer, see `token_counter`.
+        unite_drafts: add the draft answers of the first round, which ignore the graph, to the answers: counted by
+            Hit@2. Needs the task `answers`, which `cypher_rounds` then include as well.
+        prompts: the prompts; None takes those of the package.
+        path_language: output of the KG-Linker's task `paths`: relation paths (`metapaths`), or a path query
             (`paths`, see docs/path-queries.md).
-        until: when rounds end early: where nothing new is proposed, or already where no entity is new, as in the paper.
-        examples: solved questions, or a file of them (`linking/solved.py`): the KG-Linker sees the most similar.
-        examples_shown: how many of them at most.
+        until: end of rounds: nothing new is proposed, or already no new entity, as in the paper.
+        examples: solved questions, or a file of them (`linking/demonstrations.py`): the KG-Linker sees the most
+            similar.
+        examples_shown: largest number of them.
 
     Raises:
-        ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
+        ConfigError: a setting is out of range, or a retriever needs a part that this pipeline lacks.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `unite_drafts` after "Datasets & Metrics".
     """
@@ -545,7 +546,7 @@ def shared_parts(
     count: Callable[[str], int],
     context_tokens: int,
 ) -> Parts:
-    """Make what the retrievers of a pipeline with a language model share."""
+    """Make the shared parts of a pipeline with a language model."""
     return Parts(
         store=store,
         embedder=embedder,
@@ -567,16 +568,16 @@ def reach(retrievers: Iterable[Retriever]) -> int:
 def solved_text(
     examples: str | Path | Sequence[Solved] | None, store: GraphStore, embedder: Embedder, shown: int
 ) -> Callable[[str], str]:
-    """Return what writes the solved questions that are similar to a question; where there are none, nothing."""
+    """Return a writer of solved questions similar to a question; empty without any."""
     return (lambda question: "") if examples is None else SolvedQuestions(examples, store, embedder, shown).text
 
 
 def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:
-    """Put together what answers without a graph.
+    """Assemble the baseline without a graph.
 
     Args:
-        model: who is asked.
+        model: writes the answers.
         thinking: let the model think step by step first.
-        prompts: what is asked; None takes the prompts that ship with the package.
+        prompts: the prompts; None takes those of the package.
     """
     return Direct(model, thinking, prompts)

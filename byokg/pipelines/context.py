@@ -1,6 +1,6 @@
-"""What was gathered, as text for a prompt: lines that can be cited, within a budget of tokens.
+"""Evidence as text for a prompt: lines that can be cited, within a budget of tokens.
 
-Also which evidence holds an answer: what makes an answer grounded, and a citation right.
+Also the evidence behind an answer, which makes an answer grounded and a citation right.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _LINKED_SHOWN = 20
 """Linked entities named with their types at most."""
 
 _TOKENS_PER_ITEM = 4
-"""About what the shortest item takes; so many more items than that have room are not even looked at."""
+"""Tokens of the shortest item, about; items beyond the budget divided by it are not read."""
 
 _MISSES = 20
 """Lines in a row without room, after which the text is taken to be full."""
@@ -63,22 +63,22 @@ _MOST_ENDS = 300
 """Ends of a path that are looked at: no list that is longer has room."""
 
 _HUB = 100
-"""Edges of one relation and direction from which on a node joins what has nothing else in common."""
+"""Edges of one relation and direction above which a node joins unrelated nodes."""
 
 _LINKED, _MET, _WITHIN = 0.3, 0.1, 0.3
-"""What a line gains that is about a linked entity, or one that stands further up; how much less than the best one it
-may have to do with the question. Found with all recorded replies of `benchmarks/prompts.py`."""
+"""Bonus of a line about a linked entity, or one that stands further up; allowed distance from the most relevant line.
+Tuned with all recorded replies of `benchmarks/prompts.py`."""
 
 _LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
 """How a line begins. No name begins so in a line of its own: names keep no line ends."""
 
 _END = re.compile(r"\n\n|\n</")
-"""What comes behind the last line."""
+"""Text behind the last line."""
 
 
 @dataclass(frozen=True)
 class ContextText:
-    """What is shown of a context."""
+    """Shown part of a context."""
 
     text: str
     tokens: int
@@ -99,7 +99,7 @@ def shown_lines(prompt: str) -> tuple[str, ...]:
 
 
 def shown_text(prompt: str) -> str:
-    """Return the lines of a context in a prompt, with the rows of its tables, as one text; empty where it has none."""
+    """Return the lines of a context in a prompt, with the rows of its tables, as one text; empty if there are none."""
     lines = list(_LINE.finditer(prompt))
     if not lines:
         return ""
@@ -108,7 +108,7 @@ def shown_text(prompt: str) -> str:
 
 
 def line_text(prompt: str, id: str) -> str:
-    """Return one line of a context in a prompt, with its rows if it is a table; empty where there is none."""
+    """Return one line of a context in a prompt, with its rows if it is a table; empty if there is none."""
     text = shown_text(prompt)
     starts = {line[1]: line.start() for line in _LINE.finditer(text)}
     if id not in starts:
@@ -117,24 +117,23 @@ def line_text(prompt: str, id: str) -> str:
 
 
 class ContextWriter:
-    """Writes the evidence of all rounds, and what went wrong in the last one.
+    """Writes the evidence of all rounds, and the feedback of the last one.
 
-    Each line begins with a number (`[e3]`; from 1, without gaps) and says its facts once, whoever found them and how
-    often (`pipeline/evidence_lines.py`). First come rows of queries, those of the last round first, then paths
-    and relations that were asked for, then the rest by how much it has to do with the question: how near its relation
-    is to it in meaning, and whether it is about entities that were linked, or that stand further up. What has little to
-    do with it is left out; so are walks that nobody asked for through a node by a relation that joins it with many
-    others (`→ gender → Male ← gender ←`).
+    Each line begins with a number (`[e3]`; from 1, without gaps) and states its facts once, for any number of sources
+    (`pipelines/evidence_lines.py`). First come rows of queries, those of the last round first, then requested paths and
+    relations, then the rest by relevance: similarity of the relation and the question, and whether it is about linked
+    entities, or about those that stand further up. Irrelevant lines are left out; so are unrequested walks through a
+    node by a relation that joins it with many others (`→ gender → Male ← gender ←`).
 
     A line without room is tried with fewer of its entries, then left out.
 
     Args:
-        store: gives the names of nodes, and how many edges a node has.
-        budget_tokens: what the text may take. The work is bounded by it as well: of evidence beyond what could have
-            room nothing is read, so a hub costs no more than its part of the text.
-        shown: entries written out of a line that nobody asked for; the others are counted.
+        store: source of the names and degrees of nodes.
+        budget_tokens: largest size of the text. It bounds the work as well: evidence beyond it is not read, so a hub
+            costs no more than its part of the text.
+        shown: entries written of an unrequested line; the others are counted.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it (`llm/token_count.py`).
-        embedder: compares relations with the question; None keeps the order in which evidence came, and all of it.
+        embedder: compares relations with the question; None keeps the order of retrieval, and all of it.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Iterative Process".
     Differs: the paper's context has no budget; one hub would fill any prompt.
@@ -165,9 +164,9 @@ class ContextWriter:
         return self._written(context, (), "")
 
     def write_for_round(self, context: Context) -> ContextText:
-        """Write what fits of the evidence, of the last round's problems, and which entities were linked.
+        """Write evidence, the last round's problems, and the linked entities, as far as they fit.
 
-        Problems get a quarter of the budget, and so do the entities, which are named where the graph knows their types.
+        Problems get a quarter of the budget, and so do the entities, which are named if the graph has types for them.
         """
         problems: list[str] = []
         lines = [PROBLEMS]
@@ -183,7 +182,7 @@ class ContextWriter:
         return self._written(context, tuple(problems), "".join(f"\n\n{part}" for part in parts if part))
 
     def _linked(self, context: Context) -> str:
-        """Name the linked entities with their types; empty where the graph knows none of these."""
+        """Name the linked entities with their types; empty if the graph has types for none of these."""
         ids = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
         nodes = self._store.nodes([id for id in ids if not is_value(id)][:_LINKED_SHOWN])
         named = [node for node in nodes if not is_identifier(node.name)]
@@ -221,10 +220,10 @@ class ContextWriter:
     # Which evidence
 
     def _ranked(self, context: Context) -> tuple[list[Evidence], list[Evidence]]:
-        """Return the evidence that may have room, most important first, and the rest.
+        """Return the evidence that may fit, most important first, and the rest.
 
-        What was asked for comes first, of the newest round before that of older ones; then retrievers and rounds take
-        turns, so that none crowds out the others; edges that only show how a subgraph hangs together come last.
+        Requested evidence comes first, of the newest round before that of older ones; then retrievers and rounds take
+        turns, so that none crowds out the others; edges that only connect a subgraph come last.
         """
         asked: dict[int, list[Evidence]] = defaultdict(list)
         batches: dict[tuple[int, str], list[Evidence]] = defaultdict(list)
@@ -382,12 +381,12 @@ class Grounds:
     """Finds the evidence that holds an answer, by name or by value.
 
     A node holds its name; properties of nodes and edges and the cells of a query's rows hold their values. Names are
-    compared folded (`normalize_name`), dates and numbers by what they mean: `12 May 1990` is held by `1990-05-12`, and
-    so is `1990`, but not the other way round.
+    compared folded (`normalize_name`), dates and numbers by their values: `1990-05-12` holds `12 May 1990` and
+    `1990`, but not the other way round.
 
     Args:
-        store: gives the names of nodes.
-        evidence: numbered items, those that the answers may rest on.
+        store: source of the names of nodes.
+        evidence: numbered items that the answers may rest on.
     """
 
     def __init__(self, store: GraphStore, evidence: Sequence[Evidence]) -> None:
@@ -409,13 +408,13 @@ class Grounds:
         return held
 
     def _held(self, answer: str) -> Mapping[str, EntityId | None]:
-        for key in _meanings(answer)[:2]:  # the name, and what it means as a value; not what it is more precise than
+        for key in _meanings(answer)[:2]:  # the name, and its value; not the less precise values
             if key in self._holders:
                 return self._holders[key]
         return {}
 
     def _read(self, ends: int | None) -> None:
-        """Fill in what holds what, of a metapath for so many of its ends."""
+        """Index the contents of evidence, of a metapath for so many of its ends."""
         said = {item.id: list(_said(item, ends)) for item in self._evidence}
         nodes = dict.fromkeys(id for each in said.values() for text, id in each if text is None and id is not None)
         names = {node.id: node.name for node in self._store.nodes(list(nodes))}
@@ -430,7 +429,7 @@ class Grounds:
 
 
 def _meanings(text: str) -> tuple[str, ...]:
-    """Return what a text is compared by: its folded words, and of a date or number its value, precisest first."""
+    """Return the keys of a text: its folded words, and of a date or number its value, precisest first."""
     folded = normalize_name(text)
     if len(text) > _LONGEST_VALUE or not any("0" <= character <= "9" for character in text):
         return (folded,)
@@ -444,7 +443,7 @@ def _meanings(text: str) -> tuple[str, ...]:
 
 
 def _said(item: Evidence, ends: int | None) -> Iterator[_Said]:
-    """Yield what an item holds: what it is about before what it passes."""
+    """Yield the contents of an item: its subject before intermediate nodes."""
     if isinstance(item, PathEvidence):
         yield from ((None, end) for end in item.ends[:ends])
         for path in item.paths:

@@ -1,9 +1,9 @@
 """The lines of a context: evidence taken apart into facts, each of which is written once.
 
 A fact joins two nodes that have names: by an edge, or through nodes without a name (mediators), whose other edges stand
-in brackets behind it. An edge, the same edge the other way round, a relation that means the same backwards, and a
-shortcut `a..b` beside the mediator that it leaves out are one fact. A walk over nodes with names is as many facts as it
-has parts; where only its ends are known, it is a line of its own. Facts that share a node and a relation are one line:
+in brackets behind it. An edge, its inverse, a relation with the same meaning backwards, and a shortcut `a..b` beside
+its mediator are one fact. A walk over nodes with names is as many facts as it has parts; if only its ends are known,
+it is a line of its own. Facts that share a node and a relation are one line:
 
     Darth Vader → portrayed_in_films / actor → James Earl Jones [film: Return of the Jedi] | David Prowse
     Spain → sports_team_location.teams → … → sports_team.sport → Basketball | Football
@@ -45,7 +45,7 @@ _HELD = 1 << 13
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the context: what its entries share, and the entries."""
+    """A line of the context: its common part, and the entries."""
 
     items: tuple[str, ...]
     """Ids of the evidence that it stands for, in the order in which they came."""
@@ -58,7 +58,7 @@ class Line:
     truncated: bool = False
     """Whether rows, or ends of a path, were cut off before they came here, and their number is not known."""
     nodes: frozenset[EntityId] = frozenset()
-    """What it is about, as far as that is known by ids."""
+    """Ids of its nodes, as far as known."""
     said: str = ""
     """Its relations, as words."""
 
@@ -113,14 +113,14 @@ def fold_lines(
     asked: Collection[str] = (),
     beyond: Iterable[Evidence] = (),
 ) -> list[Line]:
-    """Join evidence into lines, in the order in which their first items came.
+    """Join evidence into lines, in the order of their first items.
 
     Args:
         evidence: numbered items of any kinds, the most important first; feedback, which is none, is left out.
         names: a name for each node in it.
-        turned: the relations that mean the same backwards (`graph/inverses.py`).
-        asked: ids of items that were asked for; what they say shares no line with what others say.
-        beyond: items that only count: edges among them that belong to a line are among those it does not show.
+        turned: relations with the same meaning backwards (`graph/inverses.py`).
+        asked: ids of requested items; their facts share no line with those of others.
+        beyond: items that only count: edges among them that belong to a line are among its omitted ones.
     """
     facts = _Facts(names, turned, asked)
     for item in evidence:
@@ -142,14 +142,14 @@ class _Fact:
 
     source: EntityId
     steps: tuple[Hop, ...]
-    """Without what they say; more than one where they lead through mediators."""
+    """Steps without annotations; more than one through mediators."""
     end: EntityId
     said: str = ""
-    """What the edge says besides, or the mediator's other edges."""
+    """The edge's properties, or the mediator's other edges."""
     items: dict[str, None] = field(default_factory=dict)
 
     def about_face(self) -> _Fact:
-        """Return the same fact, told from its end."""
+        """Return the same fact, starting from its end."""
         return _Fact(self.end, _turned(self.steps), self.source, self.said, self.items)
 
 
@@ -186,7 +186,7 @@ class _Facts:
         """Metapaths whose further ends a limit left out, nobody knows how many."""
 
     def add_path(self, item: PathEvidence) -> None:
-        """Take a metapath: walk by walk where all are known, and as a whole where they are not."""
+        """Take a metapath: walk by walk if all are known, else as a whole."""
         steps = tuple(Hop.all_of(item))
         known = {path.end for path in item.paths}
         ends = [end for end in item.ends if end in self._names]
@@ -239,7 +239,9 @@ class _Facts:
             said += [text] if text else []
             if self._names[far] is None:
                 continue
-            if self._names[source] is not None and len(steps) != 2:  # two steps are a mediator's, told with all of it
+            if (
+                self._names[source] is not None and len(steps) != 2
+            ):  # two steps are those of a mediator, written with all of it
                 self._add(_Fact(source, tuple(steps), far, ", ".join(said)), item)
             source, steps, said = far, [], []
 
@@ -251,7 +253,7 @@ class _Facts:
         self._more[triple.tail, _turned(along)] += 1
 
     def lines(self) -> list[Line]:
-        """Return what was put together."""
+        """Return the lines."""
         self._tell_mediators()
         self._drop_shortcuts()
         lines: list[Line] = []
@@ -281,7 +283,7 @@ class _Facts:
                 yield self._table(_forward(steps), table)
 
     def _add(self, fact: _Fact, item: str) -> None:
-        """Take a fact, unless it is known, or says of a node that it is itself."""
+        """Take a fact, unless it is known, or relates a node to itself."""
         if fact.source == fact.end or self._names[fact.source] is None or self._names[fact.end] is None:
             return
         between = self._between[_pair(fact)]
@@ -295,7 +297,7 @@ class _Facts:
         same.items[item] = None
 
     def _same(self, fact: _Fact, between: Sequence[_Fact]) -> _Fact | None:
-        """Return the one of the facts between the same nodes that says the same, if there is one."""
+        """Return an equivalent fact between the same nodes, if there is one."""
         for other in between:
             if fact.said and other.said and fact.said != other.said:
                 continue
@@ -308,18 +310,18 @@ class _Facts:
         return ones == others or (len(ones) == len(others) and all(map(self._alike, ones, others)))
 
     def _alike(self, one: Hop, other: Hop) -> bool:
-        """Tell whether two steps mean the same."""
+        """True if two steps mean the same."""
         if one.inverse == other.inverse:
             return one.relation == other.relation
         return other.relation in self._turned.get(one.relation, ())
 
     def _tell_mediators(self) -> None:
-        """Make a fact of each mediator: the first two nodes that it joins, and what else it says."""
+        """Make a fact of each mediator: the first two nodes that it joins, with its other edges."""
         for legs in self._mediators.values():
             items = dict.fromkeys(id for leg in legs.values() for id in leg.items)
             if len(legs) < 2:
                 continue
-            # A mediator's first leg is the one a walk came by; dates and numbers say more of a fact than they are one.
+            # A mediator's first leg is that of the walk; dates and numbers annotate a fact rather than being one.
             source, *others = sorted(legs.values(), key=lambda leg: self._plain(leg.node))
             end, *rest = others
             said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
@@ -330,7 +332,7 @@ class _Facts:
                 self._add(fact, item)
 
     def _plain(self, node: EntityId) -> bool:
-        """Tell whether a name is a value: a number or a date."""
+        """True if a name is a value: a number or a date."""
         return (self._names[node] or "")[:1].isdigit()
 
     def _drop_shortcuts(self) -> None:
@@ -414,7 +416,7 @@ def _turned(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
 
 @lru_cache(_HELD)
 def _forward(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
-    """Return steps as a table tells them: from head to tail where that is possible."""
+    """Return steps in a table's orientation: from head to tail if possible."""
     return min(steps, _turned(steps), key=lambda each: [(step.inverse, step.relation) for step in each])
 
 

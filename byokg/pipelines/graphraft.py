@@ -1,8 +1,8 @@
-"""GraphRAFT: link, order the queries that can be run, run the likeliest, and reason over what they found.
+"""GraphRAFT: link, rank the executable queries, run the likeliest, and reason over their results.
 
-`graphraft_offline_pipeline` asks nobody: queries are ordered by what their relations mean. `graphraft_pipeline` has a
-language model name the entities and answer from the subgraph; any `CandidateRanker` orders the queries, and none of
-them lets a model write one, so every query that is run is one that the graph can run.
+`graphraft_offline_pipeline` needs no model: schema linking orders the queries. `graphraft_pipeline` lets a language
+model name the entities and answer from the subgraph; any `CandidateRanker` orders the queries, and none of them lets a
+model write one, so every query is executable.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class SpottedEntities:
 
 
 class NamedEntities:
-    """Has a language model name the entities in a question, shown examples: nothing else, and no schema.
+    """Lets a language model name the entities in a question, given examples: nothing else, and no schema.
 
     Args:
-        model: who is asked.
+        model: names the entities.
         prompt: `entities_prime` or `entities_mag`, or a prompt of your own in `prompts`.
-        prompts: the prompts; None takes those that ship with the package.
+        prompts: the prompts; None takes those of the package.
 
     Source: GraphRAFT (arXiv:2504.05478), "Few-shot prompt for entity resolution".
     """
@@ -97,10 +97,10 @@ _TYPE = re.compile(r"^(answer|institution|author|field ?of ?study|paper)\s*:\s*"
 
 
 class RankedNodes:
-    """Answers with what the likeliest queries found, in their order, or in that of a reranker.
+    """Answers with the results of the likeliest queries, in their order, or in that of a reranker.
 
     Args:
-        taken: which results are answers.
+        taken: selection of results.
         reranker: rates each node's text against the question; None keeps the order of the queries.
 
     Source: GraphRAFT (arXiv:2504.05478), "Impact of constrained decoding": answers without the second model.
@@ -142,18 +142,17 @@ def _rated_text(node: FoundNode) -> str:
 
 
 class SubgraphReasoner:
-    """Has a language model choose the answers among the nodes that the likeliest queries found.
+    """Lets a language model choose the answers among the nodes that the likeliest queries found.
 
-    It sees each node with the patterns that led to it and what the graph says of it, and the number of nodes if some
-    are not shown; names that it writes and no node has are left out. Nodes that it does not choose follow after those
-    that it does, where `taken` is `all`.
+    It sees each node with its patterns and its data, and the number of nodes if some are not shown; written names of no
+    node are left out. With `taken` as `all`, the other nodes follow.
 
     Args:
-        model: who is asked.
-        prompts: the prompts; None takes those that ship with the package.
+        model: chooses the answers.
+        prompts: the prompts; None takes those of the package.
         nodes: nodes shown at most.
         budget_tokens: of their text.
-        taken: `first` answers with what the model chose alone; `all` appends the rest in the queries' order.
+        taken: `first` returns the model's choice alone; `all` appends the rest in the queries' order.
 
     Source: GraphRAFT (arXiv:2504.05478), "Finetuning LLM as local subgraph reasoner" and Figure 4.
     """
@@ -218,29 +217,29 @@ def graphraft_pipeline(
     context_tokens: int = 6000,
     prompts: PromptLibrary | None = None,
 ) -> Loop:
-    """Put GraphRAFT together for one graph and one language model.
+    """Assemble GraphRAFT for one graph and one language model.
 
     The model names entities, and chooses the answers among the nodes that the likeliest queries found. It never writes
-    a query: all there are exist already, and `ranker` orders them.
+    a query: all of them exist already, and `ranker` orders them.
 
     Args:
-        store: the graph; its Cypher engine runs the queries where it has one, and it is walked where it has none.
-        model: who is asked.
+        store: the graph; its Cypher engine runs the queries; without one, traversal replaces it.
+        model: names entities and chooses answers.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        ranking: how the queries that are likeliest by meaning are ordered: the model picks `numbers` from a list,
-            `guided` has its server let nothing else through (vLLM; see `GuidedRanker`), `meaning` asks nobody.
+        ranking: order of the queries that are likeliest by meaning: the model picks `numbers` from a list,
+            `guided` uses masking of the server (vLLM; see `GuidedRanker`), `meaning` needs no call.
         ranker: orders them in the place of `ranking`, such as a `ConstrainedRanker` of a local model.
         shown: queries that it orders, those that are likeliest by meaning.
         entity_prompt: `entities_prime` or `entities_mag` names entities by examples as the paper does for STaRK; None
             shows the schema instead.
         hops, directed: see `graphraft_offline_pipeline`.
         queries, nodes, anchors: see `SubgraphRetriever`.
-        taken: whether nodes that are not chosen follow after those that are (`all`), for metrics of rankings.
-        answerer: `model`, or `ranking`: what the best query found, which asks nobody.
+        taken: `all` appends nodes that were not chosen, for ranking metrics.
+        answerer: `model`, or `ranking`: the result of the best query, without a call.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the nodes in a prompt.
-        prompts: what is asked; None takes the prompts that ship with the package.
+        prompts: the prompts; None takes those of the package.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -286,17 +285,17 @@ def graphraft_offline_pipeline(
     taken: Taken = "first",
     reranker: Reranker | None = None,
 ) -> Loop:
-    """Put GraphRAFT together without a language model: queries that exist, ordered by what their relations mean.
+    """Assemble GraphRAFT without a language model: candidate queries, ordered by schema linking.
 
     Args:
-        store: the graph; its Cypher engine runs the queries where it has one, and it is walked where it has none.
+        store: the graph; its Cypher engine runs the queries; without one, traversal replaces it.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        weights: folder that `byokg fit` wrote, to rank relation paths by; None takes what ships for the embedder.
-        mentions: what is linked: what the question mentions (`spotted`), or the `question` as a whole, for which
+        weights: folder of `byokg fit`, to rank relation paths by; None takes the shipped weights of the embedder.
+        mentions: texts to link: the mentions of the question (`spotted`), or the `question` as a whole, for which
             `linking=dense linking.top_k=2` finds the 2NN of the paper's Figure 5.
         hops: edges in a path at most, 1 to 3.
-        directed: keep the two ways of a relation apart; the paper does not, and here it changes little.
+        directed: keep the two directions of a relation apart; the paper does not, and here it changes little.
         queries, nodes, anchors: see `SubgraphRetriever`.
         taken, reranker: see `RankedNodes`.
 

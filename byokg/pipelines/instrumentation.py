@@ -1,4 +1,4 @@
-"""Watches a pipeline's stages from outside: what begins, how long it takes, what it brings."""
+"""Instrumentation of a pipeline's stages: start, duration, results."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from byokg.types import Answer, AnswerItem, Artifacts, Context, Evidence, Linked
 
 Watch = Callable[[str], AbstractContextManager[dict[str, Any]]]
 """Called with the name of a stage (`propose`, `link`, `retrieve NAME`, `answer`); entered as it begins and left as it
-ends. What the stage brought is put into the mapping before it is left."""
+ends. Results of the stage are put into the mapping before it is left."""
 
 
 @dataclass(frozen=True)
 class Enclosed:
-    """A pipeline that answers each question within a context, which is told what the answer brought."""
+    """A pipeline that answers each question within a context, which receives the answer's results."""
 
     of: Any
     within: Callable[[Question], AbstractContextManager[dict[str, Any]]]

@@ -1,7 +1,7 @@
-"""One or two calls a question: what needs no language model is retrieved first, then the model answers or asks on.
+"""One or two calls a question: offline retrieval first, then the model answers or requests more.
 
 Each prompt shows question, schema and evidence. The reply holds answers with citations, or artifacts for another round.
-What differs by question stands at the end of a prompt, so that providers keep its beginning.
+The parts that differ by question stand at the end of a prompt, so that providers keep its beginning.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _LAST = "Nothing more can be retrieved: answer from these facts now, or leave th
 
 
 class Lean:
-    """Answers from what is retrieved without a language model, or from what the model asks for then.
+    """Answers from evidence retrieved without a language model, or from the model's own requests after that.
 
     Args:
-        model: who answers, or writes artifacts.
-        first: proposes what is retrieved before the model is asked; needs no model.
+        model: answers, or writes artifacts.
+        first: proposes the first retrieval; needs no model.
         reader: writes the model's tasks and the schema, and reads artifacts.
-        entities: ties mentions to nodes.
+        entities: links mentions to nodes.
         retrievers: fetch the evidence of every round.
         context: writes the evidence for the prompt.
-        store: gives the names of nodes.
-        prompts: what is asked.
+        store: source of the names of nodes.
+        prompts: the prompts.
         rounds: calls of the model for one question at most.
 
     Raises:
@@ -117,7 +117,7 @@ class Lean:
         return self.run(Question(id="ask", text=text))
 
     def _retrieved(self, question: Question, context: Context, linker: KGLinker, seconds: dict[str, float]) -> Context:
-        """Return the context with one more round: what a linker proposes, linked, and what that brings."""
+        """Return the context with one more round: a linker's artifacts, linked, and the evidence for them."""
         began = time.perf_counter()
         artifacts = linker.propose(question, context)
         linked = self.entities.link(artifacts, question.text)
@@ -129,7 +129,7 @@ class Lean:
         return context.add(artifacts, linked, found, request.steps)
 
     def _asked(self, question: Question, context: Context, facts: str, left: int) -> str:
-        """Ask the model, which may be asked `left` times more; return its reply."""
+        """Call the model, with `left` further calls allowed; return its reply."""
         filled = self._prompt.fill(
             tasks=self._reader.tasks_text(later=False),
             schema_part=self._reader.schema_text(question, context),
@@ -173,27 +173,27 @@ def lean_pipeline(
     examples: str | Path | Sequence[Solved] | None = None,
     examples_shown: int = 3,
 ) -> Lean:
-    """Put the parts together for one graph and one language model.
+    """Assemble the pipeline for one graph and one language model.
 
     Args:
         store: the graph; its schema is read at once.
-        model: who answers, or writes artifacts.
-        embedder: compares relations with questions and with what the model wrote; None takes the shipped one.
+        model: answers, or writes artifacts.
+        embedder: compares relations with questions and with the model's labels; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        retrievers: by name, what makes each; None switches one off. The one named `query` is left out where the graph
+        retrievers: factories by name; None switches one off. The one named `query` is left out if the graph
             runs no queries.
         rounds: calls of the model for one question at most.
-        tasks: what the model may ask for.
-        top_k: relation paths that are followed before the model is asked, for each topic entity.
-        weights: folder that `byokg fit` wrote, to rank relation paths by; None takes what ships for the embedder.
+        tasks: artifacts that the model may write.
+        top_k: relation paths that are followed before the first call, for each topic entity.
+        weights: folder of `byokg fit`, to rank relation paths by; None takes the shipped weights of the embedder.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
-        tokens: how they are counted, see `token_counter`.
-        prompts: what is asked; None takes the prompts that ship with the package.
+        tokens: tokenizer, see `token_counter`.
+        prompts: the prompts; None takes those of the package.
         examples, examples_shown: solved questions to show, see `byokg_pipeline`.
 
     Raises:
-        ConfigError: a setting is out of range, or a retriever needs what this pipeline does not have.
+        ConfigError: a setting is out of range, or a retriever needs a part that this pipeline lacks.
     """
     embedder = embedder or StaticEmbedder()
     count = token_counter(tokens, model.chat_model)

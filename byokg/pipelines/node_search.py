@@ -26,7 +26,7 @@ Float64 = npt.NDArray[np.float64]
 
 
 def node_text(node: Node) -> str:
-    """Return what the graph says of a node, in one line: its name, types and properties."""
+    """Return a node's data in one line: its name, types and properties."""
     return " ".join([node.name, *(node.types or ("",)), *(f"{key} {value}" for key, value in node.properties.items())])
 
 
@@ -86,7 +86,7 @@ class NodeSearch:
             self._index(words, postings, np.array(lengths, np.float64), k1, b)
 
     def _index(self, words: dict[str, int], postings: list[list[int]], lengths: Float64, k1: float, b: float) -> None:
-        """Keep for each word the texts it stands in and what it is worth there."""
+        """Index for each word its texts and its weight in each."""
         text = np.repeat(np.arange(len(postings)), lengths.astype(np.int64))
         word = np.array([number for own in postings for number in own], np.int64)
         pairs, counts = np.unique(word * max(1, len(postings)) + text, return_counts=True)

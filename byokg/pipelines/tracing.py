@@ -1,9 +1,9 @@
 """Spans of questions, stages and calls of language models, by OpenTelemetry's conventions for generative AI.
 
 A question is a span `invoke_agent byokg`; within it stand its stages (`retrieve path` and so on are `execute_tool`
-spans), and in these the calls of models (`chat MODEL`), with what the conventions call `gen_ai.*`. Where spans go, and
-as whom, is said by OpenTelemetry's own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, …). What prompts
-and replies say is left out, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`.
+spans), and in these the calls of models (`chat MODEL`), with the conventions' `gen_ai.*` attributes. OpenTelemetry's
+own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_SERVICE_NAME`, …) configure the destination. Texts of prompts and
+replies are left out, unless `OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`.
 
 Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/
 """
@@ -33,7 +33,7 @@ class Tracing:
     """Sends spans.
 
     Args:
-        exporter: where to; None sends them by OTLP over HTTP, as the environment says.
+        exporter: destination; None sends them by OTLP over HTTP, configured by the environment.
 
     Raises:
         MissingExtra: OpenTelemetry is not installed.
@@ -52,7 +52,7 @@ class Tracing:
         self._tracer = self._provider.get_tracer("byokg")
 
     def close(self) -> None:
-        """Send what was not sent yet."""
+        """Send the remaining spans."""
         self._provider.shutdown()
 
     def pipeline(self, pipeline: Any) -> Enclosed:
