@@ -7,6 +7,7 @@ import pytest
 from byokg.api import KnowledgeGraph
 from byokg.errors import ConfigError, EntityNotFound, GraphNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.dialects import TableOptions
 from byokg.graph.store import Direction, takes_queries
 from byokg.open import add_engine
 from byokg.types import EntityId, Node, Triple
@@ -57,6 +58,9 @@ def test_an_unknown_node_of_a_path_query_is_reported_with_the_nearest(films: Kno
 
 def test_a_built_graph_can_be_opened_again(tmp_path: Path) -> None:
     (tmp_path / "kb.txt").write_text("Alien|directed_by|Scott\n")
+    options = TableOptions(("source", "relation", "target"))
+    decided = KnowledgeGraph.build(tmp_path / "kb.txt", tmp_path / "decided", options=options)
+    assert decided.store.source["files"][0]["read_as"].endswith("source=source, relation=relation, target=target")  # type: ignore[attr-defined]
     built = KnowledgeGraph.build(tmp_path / "kb.txt", tmp_path / "graph")
     opened = KnowledgeGraph.open(tmp_path / "graph")
     assert list(opened.store.entities()) == list(built.store.entities()) == ["Alien", "Scott"]

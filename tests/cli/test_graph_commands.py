@@ -356,3 +356,30 @@ def test_coverage_shows_what_a_graph_lacks_of_a_data_set(byokg: Run, films: Path
         and (whole.code == 0)
         == all(each["all"]["present"] == each["all"]["total"] for each in found["splits"].values())
     )
+
+
+def test_tables_are_described_in_one_line_each_and_options_decide(byokg: Run, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("Id;Label\n1;Ann\n2;Bob\n")
+    (tmp_path / "edges.csv").write_text("Source;Target;Weight\n1;2;0.5\n")
+    lines = fine(byokg("graph", "build", str(tmp_path), "--out", "graph")).out.splitlines()
+    assert lines[0] == "nodes.csv: semicolon, header; id=Id, name=Label; 2 rows"
+    described = (
+        'semicolon, header; source=Source, relation=(none: "related_to"), target=Target, property Weight (float)'
+    )
+    assert lines[1] == f"edges.csv: {described}; 1 row"
+    assert lines[2].startswith("built graph: 2 nodes, 1 edges, 1 relations, in ")
+    people = tmp_path / "people.txt"
+    people.write_text("# 1;2;3\nann;bob;0.5\nbob;cid;2\n")
+    assert "--comment" in byokg("graph", "build", str(people), "--out", "p").err
+    decided = ("--comment", "#", "--columns", "source,target,weight:float", "--no-header", "--delimiter", ";")
+    assert "--columns" in byokg("graph", "build", str(people), "--out", "p", *decided[:2]).err
+    fine(byokg("graph", "build", str(people), "--out", "p", *decided, "--undirected"))
+    [relation] = ColumnarGraph.open("p").schema().relations
+    assert (relation.count, relation.undirected, relation.properties) == (2, 2, ("weight",))
+    refused = byokg("graph", "build", str(people), "--out", "q", "--delimiter", "xy")
+    assert refused.code == WRONG and "delimiter 'xy'" in refused.err
+
+
+def test_options_of_tables_are_not_for_servers(byokg: Run, server: str) -> None:
+    refused = byokg("graph", "build", server, "--out", "copy", "--undirected", *by_id(server))
+    assert refused.code == WRONG and "are for tables" in refused.err

@@ -390,7 +390,8 @@ def _choose(path: Path, fits: dict[str, _Fit], promised: str) -> _Fit:
             f"{SEPARATOR_NAMES[separator]} ({fit.width} fields: {' · '.join(fit.fields)[:60]})"
             for separator, fit in regular.items()
         )
-        reason = f"fields may be separated by {ways}; decide with --delimiter, such as --delimiter ';'"
+        reason = f"fields may be separated by {ways}; decide with --delimiter ';', for example, or in graph.yaml with"
+        reason += f" files: {{{path.name}: {{delimiter: ';'}}}}"
         raise ImportFailed(path, next(iter(regular.values())).records[0][0], reason)
     if promised in fits and len(fits[promised].fields) > 1:
         return fits[promised]

@@ -54,6 +54,7 @@ The tables lie beside `graph.yaml`, or in the folder it names as `folder`.
 `surplus: drop` reads a file by position whose records may have more fields than the header, as a plain import does
 where commas were not quoted: the surplus fields are dropped, so the values before them may stand in the wrong column.
 How many records that are is kept in the graph's `source`.
+`delimiter` and `comment` of a file decide what is detected otherwise.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
-from byokg.errors import ImportFailed
+from byokg.errors import ConfigError, ImportFailed
 from byokg.files import COMPRESSIONS, TextFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.node_types import NO_FURTHER, SEPARATOR, cells_of_texts, read_types, write_types
@@ -802,7 +803,7 @@ class _Reader:
             raise ImportFailed(mapping, None, f"cannot be read: {error}") from error
         self._content = self._mapping("the file", content, ("nodes", "edges", "files", "folder"))
         self._options = {
-            name: self._mapping(f"files: {name}", options, ("surplus",))
+            name: self._mapping(f"files: {name}", options, ("surplus", "delimiter", "comment"))
             for name, options in self._mapping("files", self._content.get("files", {})).items()
         }
 
@@ -882,10 +883,15 @@ class _Reader:
             found = [path for ending in COMPRESSIONS if (path := folder / f"{name}{ending}").is_file()]
             if not found:
                 raise self._wrong(f"{place}: file", f"there is no {folder / name} (nor .gz, .xz, .bz2, .zst)")
-            surplus = self._options.get(name, {}).get("surplus", "refuse")
+            given = self._options.get(name, {})
+            try:
+                options = TableOptions(delimiter=str(given.get("delimiter", "")), comment=given.get("comment"))
+            except ConfigError as error:
+                raise self._wrong(f"files: {name}", str(error)) from error
+            surplus = given.get("surplus", "refuse")
             if surplus not in ("refuse", "drop"):
                 raise self._wrong(f"files: {name}: surplus", "it is refuse or drop")
-            self.files[name] = replace(RecordFile.at(found[0]), cut=surplus == "drop")
+            self.files[name] = replace(RecordFile.at(found[0], options=options), cut=surplus == "drop")
         file = self.files[name]
         line, fields = file.first("a header")
         for position, column in enumerate(fields):

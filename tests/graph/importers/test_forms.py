@@ -525,7 +525,11 @@ REFUSED = [
         one("a b 0.5\nb c 0.7\n", "g.edgelist"),
         refused="--columns source,target,weight or --columns source,relation,target",
     ),
-    Form("two separators", one("a;b;0,5\nc;d;0,7\n"), refused="decide with --delimiter"),
+    Form(
+        "two separators",
+        one("a;b;0,5\nc;d;0,7\n"),
+        refused="decide with --delimiter ';', for example, or in graph.yaml",
+    ),
     Form("two relations", one("source,target,type,label\na,b,x,y\n"), refused="--columns relation=type"),
     Form("a comment or a record", one("# a, b, c\na,r,b\n"), refused="--comment '#' or --comment ''"),
     Form(

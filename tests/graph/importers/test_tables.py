@@ -229,6 +229,23 @@ def test_an_end_that_is_no_node_is_refused_unless_told_otherwise(tmp_path: Path)
     assert (Path(caught.value.file).name, caught.value.line) == ("films.csv", 4)
 
 
+def test_tables_of_a_mapping_may_be_in_any_dialect(tmp_path: Path) -> None:
+    (tmp_path / "films.csv").write_text("\ufeffid;title\n1;Alien\n2;Heat, again\n", "utf-8")
+    (tmp_path / "seen.csv").write_text("a;b,x\n1;2,5\n", "utf-8")
+    text = "nodes:\n  Film: {file: films.csv, id: id, name: title}\n"
+    text += "edges:\n  NEXT: {file: seen.csv, head: {Film: a}, tail: {Film: b}}\n"
+    (tmp_path / "graph.yaml").write_text(text)
+    with pytest.raises(ImportFailed, match=re.escape("in graph.yaml with files: {seen.csv: {delimiter: ';'}}")):
+        import_graph(tmp_path)
+    (tmp_path / "seen.csv").write_text("a;b\n1;2\n", "utf-8")
+    assert facts(import_graph(tmp_path)) == [("Film:1", "NEXT", "Film:2", {})]
+    (tmp_path / "graph.yaml").write_text(text + "files: {seen.csv: {delimiter: xy}}\n")
+    with pytest.raises(ImportFailed, match=r"files: seen\.csv: delimiter 'xy'"):
+        import_graph(tmp_path)
+    (tmp_path / "graph.yaml").write_text(text + "files: {seen.csv: {delimiter: semicolon}}\n")
+    assert import_graph(tmp_path).edge_count == 1
+
+
 def test_surplus_fields_are_dropped_only_where_that_is_said(tmp_path: Path) -> None:
     films = FILMS.replace("Heat,", "Good, Bad, Ugly,")
     with pytest.raises(ImportFailed, match="expected 6 fields separated by ',', found 8") as caught:
