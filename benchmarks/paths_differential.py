@@ -18,7 +18,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path as File
@@ -125,7 +125,7 @@ def as_rdf(graph: SmallGraph, chance: random.Random) -> SmallGraph:
             several[label] = (value, other) if chance.random() < 0.3 and other != value else value
         if kind or several or any(name in (edge.head, edge.tail) for edge in edges):
             nodes[name] = kind, several
-    return SmallGraph(nodes, edges, graph.space)
+    return SmallGraph(nodes, edges, graph.space, dated=True)
 
 
 def imported(graph: SmallGraph, folder: File) -> ColumnarGraph:
@@ -144,7 +144,7 @@ def _texts(statement: tuple[Iri, Iri, Any]) -> tuple[str, str, Any]:
 def _n_triples(value: Any) -> str:
     if isinstance(value, Iri):
         return f"<{value.text}>"
-    if value.value in DATES:
+    if value.kind == "date":
         return f'"{value.value}"^^<{XSD}date>'
     datatype = {bool: "boolean", int: "integer", float: "double", str: "string"}[type(value.value)]
     return f'"{str(value.value).lower() if datatype == "boolean" else value.value}"^^<{XSD}{datatype}>'
@@ -302,7 +302,7 @@ class Maker:
         kind = chance.random()
         if kind < 0.25 and self.properties:
             name = chance.choice(self.properties)
-            value = literal(chance.choice(PROPERTIES[name.text.removeprefix(self.graph.space)]))
+            value = literal(chance.choice(PROPERTIES[name.text.removeprefix(self.graph.space)]), self.graph.dated)
             return ("triple", subject, name, chance.choice([Var("v"), Var("v"), value]), ())
         if kind < 0.4 and self.kinds:
             return ("type", subject, chance.choice([Var("k"), *self.kinds]))
@@ -398,7 +398,7 @@ class Maker:
             return self.variable()
         if kind < 0.8:
             return chance.choice([*self.nodes, *self.relations, self.unknown])
-        return literal(chance.choice([0, 1, 2, 0.5, 1.5, "a", "1", "n0", True, False, *DATES]))
+        return literal(chance.choice([0, 1, 2, 0.5, 1.5, "a", "1", "n0", True, False, *DATES]), self.graph.dated)
 
 
 # Text
@@ -451,7 +451,9 @@ class Writer:
             case Iri(text):
                 return f":{text.removeprefix(self.space)}"
             case Lit("text", value):
-                return f'"{value}"^^xsd:date' if value in DATES and self._tight else f'"{value}"'
+                return f'"{value}"'
+            case Lit("date", value):
+                return f'"{value}"^^xsd:date'
             case Lit("truth", value):
                 return "true" if value else "false"
             case Lit(_, value):
@@ -519,7 +521,7 @@ class Writer:
         if not name.isalpha():
             sides = [
                 self.expression(each)
-                if self._tight and isinstance(each, Var | Lit) and each[-1] not in DATES
+                if self._tight and isinstance(each, Var | Lit) and each[0] != "date"
                 else f"({self.expression(each)})"
                 for each in arguments
             ]
@@ -570,7 +572,13 @@ def key_of(path: FoundPath, by_edge: bool, labels: Labels) -> Key:
 
 def walk_key(walk: Walk) -> Key:
     """Return the same of a walk of the reference."""
-    return nodes_of(walk), tuple(move.edge.number if move.edge else move.bindings for move in walk[1])
+    return nodes_of(walk), tuple(move.edge.number if move.edge else undated(move.bindings) for move in walk[1])
+
+
+def undated(bindings: Iterable[tuple[str, Any]]) -> tuple[tuple[str, Any], ...]:
+    """Return what variables stand for, dates as texts: where the two are equal, the first one met is shown."""
+    values = ((name, Lit("text", value[1]) if value[0] == "date" else value) for name, value in bindings)
+    return tuple(sorted(values))
 
 
 def sizes(query: Query, walks: Sequence[Walk]) -> list[Any]:
@@ -605,7 +613,7 @@ def difference(query: Query, reference: Reference, result: PathResult, labels: L
         if pair not in expected:
             return f"paths of {pair}, which has none"
         walks, more = expected[pair]
-        around = Counter(tuple(sorted(each.items())) for each in more)
+        around = Counter(undated(each.items()) for each in more)
         known = {walk_key(walk) for walk in walks}
         right = picked(query.selector, sizes(query, walks))
         if not keys.keys() <= known:
@@ -649,6 +657,8 @@ def solved_by_sparql(graph: SmallGraph, group: Pattern) -> str:
     def term(value: Any) -> Any:
         if isinstance(value, Iri):
             return pyoxigraph.NamedNode(value.text)
+        if value.kind == "date":
+            return pyoxigraph.Literal(value.value, datatype=pyoxigraph.NamedNode(f"{XSD}date"))
         if isinstance(value.value, float):
             return pyoxigraph.Literal(str(value.value), datatype=pyoxigraph.NamedNode(f"{XSD}decimal"))
         return pyoxigraph.Literal(value.value)
@@ -658,13 +668,13 @@ def solved_by_sparql(graph: SmallGraph, group: Pattern) -> str:
             return Iri(value.value)
         kind = value.datatype.value.rpartition("#")[2]
         text = value.value
-        if kind == "boolean":
-            return literal(text == "true")
+        if kind in ("boolean", "date"):
+            return literal(text, dated=True) if kind == "date" else literal(text == "true")
         return literal(text if kind == "string" else int(text) if kind == "integer" else float(text))
 
     for statement in graph.statements:
         engine.add(pyoxigraph.Quad(*map(term, statement)))
-    text = f"PREFIX : <{graph.space}> SELECT * WHERE {Writer(graph.space).group(group)}"
+    text = f"PREFIX : <{graph.space}> PREFIX xsd: <{XSD}> SELECT * WHERE {Writer(graph.space).group(group)}"
     try:
         solutions = engine.query(text)
     except SyntaxError as error:

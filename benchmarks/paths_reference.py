@@ -33,14 +33,19 @@ class Iri(NamedTuple):
 
 
 class Lit(NamedTuple):
-    """A number, text or truth value."""
+    """A number, text, date or truth value."""
 
     kind: str
     value: Any
 
 
-def literal(value: Any) -> Lit:
-    """Return a value as a literal."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def literal(value: Any, dated: bool = False) -> Lit:
+    """Return a value as a literal; texts that look like dates are dates where a graph has any."""
+    if dated and isinstance(value, str) and _DATE.fullmatch(value):
+        return Lit("date", value)
     return Lit("truth" if isinstance(value, bool) else "number" if isinstance(value, int | float) else "text", value)
 
 
@@ -74,12 +79,14 @@ class SmallGraph:
     edges: list[Edge]
     space: str = ""
     """What all ids and labels begin with: nothing, or a namespace."""
+    dated: bool = False
+    """Whether dates are another kind of literals than texts."""
     statements: list[tuple[Iri, Iri, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
         said = {(Iri(edge.head), Iri(edge.relation), Iri(edge.tail)) for edge in self.edges}
         self.statements = sorted(said) + [
-            (Iri(node), Iri(name), literal(value))
+            (Iri(node), Iri(name), literal(value, self.dated))
             for node, (_, properties) in self.nodes.items()
             for name, values in properties.items()
             for value in (values if isinstance(values, tuple) else (values,))
@@ -103,7 +110,7 @@ def inferred(graph: SmallGraph, rules: Sequence[Rule]) -> SmallGraph:
         if fresh <= known:
             return graph
         edges = [Edge(triple, *triple, None) for triple in sorted(fresh - known)]
-        graph = SmallGraph(graph.nodes, graph.edges + edges, graph.space)
+        graph = SmallGraph(graph.nodes, graph.edges + edges, graph.space, graph.dated)
 
 
 # Patterns

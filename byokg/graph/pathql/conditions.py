@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.pathql.moves import Bound
-from byokg.graph.pathql.query import Exists, Expression, FunctionCall, Group, LiteralTerm, NameTerm, Variable
+from byokg.graph.pathql.query import Expression, FunctionCall, LiteralTerm, NameTerm, Variable
 from byokg.types import Value
 
 
@@ -242,22 +242,16 @@ def check_literal(literal: LiteralTerm) -> None:
 
 
 class Conditions:
-    """Computes expressions; `exists` returns whether a pattern has a solution that agrees with a row."""
+    """Computes expressions without EXISTS, which `patterns` answers before."""
 
-    def __init__(
-        self,
-        term: Callable[[NameTerm], Bound],
-        iri: Callable[[str], str],
-        exists: Callable[[Group, Row], bool],
-    ) -> None:
+    def __init__(self, term: Callable[[NameTerm], Bound], iri: Callable[[str], str]) -> None:
         """Set the readers of the graph.
 
         Args:
             term: returns the term of a name.
             iri: returns the IRI text of the label of a relation or type.
-            exists: True if a pattern has a solution compatible with a row.
         """
-        self._term, self._iri, self._exists = term, iri, exists
+        self._term, self._iri = term, iri
         self._now = datetime.now(UTC).isoformat(timespec="seconds")
 
     def holds(self, expression: Expression, row: Row) -> bool:
@@ -285,8 +279,6 @@ class Conditions:
                 return Bound("literal", value, datatype)
             case NameTerm():
                 return self._term(expression)
-            case Exists(pattern, negated):
-                return Bound("literal", self._exists(pattern, row) != negated)
             case FunctionCall(operator, arguments):
                 return self._called(operator, arguments, row)
         raise Undefined

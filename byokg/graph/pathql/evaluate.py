@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from byokg.errors import PathQueryInvalid
+from byokg.errors import PathQueryInvalid, QueryTimeout
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.automaton import Automaton, compile_expression
@@ -91,6 +91,8 @@ def paths(
         PathQueryInvalid: the text is no path query, or has infinitely many paths.
         EntityNotFound: a start or end is not in the graph.
         RelationNotFound: a relation is not in the graph.
+        QueryTimeout: the patterns of START and END take longer than the limit.
+        QueryTooLarge: a pattern has too many solutions.
     """
     parsed, store = _read(query), _arrays(store)
     inferred = _inferred(store, parsed, rules) if rules or parsed.graphs else None
@@ -354,7 +356,13 @@ class _Run:
             lambda path: self._matches(self._automaton(path, False)),
             self._inferred.types if self._inferred else {},
             both_roles(self._query, self._names.is_type),
+            self._go_on,
         )
+
+    def _go_on(self) -> None:
+        """Raise `QueryTimeout` where the time is over."""
+        if not self._budget.spend(0):
+            raise QueryTimeout(self._limits.timeout_s)
 
     def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
         known = _AUTOMATA.setdefault(self._store, {})

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from byokg.errors import QueryTimeout
 from byokg.graph.pathql.moves import Bound, Int64, Spelled, StepRows
 from byokg.graph.pathql.patterns import Patterns
 from byokg.graph.pathql.query import Group, seedable, variables
@@ -61,9 +62,13 @@ class PatternMoves:
         fresh = np.array([node for node in dict.fromkeys(vertices.tolist()) if node not in known], np.int64)
         for first in range(0, len(fresh), _LEARNED_TOGETHER):
             some = fresh[first : first + _LEARNED_TOGETHER]
-            if self._spend(len(some)):
-                self._learn(some, backward)
-            else:
+            try:
+                learned = self._spend(len(some))
+                if learned:
+                    self._learn(some, backward)
+            except QueryTimeout:  # as the budget has noted
+                learned = False
+            if not learned:
                 none = np.empty(0, np.int64)
                 known.update((node, (none, none)) for node in fresh[first:].tolist())
                 break

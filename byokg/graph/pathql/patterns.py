@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.conditions import Conditions, check, check_literal
@@ -18,7 +18,10 @@ from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     Bind,
     Element,
+    Exists,
+    Expression,
     Filter,
+    FunctionCall,
     Group,
     Inverse,
     Link,
@@ -40,6 +43,9 @@ from byokg.graph.pathql.triples import TermCodes, TripleJoiner, property_labels
 from byokg.graph.store import GraphStore
 from byokg.types import Triple
 
+_TOGETHER = 1 << 12
+"""Rows for which conditions are computed together."""
+
 
 def _check_bind(members: Sequence[Element]) -> None:
     """Raise `PathQueryInvalid` where BIND gives a value to a variable that its group has used before."""
@@ -51,6 +57,29 @@ def _check_bind(members: Sequence[Element]) -> None:
             seen.add(element.variable.name)
         elif not isinstance(element, Filter | Minus):
             seen.update(variables(element))
+
+
+def _conditions(group: Group) -> Iterator[Expression]:
+    """Yield what has to hold of each solution of a group; parts joined by && apart, since each reads fewer values."""
+    waiting = [element.condition for element in reversed(group.elements) if isinstance(element, Filter)]
+    while waiting:
+        condition = waiting.pop()
+        if isinstance(condition, FunctionCall) and condition.operator == "&&":
+            waiting += reversed(condition.arguments)
+        else:
+            yield condition
+
+
+def _different(table: SolutionTable, names: Sequence[str]) -> tuple[SolutionTable, Int64]:
+    """Return the different values of some variables, and which of them each solution has."""
+    if not names or not table.rows:
+        return SolutionTable({name: table.columns[name] for name in names}, min(table.rows, 1)), np.zeros(
+            table.rows, np.int64
+        )
+    rows = np.stack([table.columns[name] for name in names], axis=1)
+    each, which = np.unique(rows, axis=0, return_inverse=True)
+    columns = {name: each[:, place] for place, name in enumerate(names)}
+    return SolutionTable(columns, len(each)), which.reshape(-1)
 
 
 class Patterns:
@@ -67,6 +96,7 @@ class Patterns:
         matches: Callable[[PathExpression], Moves],
         types: Mapping[str, Int64],
         both_roles: frozenset[str],
+        go_on: Callable[[], None],
     ) -> None:
         """Read a graph.
 
@@ -76,12 +106,13 @@ class Patterns:
             matches: returns the steps that are whole matches of an expression.
             types: nodes with inferred types, beside the store's own.
             both_roles: variables that stand for a relation or type in one place, and for any term in another.
+            go_on: raises an error where the time is over.
         """
-        self._store, self._names = store, names
+        self._store, self._names, self._go_on = store, names, go_on
         properties = property_labels(store)
         self._codes = TermCodes(store, names, properties, both_roles)
         self._triples = TripleJoiner(store, names, self._codes, matches, types)
-        self._conditions = Conditions(lambda name: names.term(name, properties)[1], names.iri, self._has_solution)
+        self._conditions = Conditions(lambda name: names.term(name, properties)[1], names.iri)
 
     def check(self, group: Group) -> None:
         """Raise an error for what cannot be solved in a group, also in parts that no solution may come to.
@@ -158,7 +189,7 @@ class Patterns:
 
     def _solved(self, group: Group, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
         """Return the solutions of a group that agree with some given ones, all of whose values it may read."""
-        filters = [element.condition for element in group.elements if isinstance(element, Filter)]
+        filters = list(_conditions(group))
         waiting: list[Element] = [element for element in group.elements if not isinstance(element, Filter)]
         while waiting:
             table, filters = self._filtered(table, filters, last=False)
@@ -196,27 +227,52 @@ class Patterns:
                 left.append(condition)
                 continue
             if table.rows:
-                read = [name for name in table.visible if name in names]
-                test = functools.partial(self._conditions.holds, condition)
-                table = table.taken(np.flatnonzero(self._each(table, read, test)))
+                table = table.taken(np.flatnonzero(self._computed(condition, table, self._conditions.holds)))
         return table, left
 
-    def _each(self, table: SolutionTable, names: Sequence[str], compute: Callable[[Mapping[str, Bound]], Any]) -> Any:
-        """Compute something for each solution, once for equal values of the variables that it reads."""
-        if not names:
-            return np.array([compute({})] * table.rows)
-        rows = np.stack([table.columns[name] for name in names], axis=1)
-        each, which = np.unique(rows, axis=0, return_inverse=True)
-        columns = [self._codes.bound(each[:, place]) for place in range(len(names))]
-        values = [
-            compute({name: value for name, value in zip(names, row, strict=True) if value is not None})
-            for row in zip(*columns, strict=True)
-        ]
-        return np.array(values)[which.reshape(-1)]
+    def _computed(
+        self, expression: Expression, table: SolutionTable, compute: Callable[[Expression, Mapping[str, Bound]], Any]
+    ) -> Any:
+        """Compute an expression for each solution, once for equal values of the variables that it reads."""
+        marks: dict[str, Int64] = {}
+        expression = self._answered(expression, table, marks)
+        table = table.with_columns(marks)
+        names = set(mentioned(expression))
+        read = [name for name in table.columns if name in names]
+        each, which = _different(table, read)
+        columns = [self._codes.bound(each.columns[name]) for name in read]
+        values = []
+        for first in range(0, each.rows, _TOGETHER):
+            self._go_on()
+            for row in zip(*(column[first : first + _TOGETHER] for column in columns), strict=True) if read else [()]:
+                known = {name: value for name, value in zip(read, row, strict=True) if value is not None}
+                values.append(compute(expression, known))
+        return np.array(values)[which]
 
-    def _has_solution(self, group: Group, row: Mapping[str, Bound]) -> bool:
-        columns = {name: np.array([self._codes.code_of(value)]) for name, value in row.items()}
-        return self._solved(group, SolutionTable(columns, 1), frozenset(columns)).rows > 0
+    def _answered(self, expression: Expression, table: SolutionTable, marks: dict[str, Int64]) -> Expression:
+        """Return an expression with variables in the place of EXISTS, and add what these stand for to `marks`."""
+        match expression:
+            case Exists(group, negated):
+                found = self._has_solutions(group, table) != negated
+                codes = [self._codes.code(Bound("literal", truth)) for truth in (False, True)]
+                name = f"\0exists{len(marks)}"
+                marks[name] = np.array(codes, np.int64)[found.astype(np.int64)]
+                return Variable(name)
+            case FunctionCall(operator, arguments):
+                return FunctionCall(operator, tuple(self._answered(each, table, marks) for each in arguments))
+        return expression
+
+    def _has_solutions(self, group: Group, table: SolutionTable) -> npt.NDArray[np.bool_]:
+        """Tell for each solution whether a group has one that agrees with it."""
+        names = set(mentioned(group))
+        each, which = _different(table, [name for name in table.visible if name in names])
+        found = np.zeros(each.rows, np.bool_)
+        for first in range(0, each.rows, _TOGETHER):
+            self._go_on()
+            rows = np.arange(first, min(first + _TOGETHER, each.rows))
+            marked = each.taken(rows).with_columns({"\0marked": rows})
+            found[self._solved(group, marked, frozenset(each.columns)).column("\0marked")] = True
+        return found[which]
 
     def _joined(self, element: Element, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
         match element:
@@ -237,11 +293,10 @@ class Patterns:
                         kept[rows] = False
                 return table.taken(np.flatnonzero(kept))
             case Bind(expression, variable):
-                read = [name for name in table.visible if name in set(mentioned(expression))]
-                codes = self._each(
-                    table, read, lambda row: self._codes.code_of(self._conditions.bound(expression, row))
+                codes = self._computed(
+                    expression, table, lambda part, row: self._codes.code_of(self._conditions.bound(part, row))
                 )
-                return equal(table, variable.name, np.asarray(codes, np.int64))
+                return equal(table, variable.name, codes.astype(np.int64))
             case Values(names, rows):
                 terms = [[self._codes.value(term) for term in row] for row in rows]
                 codes = np.array(terms, np.int64).reshape(len(rows), len(names))
@@ -253,7 +308,7 @@ class Patterns:
     def _lengthened(self, group: Group, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
         """Join with an OPTIONAL group, whose own conditions read the solution that it lengthens as well."""
         body = Group(tuple(element for element in group.elements if not isinstance(element, Filter)))
-        conditions = [element.condition for element in group.elements if isinstance(element, Filter)]
+        conditions = list(_conditions(group))
         marked = table.with_columns({"\0row": np.arange(table.rows)})
         found, _ = self._filtered(self.solve(body, marked, fixed), conditions, last=True)
         kept = np.ones(table.rows, np.bool_)

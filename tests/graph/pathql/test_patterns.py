@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from byokg.errors import PathQueryInvalid, RelationNotFound
+from byokg.errors import PathQueryInvalid, QueryTimeout, QueryTooLarge, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.types import EntityId, Node, Triple
 
@@ -236,3 +237,20 @@ def test_a_less_sign_without_spaces_is_no_name() -> None:
 
 def test_minus_without_a_common_variable_leaves_all() -> None:
     assert edges_of("?s :r ?e MINUS { ?a ?b ?c . ?x ?y ?z . ?k ?l ?m }") == R
+
+
+def test_patterns_of_the_ends_keep_the_time_limit() -> None:
+    query = "PATHS START ?x { ?x ?p ?y FILTER EXISTS { ?y ?q ?z } } END ?e VIA ?p"
+    with pytest.raises(QueryTimeout):
+        paths(small(), query, PathLimits(timeout_s=0))
+    assert paths(
+        small(), "PATHS START ?s = :n0 END ?e VIA { ?s ?p ?e FILTER(?p = :r) }", PathLimits(timeout_s=0)
+    ).truncated
+
+
+def test_no_text_of_a_condition_grows_without_bound() -> None:
+    doubled = " ".join(f"BIND(CONCAT(?t{n}, ?t{n}) AS ?t{n + 1})" for n in range(40))
+    with pytest.raises(QueryTooLarge, match="characters"):
+        edges_of(f"?s :r ?e BIND('ab' AS ?t0) {doubled}")
+    squared = " ".join(f"BIND(?t{n} * ?t{n} AS ?t{n + 1})" for n in range(40))
+    assert edges_of(f"?s :r ?e BIND(10 AS ?t0) {squared} FILTER(BOUND(?t40))") == []
