@@ -239,7 +239,8 @@ def import_graph(source: str | Path, options: TableOptions = DETECTED) -> Column
 def files_read(graph: ColumnarGraph) -> list[str]:
     """Return a line for each file of an imported graph that was read by its columns: how, and how many rows it has."""
     files = [file for file in graph.source.get("files", ()) if "read_as" in file]
-    return [f"{file['name']}: {file['read_as']}; {file['rows']:,} row{'s'[: file['rows'] != 1]}" for file in files]
+    lines = [f"{file['name']}: {file['read_as']}; {file['rows']:,} row{'s'[: file['rows'] != 1]}" for file in files]
+    return ["".join(sign if sign.isprintable() else " " for sign in line) for line in lines]
 
 
 def source_files(source: str | Path) -> list[Path]:

@@ -370,6 +370,11 @@ def seems_header(fields: Sequence[str], rows: Rows) -> bool:
     return len(rows) > 1 and plain[0] and not any(plain[1:])
 
 
+def names_relation(field: str) -> bool:
+    """Return True for a name that relations have."""
+    return "".join(words(field)) in _RELATIONS
+
+
 def is_number(text: str) -> bool:
     """Return True for a number as programs write it."""
     return bool(_NUMBER.fullmatch(text.strip()))

@@ -103,16 +103,16 @@ class RecordFile(TextFile):
     def first(self, expected: str) -> tuple[int, list[str]]:
         """Return line and fields of the first record. Raises `ImportFailed`, naming the expected fields, without
         one."""
-        for line, fields in self.records():
+        for line, fields in itertools.islice(self.records(), self._skipped, None):
             self._check_fields(line, fields)
             return line, fields
         raise ImportFailed(self.path, None, f"the file is empty; expected {expected}")
 
     def sample(self) -> list[tuple[int, list[str]]]:
-        """Return line and fields of the first records, up to one whose quotes are wrong."""
+        """Return line and fields of the first records, header included, up to one whose quotes are wrong."""
         found: list[tuple[int, list[str]]] = []
         try:
-            for record in itertools.islice(self.records(), _SAMPLE):
+            for record in itertools.islice(self.records(), self._skipped, _SAMPLE):
                 found.append(record)
         except ImportFailed:
             if not found:
@@ -192,7 +192,12 @@ class RecordFile(TextFile):
     @property
     def _records_before(self) -> int:
         """Return how many records come before the first one that counts."""
-        return int(self.titled) + int(self.dialect.counted)
+        return int(self.titled) + self._skipped
+
+    @property
+    def _skipped(self) -> int:
+        """Return how many records come before the header, if there is one."""
+        return int(self.dialect.counted) + int(self.dialect.hinted)
 
     def _rows_before(self) -> int | None:
         """Return how many records and empty lines come before the first record that counts; None if none counts."""

@@ -52,6 +52,7 @@ _COMMENTS = ("#", "%")
 _STATED = re.compile(r"%\s*(sym|asym|bip)\b|#\s*(un)?directed graph\b", re.IGNORECASE)
 _STATED_UNDIRECTED = re.compile(r"%\s*sym\b|#\s*undirected graph\b", re.IGNORECASE)
 """Comments of KONECT and SNAP."""
+_HINT = re.compile(r'"?sep=([,;|\t])"?[\r\n]*')
 _COUNTED = re.compile(r"\w*2id\.\w+")
 """Names of OpenKE's files, whose first line counts the others."""
 
@@ -118,6 +119,8 @@ class Dialect:
     """True if a space follows each separator."""
     counted: bool = False
     """True if the first record counts the others."""
+    hinted: bool = False
+    """True if the first line states the separator, as Excel reads it: `sep=;`."""
     names: tuple[str, ...] = ()
     """Header that stands in a comment."""
     undirected: bool = False
@@ -184,16 +187,20 @@ def detect_dialect(file: TextFile, options: TableOptions = DETECTED) -> Dialect:
     head = _read_head(file)
     comment = _find_comment(head.lines) if options.comment is None else options.comment
     lines = _without_comments(head.lines, comment)
+    hint = _HINT.fullmatch(lines[0]) if lines else None
+    if hint:
+        lines[0] = "\n"
+    given = options.separator or (hint[1] if hint else "")
     fits = {
         separator: _fit(file.path, separator, lines, head.whole)
-        for separator in ([options.separator] if options.separator else ["\t", "|", ";", ",", " "])
+        for separator in ([given] if given else ["\t", "|", ";", ",", " "])
     }
     chosen = _choose(file.path, fits, promised)
     if options.comment is None and comment:
         chosen = _with_comments(file.path, chosen, comment, head)
     elif comment:
         chosen = chosen._replace(dialect=replace(chosen.dialect, comment=comment))
-    return replace(chosen.dialect, encoding=head.encoding)
+    return replace(chosen.dialect, encoding=head.encoding, hinted=hint is not None)
 
 
 def _read_head(file: TextFile) -> _Head:
@@ -286,16 +293,18 @@ def _fit(path: Path, separator: str, lines: Sequence[str], whole: bool) -> _Fit:
         return plain
     for quote in ('"', "'"):
         quoted = _measured(path, Dialect(separator, quote), lines, whole)
-        shown = separator == " " or (_is_enclosed(plain.fields, quote) and quoted.titled)
-        if quoted.regular and (
-            not plain.regular or (shown and quoted.width != plain.width) or (shown and separator != " ")
-        ):
+        if not quoted.regular:
+            continue
+        cells = [cell for _, fields in plain.records for cell in fields if cell and not is_number(cell)]
+        enclosed = all(_is_enclosed(cell, quote) for cell in cells)
+        titled = any(_is_enclosed(cell, quote) for cell in plain.fields) and quoted.titled
+        if not plain.regular or enclosed or titled or (separator == " " and quoted.width != plain.width):
             return quoted
     return plain
 
 
-def _is_enclosed(fields: Sequence[str], quote: str) -> bool:
-    return any(len(field) > 1 and field[0] == field[-1] == quote for field in fields)
+def _is_enclosed(cell: str, quote: str) -> bool:
+    return len(cell) > 1 and cell[0] == cell[-1] == quote
 
 
 def _all_quoted(lines: Sequence[str], separator: str, quote: str) -> bool:

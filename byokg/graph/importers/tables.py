@@ -99,6 +99,7 @@ from byokg.graph.importers.columns import (
     as_kind,
     edge_header,
     is_number,
+    names_relation,
     node_header,
     seems_header,
     split_kind,
@@ -187,7 +188,7 @@ def edge_table(file: RecordFile, options: TableOptions = DETECTED, header: Recor
         ImportFailed: the file holds no edges, or may be read in several ways; the message has the deciding option.
     """
     names = header.first(f"a header such as {','.join(EDGE_COLUMNS)}") if header else None
-    records = file.sample()[int(file.dialect.counted) :]
+    records = file.sample()
     if not names and not file.dialect.names:
         file.first("lines of head, relation, tail, or a header such as head,relation,tail")
     if not names and file.dialect.names:
@@ -201,7 +202,10 @@ def edge_table(file: RecordFile, options: TableOptions = DETECTED, header: Recor
         columns = [Column(at, f"column {at + 1}", "") for at in range(len(fields))]
         columns = _by_options(file, line, columns, below, options) or _by_number(file, line, fields, below)
         used = [one for one in columns if one.role]
-        return Table(file, fields, used, DEFAULT_RELATION, undirected=undirected, header="no header")
+        place = "no header"
+        if options.header is None and len(below) > 1 and not any(_recurring(fields, below[1:])):
+            place += f" (first: {', '.join(fields)[:_FIRST_SHOWN]})"
+        return Table(file, fields, used, DEFAULT_RELATION, undirected=undirected, header=place)
     used = _checked(header or file, line, fields, below, _by_name(file, line, fields, below, options))
     marked = is_marked(fields)
     label = file.path.name.partition(".")[0] if marked else DEFAULT_RELATION
@@ -303,7 +307,7 @@ def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], opti
     if is_marked(first):
         return True
     held = [{row[at].strip() for row in below if at < len(row)} for at in range(len(first))]
-    again = [bool(cell) and cell in cells for cell, cells in zip(first, held, strict=True)]
+    again = _recurring(first, below)
     found = edge_header(first, below)
     shown = ", ".join(map(repr, first))
     decide = "decide with --header or --no-header"
@@ -328,6 +332,13 @@ def _has_header(file: RecordFile, records: Sequence[tuple[int, list[str]]], opti
     return True
 
 
+def _recurring(first: Sequence[str], below: Rows) -> list[bool]:
+    """Return which cells of a record stand in their columns again, as names of columns hardly do."""
+    return [
+        bool(cell) and any(at < len(row) and row[at].strip() == cell for row in below) for at, cell in enumerate(first)
+    ]
+
+
 def _above_numbers(first: Sequence[str], below: Rows) -> bool:
     """Return True if a text stands above a column of numbers."""
     for at, cell in enumerate(first):
@@ -339,6 +350,10 @@ def _above_numbers(first: Sequence[str], below: Rows) -> bool:
 
 def _proposed(fields: Sequence[str]) -> str:
     """Return options that read some columns as most files have them."""
+    relation = next((at for at, field in enumerate(fields) if names_relation(field)), None)
+    if relation is not None and len(fields) > 2:
+        head, tail = [field for at, field in enumerate(fields) if at != relation][:2]
+        return f"--columns source={head},relation={fields[relation]},target={tail}"
     if len(fields) == 3:
         return f"--columns source={fields[0]},relation={fields[1]},target={fields[2]}"
     return f"--columns source={fields[0]},target={fields[1]}"
@@ -418,8 +433,10 @@ def _may_be_weights(below: Rows, barred: bool) -> bool:
     Bars show it, unless the second column has nodes of the first.
     """
     rows = [row for row in below if len(row) == 3]
-    if len(rows) < 2 or not all(is_number(row[2]) for row in rows):
+    if not rows or not all(is_number(row[2]) for row in rows):
         return False
+    if len(rows) == 1:
+        return not barred and "." in rows[0][2]
     first, second, third = ({row[at] for row in rows} for at in range(3))
     if barred:
         return bool(second & first)
@@ -456,7 +473,7 @@ def columns_read(columns: Sequence[Column], label: str, kinds: Mapping[str, str]
 
 
 _KIND_NAMES = {"string": "text"}
-_PROPERTIES_SHOWN = 12
+_PROPERTIES_SHOWN, _FIRST_SHOWN = 12, 60
 
 
 # Reading

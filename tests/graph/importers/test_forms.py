@@ -166,7 +166,11 @@ GOOD = [
     ),
     # Without a header
     Form(
-        "MetaQA", one("ann|knows|bob\nbob|likes|cid\n", "kb.txt"), KNOWS, 3, read_as=["'|', no header; source=column 1"]
+        "MetaQA",
+        one("ann|knows|bob\nbob|likes|cid\n", "kb.txt"),
+        KNOWS,
+        3,
+        read_as=["'|', no header (first: ann, knows, bob); source=column 1"],
     ),
     Form(
         "Freebase",
@@ -180,7 +184,7 @@ GOOD = [
         [("Q1", "P31", "Q5", {}), ("Q2", "P31", "Q5", {})],
         3,
     ),
-    Form("two columns", one("a,b\nb,c\n"), LINKS, 3, read_as=["comma, no header; source=column 1"]),
+    Form("two columns", one("a,b\nb,c\n"), LINKS, 3, read_as=["comma, no header (first: a, b); source=column 1"]),
     Form("two columns and blanks", one("  a   b\nb \t c  \n", "g.edges"), LINKS, 3),
     Form("OpenKE", one("2\n0 1 0\n1 2 1\n", "train2id.txt"), [("0", "0", "1", {}), ("1", "1", "2", {})], 3),
     Form(
@@ -241,6 +245,9 @@ GOOD = [
         [("a\tb", "r", "c", {}), ("d", "r", "e", {})],
         4,
     ),
+    Form("all quoted, as R writes", one('"ann"\t"knows"\t"bob"\n"bob"\t"likes"\t"cid"\n', "r.tsv"), KNOWS, 3),
+    Form("Excel's hint", one("sep=;\r\nsource;target\r\na;b\r\nb;c\r\n"), LINKS, 3),
+    Form("Excel's hint without a header", one('"sep=,"\nann,knows,bob\nbob,likes,cid\n'), KNOWS, 3),
     Form(
         "single quotes",
         one("source,target\n'a, b','c'\n"),
@@ -477,6 +484,7 @@ GOOD = [
 ]
 
 REFUSED = [
+    Form("one weight", one("Ann,Bob,0.5\n"), refused="may be a weight or a node"),
     Form(
         "a direction that is none",
         one("source,target,type\na,b,Directed\nb,c,Both\n"),
@@ -663,6 +671,13 @@ def test_a_kind_that_only_the_last_value_decides(tmp_path: Path) -> None:
     graph = import_graph(path)
     assert graph.schema().relations[0].property_details[0].kind == "string"
     assert files_read(graph)[0].endswith("property w (text); 5,001 rows")
+
+
+def test_the_line_about_a_file_is_one_line_whatever_its_header_holds(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text('source,target,"a\nb\x1b[31m"\nx,y,z\n')
+    [line] = files_read(import_graph(path))
+    assert line.endswith("property a b [31m (text); 1 row")
 
 
 @pytest.mark.parametrize("options", [{"delimiter": "ab"}, {"comment": "//"}])
