@@ -6,12 +6,14 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byokg.errors import GraphError
+from byokg.errors import GraphError, QueryFailed
 from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows, Schema
 from byokg.graph.traversal import cap, relation_numbers
 from byokg.text.labels import normalize_label
@@ -89,51 +91,240 @@ def _continues(tokens: Sequence[Token], at: int) -> bool:
 
 
 def emptied_by(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: float) -> str:
-    """Name the clause of a Cypher query that leaves no rows, by running the prefix before it, clause by clause.
+    """Name the first part of a Cypher query that leaves no row, by running it part by part.
 
-    Only the part up to its first WITH, UNWIND, CALL or UNION is checked. Empty if time runs out.
+    Nodes with conditions of their own come first, each alone; from them the query grows relation by relation, and each
+    condition joins in as soon as its variables are there. So a node that exists is not blamed for a relation that it
+    lacks. The part up to the first WITH, UNWIND, CALL or UNION counts. Empty if no part can be named in time.
     """
     deadline = time.monotonic() + timeout_s
 
-    def finds(prefix: str) -> bool | None:
+    def finds(prefix: str) -> bool:
         left = deadline - time.monotonic()
         if left <= 0:
-            return None
-        try:
-            return len(run(f"{prefix} RETURN 1 AS one LIMIT 1", QueryLimits(left, 1))) > 0
-        except GraphError:
-            return None
+            raise QueryFailed("no time is left")
+        return len(run(f"{prefix} RETURN 1 AS one LIMIT 1", QueryLimits(left, 1))) > 0
 
+    try:
+        parts = _CypherParts.of(text)
+        return _emptied_clause(text, finds) if parts is None else parts.emptied(finds)
+    except GraphError:
+        return ""
+
+
+_OTHER_WAY = " (it finds something without its arrows: a relation points the other way)"
+
+
+def _without_arrows(text: str) -> str:
+    return text.replace("<-[", "-[").replace("]->", "]-").replace("<--", "--").replace("-->", "--")
+
+
+def _emptied_clause(text: str, finds: Callable[[str], bool]) -> str:
+    """Name the first clause that leaves no row."""
     clauses = list(_clauses(text))
     for start, stop in clauses:
-        found = finds(text[:stop])
-        if found is None:
-            return ""
-        if not found:
+        if not finds(text[:stop]):
             clause = " ".join(text[start:stop].split())
-            loose = clause.replace("<-[", "-[").replace("]->", "]-")
+            loose = _without_arrows(clause)
             turned = loose != clause and finds(text[:start] + loose)
             if len(clauses) == 1 and not turned:
                 return ""  # it is the query
-            way = " (it finds something without its arrows: a relation points the other way)"
-            return f"{clause!r} leaves nothing{way if turned else ''}"
+            return f"{clause!r} leaves nothing{_OTHER_WAY if turned else ''}"
     return ""
+
+
+@dataclass(frozen=True)
+class _Relating:
+    """One relation of a pattern between two nodes."""
+
+    left: str
+    arrow: str
+    right: str
+    variable: str
+    """Of the relation; empty if it has none."""
+
+
+@dataclass
+class _CypherParts:
+    """The nodes, relations and conditions in the MATCH and WHERE clauses of a Cypher query."""
+
+    nodes: dict[str, str] = field(default_factory=dict)
+    """By variable, the node as it is written where it stands first; nameless ones are given a variable."""
+    hops: list[_Relating] = field(default_factory=list)
+    conditions: list[tuple[str, frozenset[str]]] = field(default_factory=list)
+    """Each with the variables that it needs."""
+
+    @classmethod
+    def of(cls, text: str) -> _CypherParts | None:
+        """Read a query; None for patterns other than chains of nodes and relations, such as `shortestPath(…)`."""
+        from byokg.graph.guard.tokens import tokenise_cypher
+
+        parts, every = cls(), tokenise_cypher(text)[0]
+        paths: set[str] = set()
+        conditions: list[Sequence[Token]] = []
+        for start, stop in _clauses(text):
+            first, *tokens = (token for token in every if start <= token.start < stop)
+            if first.key == "MATCH":
+                if not parts._read_patterns(text, tokens, paths):
+                    return None
+            else:
+                conditions += _conjuncts(tokens)
+        known = {*parts.nodes, *(hop.variable for hop in parts.hops)} - {""}
+        for words in conditions:
+            named = {text[token.start : token.stop] for token in words if token.key != "string"}
+            if not named & paths:
+                condition = text[words[0].start : words[-1].stop]
+                parts.conditions.append((condition, frozenset(named & known)))
+        return parts
+
+    def _read_patterns(self, text: str, tokens: Sequence[Token], paths: set[str]) -> bool:
+        """Take the patterns of one MATCH; False if one is no chain."""
+        at: int | None = 0
+        while at is not None and at < len(tokens):
+            if at + 1 < len(tokens) and tokens[at + 1].key == "=":
+                paths.add(text[tokens[at].start : tokens[at].stop])
+                at += 2
+            at = self._read_chain(text, tokens, at)
+        return at is not None
+
+    def _read_chain(self, text: str, tokens: Sequence[Token], at: int) -> int | None:
+        """Take the pattern that begins at a place; return the place behind it and its comma, None if it is no chain."""
+        last, begun = "", at
+        while (stop := _closed(tokens, at)) is not None and tokens[at].key == "(":
+            node = self._take_node(text, tokens[at : stop + 1])
+            if last:
+                arrow = text[tokens[begun].start : tokens[at - 1].stop]
+                self.hops.append(_Relating(last, arrow, node, self._relation(text, tokens[begun:at])))
+            last, begun = node, stop + 1
+            if begun >= len(tokens) or tokens[begun].key == ",":
+                return begun + 1
+            at = begun
+            while at < len(tokens) and tokens[at].key != "(":
+                at = at + 1 if tokens[at].key != "[" else (_closed(tokens, at) or len(tokens)) + 1
+        return None
+
+    def _take_node(self, text: str, tokens: Sequence[Token]) -> str:
+        """Take a node between parentheses; return its variable."""
+        first = tokens[1]
+        named = first.key not in (":", "{", ")")
+        variable = text[first.start : first.stop] if named else f"node{len(self.nodes)}_"
+        inner = text[(first.stop if named else tokens[0].stop) : tokens[-1].start]
+        self.nodes.setdefault(variable, f"({variable}{inner})")
+        return variable
+
+    @staticmethod
+    def _relation(text: str, tokens: Sequence[Token]) -> str:
+        """Return the variable of the relation between two nodes; empty if it has none."""
+        inside = [token for before, token in pairwise(tokens) if before.key == "["]
+        return text[inside[0].start : inside[0].stop] if inside and inside[0].key not in (":", "{", "]", "*") else ""
+
+    def emptied(self, finds: Callable[[str], bool]) -> str:
+        """Name the first part that leaves no row; empty if there is but one part, or all leave some."""
+        alone = {
+            name: [text for text, needed in self.conditions if needed == {name}] for name, written in self.nodes.items()
+        }
+        held = [name for name, written in self.nodes.items() if alone[name] or "{" in written]
+        for name in held:
+            if not finds(self._query([name], [], alone[name])):
+                return f"no node matches {' AND '.join(alone[name]) or self._shown(name)!r}"
+        reached: dict[str, None] = {}
+        walked: list[_Relating] = []
+        left = list(self.hops)
+        for start in (*held, *self.nodes):
+            reached.setdefault(start)
+            while (hop := next((each for each in left if {each.left, each.right} & reached.keys()), None)) is not None:
+                left.remove(hop)
+                if problem := self._emptied_hop(hop, walked, list(reached), finds):
+                    return problem
+                walked.append(hop)
+                reached |= dict.fromkeys((hop.left, hop.right))
+        return ""
+
+    def _emptied_hop(
+        self, hop: _Relating, walked: list[_Relating], reached: list[str], finds: Callable[[str], bool]
+    ) -> str:
+        """Return the problem if one more relation, with the conditions that it makes possible, leaves no row."""
+        nodes = list(dict.fromkeys((*reached, hop.left, hop.right)))
+        before, after = self._fulfilled(reached, walked), self._fulfilled(nodes, [*walked, hop])
+        if finds(self._query(nodes, [*walked, hop], after)):
+            return ""
+        shown = " ".join(f"{self._shown(hop.left)}{hop.arrow}{self._shown(hop.right)}".split())
+        fresh = [text for text in after if text not in before]
+        if fresh and finds(self._query(nodes, [*walked, hop], before)):
+            return f"{' AND '.join(fresh)!r} leaves nothing of {shown!r}"
+        loose = replace(hop, arrow=_without_arrows(hop.arrow))
+        turned = loose != hop and finds(self._query(nodes, [*walked, loose], before))
+        narrowed = self.conditions or any("{" in written for written in self.nodes.values())
+        if len(self.hops) == 1 and not narrowed and not turned:
+            return ""  # it is the query
+        given = f"; {' AND '.join(before)!r} alone gives rows" if before and not walked else ""
+        return f"{shown!r} is the first pattern that gives no row{_OTHER_WAY if turned else given}"
+
+    def _shown(self, name: str) -> str:
+        """Return a node as it was written."""
+        nameless = re.fullmatch(r"node\d+_", name) is not None
+        return f"({self.nodes[name][1 + len(name) :]}" if nameless else self.nodes[name]
+
+    def _fulfilled(self, nodes: Sequence[str], hops: Sequence[_Relating]) -> list[str]:
+        """Return the conditions whose variables are there."""
+        there = {*nodes, *(hop.variable for hop in hops)}
+        return [text for text, needed in self.conditions if needed <= there]
+
+    def _query(self, nodes: Sequence[str], hops: Sequence[_Relating], conditions: Sequence[str]) -> str:
+        """Write the MATCH and WHERE of some parts."""
+        written: set[str] = set()
+
+        def once(name: str) -> str:
+            text = f"({name})" if name in written else self.nodes[name]
+            written.add(name)
+            return text
+
+        patterns = [f"{once(hop.left)}{hop.arrow}{once(hop.right)}" for hop in hops]
+        patterns += [self.nodes[name] for name in nodes if name not in written]
+        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+        return f"MATCH {', '.join(patterns)}{where}"
+
+
+def _closed(tokens: Sequence[Token], at: int) -> int | None:
+    """Return the place of the bracket that closes the one at a place; None if there is none."""
+    if at >= len(tokens) or tokens[at].key not in ("(", "["):
+        return None
+    depth = 0
+    for place in range(at, len(tokens)):
+        key = tokens[place].key
+        depth += (key in ("(", "[", "{")) - (key in (")", "]", "}"))
+        if depth == 0:
+            return place
+    return None
+
+
+def _conjuncts(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """Return the conditions that AND joins; all of them as one if OR or XOR stands beside it."""
+    depth, places = 0, [-1]
+    for place, token in enumerate(tokens):
+        depth += (token.key in ("(", "[", "{")) - (token.key in (")", "]", "}"))
+        if depth == 0 and token.key in ("OR", "XOR", "CASE"):
+            return [tokens]
+        if depth == 0 and token.key == "AND":
+            places.append(place)
+    found = [tokens[start + 1 : stop] for start, stop in pairwise([*places, len(tokens)])]
+    return [each for each in found if each]
 
 
 def emptied_sparql(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s: float) -> str:
     """Name the pattern or filter of a SPARQL query that leaves no rows, by running those before it, one after the
     other.
 
-    Only the patterns and filters of the outermost group are checked, filters last, since their variables may be bound
-    behind them; from OPTIONAL, UNION and the like on, nothing is. Empty if time runs out.
+    Only the patterns and filters that stand in the outermost group are looked at, those with a text first; from
+    OPTIONAL, UNION and the like on, nothing is. Empty where nothing can be said in time.
     """
     deadline = time.monotonic() + timeout_s
     prologue, patterns, filters = _patterns(text)
     if len(patterns) + len(filters) < 2:
         return ""  # it is the query
     so_far = ""
-    for pattern in (*patterns, *filters):
-        so_far += f" {pattern}"
+    for pattern in _narrowest_first(patterns, filters):
+        so_far += f" {pattern}" if pattern.endswith((".", ";")) else f" {pattern} ."
         left = deadline - time.monotonic()
         if left <= 0:
             return ""
@@ -144,6 +335,31 @@ def emptied_sparql(text: str, run: Callable[[str, QueryLimits], Rows], timeout_s
         if not len(found):
             return f"{' '.join(pattern.split())!r} leaves nothing"
     return ""
+
+
+_VARIABLE = re.compile(r"[?$]\w+")
+
+
+def _narrowest_first(patterns: Sequence[str], filters: Sequence[str]) -> list[str]:
+    """Return patterns, those with a text first, so that a name that exists is not blamed for a relation that it lacks.
+
+    What `;` joins stays together; a filter follows as soon as its variables are bound.
+    """
+    statements: list[list[str]] = [[]]
+    for part in patterns:
+        statements[-1].append(part)
+        if not part.endswith(";"):
+            statements.append([])
+    statements.sort(key=lambda parts: not any(sign in part for part in parts for sign in "\"'"))
+    found: list[str] = []
+    left = list(filters)
+    for statement in filter(None, statements):
+        found += statement
+        bound = set(_VARIABLE.findall(" ".join(found)))
+        fit = [each for each in left if bound.issuperset(_VARIABLE.findall(each))]
+        found += fit
+        left = [each for each in left if each not in fit]
+    return [*found, *left]
 
 
 _NO_PATTERN = frozenset("OPTIONAL UNION MINUS BIND VALUES SERVICE GRAPH SELECT EXISTS".split())

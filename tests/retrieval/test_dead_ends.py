@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import QueryLimits, Rows
-from byokg.retrieval.dead_ends import emptied_by, node_formats, path_dead_end, quoted_relations
-from byokg.types import EntityId
+from byokg.retrieval.dead_ends import emptied_by, emptied_sparql, node_formats, path_dead_end, quoted_relations
+from byokg.types import EntityId, Node, Triple
 
 
 def test_a_path_says_how_far_it_went_and_what_goes_on_from_there() -> None:
@@ -46,16 +49,61 @@ def test_relation_types_with_dots_are_quoted_and_nothing_else_is(written: str, q
     assert quoted_relations(written) == quoted
 
 
-def test_the_clause_that_leaves_nothing_is_named() -> None:
-    asked: list[str] = []
+def graph_run(store: ArcadeStore) -> Callable[[str, QueryLimits], Rows]:
+    return lambda text, limits: store.run(text, limits=limits)
 
-    def run(text: str, limits: QueryLimits) -> Rows:
-        asked.append(text)
-        return Rows(("one",), () if "WHERE" in text else ((1,),))
 
-    query = "MATCH (a:Film) MATCH (a)-[:by]->(p) WHERE p.name STARTS WITH 'x' WITH p RETURN p"
-    assert emptied_by(query, run, 5) == "\"WHERE p.name STARTS WITH 'x'\" leaves nothing"
-    assert asked[0] == "MATCH (a:Film)  RETURN 1 AS one LIMIT 1" and len(asked) == 3
+FIRST = "the first pattern that gives no row"
+TURKEY, ANKARA = 't.name = "Turkey"', 'toLower(c.name) = toLower("Ankara")'
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        # Turkey is there, and has no relation speaks: the relation is to blame, not the name.
+        (
+            f"MATCH (t:Country)-[:speaks]->(l) WHERE {TURKEY} RETURN l",
+            f"'(t:Country)-[:speaks]->(l)' is {FIRST}; 't.name = \"Turkey\"' alone gives rows",
+        ),
+        (
+            "MATCH (l)<-[:speaks]-(:Country {name: 'Turkey'}) RETURN l",
+            f"\"(l)<-[:speaks]-(:Country {{name: 'Turkey'}})\" is {FIRST}",
+        ),
+        (
+            f"MATCH (t)-[:capital]->(c) WHERE {TURKEY} AND c.name = 'Paris X' RETURN c",
+            "no node matches \"c.name = 'Paris X'\"",
+        ),
+        (
+            f"MATCH (t)-[:capital]->(c) WHERE {TURKEY} AND c.name = 'Paris' RETURN c",
+            "\"c.name = 'Paris'\" leaves nothing of '(t)-[:capital]->(c)'",
+        ),
+        (
+            f"MATCH p = (c:City)-[:capital]->(t) WHERE {TURKEY} AND {ANKARA} RETURN p",
+            f"'(c:City)-[:capital]->(t)' is {FIRST} (it finds something without its arrows: a relation points the "
+            "other way)",
+        ),
+        (
+            f"MATCH (t)-[:capital]->(c), (c)-[r:twin]-(d)-->(e) WHERE {TURKEY} AND d.name <> c.name RETURN e",
+            f"'(c)-[r:twin]-(d)' is {FIRST}",
+        ),
+        (
+            f"MATCH (t)-[:capital]->(c) MATCH (c)-[:river]->() WHERE {TURKEY} WITH c RETURN c",
+            f"'(c)-[:river]->()' is {FIRST}",
+        ),
+        ("MATCH (a)-[:speaks]->(b) WHERE a.name = 'France' OR b.name = 'x' RETURN a", ""),
+    ],
+)
+def test_the_first_part_that_gives_no_row_is_named(arcade_process: ArcadeStore, query: str, told: str) -> None:
+    # Turkey -capital-> Ankara, France -capital-> Paris, France -speaks-> French
+    kinds = {"Turkey": "Country", "France": "Country", "Ankara": "City", "Paris": "City", "French": "Language"}
+    edges = [("Turkey", "capital", "Ankara"), ("France", "capital", "Paris"), ("France", "speaks", "French")]
+    arcade_process.replace(
+        ColumnarGraph.from_records(
+            [Node(EntityId(id), id, kind) for id, kind in kinds.items()],
+            [Triple(EntityId(head), relation, EntityId(tail)) for head, relation, tail in edges],
+        )
+    )
+    assert emptied_by(query, graph_run(arcade_process), 10) == told
 
 
 def test_a_step_against_its_relation_is_told() -> None:
@@ -63,6 +111,24 @@ def test_a_step_against_its_relation_is_told() -> None:
         return Rows(("one",), () if "->" in text else ((1,),))
 
     assert "without its arrows" in emptied_by("MATCH (a)-[:by]->(p) RETURN p", run, 5)
+
+
+def test_what_is_no_chain_of_nodes_is_named_by_clause() -> None:
+    def run(text: str, limits: QueryLimits) -> Rows:
+        return Rows(("one",), () if "WHERE" in text else ((1,),))
+
+    query = "MATCH p = shortestPath((a)-[*]-(b)) WHERE a.x = 1 RETURN p"
+    assert emptied_by(query, run, 5) == "'WHERE a.x = 1' leaves nothing"
+
+
+def test_in_sparql_a_label_that_exists_is_not_blamed_for_a_pattern_before_it() -> None:
+    def run(text: str, limits: QueryLimits) -> Rows:
+        return Rows(("t",), () if "speaks" in text or "> 2000" in text else (("x",),))
+
+    query = 'SELECT ?l WHERE { ?t kg:speaks ?l . ?t rdfs:label "Turkey" . FILTER(?l = ?l) }'
+    assert emptied_sparql(query, run, 5) == "'?t kg:speaks ?l .' leaves nothing"
+    query = 'SELECT ?l WHERE { ?t kg:year ?y . ?t rdfs:label "Turkey" ; kg:x ?x . FILTER(?y > 2000) ?x kg:speaks ?l }'
+    assert emptied_sparql(query, run, 5) == "'FILTER(?y > 2000)' leaves nothing"
 
 
 def test_nothing_is_said_after_the_time_limit() -> None:
