@@ -24,8 +24,8 @@ A line of `trace.jsonl` holds, after `schema` and `id`:
   scores), `evidence` and `steps` (what retrievers noted on their way, in order: `stage`, `given`, `got`), all fields of
   these records as in `byokg/types.py`. Evidence begins with its `id` and `kind`; it has `retriever`, `score`, `round`
   and what its kind has. A walk is a list of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the
-  edge's properties if it has any. Of a metapath's ends, and of a query's rows, the first 20 are written, and
-  `n_ends` or `n_rows` says how many there are.
+  edge's properties if it has any, and a seventh, `undirected`, for an undirected edge. Of a metapath's ends, and of a
+  query's rows, the first 20 are written, and `n_ends` or `n_rows` says how many there are.
 - `calls`, if language models were asked, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
   lines of evidence in it, see `pipeline/context.py`) and `reply` (key of the recorded reply).
 - `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited` (see `types.AnswerItem`).
@@ -141,6 +141,8 @@ def _jsonable(value: object) -> object:
                 record[name] = _rounded(field)
         if kind in (Node, NodeCell) and not record["further_types"]:
             del record["further_types"]
+        if isinstance(value, Triple) and not value.undirected:
+            del record["undirected"]  # nearly always
         if isinstance(value, Evidence):
             if isinstance(value, PathEvidence):
                 record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
@@ -180,8 +182,10 @@ def _fields(kind: Hashable) -> tuple[tuple[str, ...], Callable[[object], tuple[o
 
 def _step(triple: Triple, inverse: bool) -> list[object]:
     step: list[object] = [triple.head, triple.relation, triple.tail, triple.edge, inverse]
-    if triple.properties:
+    if triple.properties or triple.undirected:
         step.append(triple.properties)
+    if triple.undirected:
+        step.append("undirected")
     return step
 
 

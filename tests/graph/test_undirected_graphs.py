@@ -27,11 +27,17 @@ from byokg.graph.export_formats import write_graph_as
 from byokg.graph.exporter import copy_graph
 from byokg.graph.importers.choose import from_networkx, import_graph
 from byokg.graph.inverses import inverse_relations
+from byokg.graph.pathql.drawing import svg
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges, triples
-from byokg.types import EntityId
+from byokg.pipelines.evidence_lines import fold_lines
+from byokg.retrieval.candidate_counts import CandidateFinder
+from byokg.retrieval.candidates import Templates
+from byokg.retrieval.subgraph import results
+from byokg.retrieval.verbalize import verbalize
+from byokg.types import EntityId, TripleEvidence
 
 GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
 <key id="l" for="edge" attr.name="label"/><key id="s" for="edge" attr.name="since" attr.type="long"/>
@@ -284,6 +290,9 @@ def test_every_edge_within_hops_is_met_once(graph: ColumnarGraph, direction: Dir
 def test_rules_and_shortest_paths_walk_undirected_edges_both_ways(graph: ColumnarGraph) -> None:
     found = list(paths(graph, "PATHS ALL SHORTEST START ?x = :Dan END ?y = :Bob VIA :knows"))
     assert [path.nodes for path in found] == [("Dan", "Cid", "Bob")]
+    drawn = paths(graph, "PATHS ALL START ?x = :Dan END ?y = :Ann VIA :knows|:reports_to MAX LENGTH 2")
+    assert drawn.text().splitlines()[:3:2] == ["(:Dan)-[:reports_to]->(:Ann)", "(:Dan)-[:knows]-(:Cid)-[:knows]-(:Ann)"]
+    assert svg(drawn).count('marker-end="url') == 1
     rule = "IF { ?x :knows ?y . ?y :works_with ?z } THEN { ?x :may_meet ?z }"
     met = {path.nodes for path in paths(graph, "PATHS START ?x END ?y VIA :may_meet MAX LENGTH 1", rules=rule)}
     assert met >= {("Bob", "Dan"), ("Cid", "Dan"), ("Cid", "Bob"), ("Cid", "Ann")}
@@ -357,3 +366,43 @@ def test_the_embedded_sparql_engine_holds_each_edge_from_either_end(graph: Colum
         assert found == (("Bob",), ("Cid",))
     finally:
         store.close()
+
+
+def mapped(folder: Path, undirected: str) -> Path:
+    """Two people who know each other, in tables that `graph.yaml` explains."""
+    (folder / "people.csv").write_text("id\n1\n2\n")
+    (folder / "friends.csv").write_text("one,other\n1,2\n")
+    (folder / "graph.yaml").write_text(
+        "nodes: {Person: {file: people.csv, id: id}}\n"
+        f"edges: {{knows: {{file: friends.csv, head: {{Person: one}}, tail: {{Person: other}}, {undirected}}}}}\n"
+    )
+    return folder / "graph.yaml"
+
+
+def test_a_mapping_states_that_the_edges_of_a_table_are_undirected(tmp_path: Path) -> None:
+    assert facts(import_graph(mapped(tmp_path, "undirected: true"))) == ["Person:1 knows - Person:2 {}"]
+    assert facts(import_graph(mapped(tmp_path, "undirected: false"))) == ["Person:1 knows > Person:2 {}"]
+    with pytest.raises(ImportFailed, match="edges: knows: undirected: it is true or false"):
+        import_graph(mapped(tmp_path, "undirected: some"))
+
+
+@pytest.mark.parametrize("directed", [True, False])
+def test_candidate_queries_walk_undirected_edges_without_an_arrow_head(graph: ColumnarGraph, directed: bool) -> None:
+    found = CandidateFinder(graph, Templates.of(2, directed=directed)).find([EntityId("Ann")], [EntityId("Dan")])
+    by_query = {one.query: one for one in found.items if one.template in ("one_hop", "two_hop") and not one.end_type}
+    (friends,) = [one for one in by_query.values() if one.metapath == ("knows",)]
+    assert friends.total == 2 and "]-(" in friends.query and ">" not in friends.query.split("WHERE")[0]
+    (further,) = [one for one in by_query.values() if one.metapath == ("knows", "knows")]
+    assert set(results(graph, further)) == {"Bob", "Cid", "Dan"}
+    assert further.total == 3
+
+
+def test_evidence_from_both_ends_is_one_line_without_an_arrow(graph: ColumnarGraph) -> None:
+    names = {EntityId(name): name for name in ("Ann", "Bob", "Cid", "Dan")}
+    ann, bob = (KnowledgeGraph(graph).triples(name, Direction.OUT, ["knows"]) for name in ("Ann", "Bob"))
+    met = [one for one in (*ann, *bob) if {one.head, one.tail} == {"Ann", "Bob"}]
+    assert [(one.head, one.tail) for one in met] == [("Ann", "Bob"), ("Bob", "Ann")]
+    items = [TripleEvidence("r", 1.0, one, id=f"e{at}") for at, one in enumerate(met)]
+    assert verbalize(items[1], names) == "Bob — knows [since: 1990] — Ann"
+    (line,) = fold_lines(items, names, {})
+    assert "→" not in str(line) and line.items == ("e0", "e1")

@@ -46,8 +46,9 @@ Graphs in tables that were not made for graphs: a file `graph.yaml` says what ea
 A table of nodes gives one node a row, and every column is a property unless it is left out; kinds are string (where
 nothing is said), int, float, bool, flag (1 or 0) and date. Empty cells are no property. A table of edges gives one edge
 a row, from the node whose id stands in one column to that in another; a foreign key is an edge out of the table it
-stands in. It has the properties that are listed. `missing: skip` leaves out rows where an end is empty or no node;
-otherwise they are refused. A type or relation that comes from several tables is a list of such entries.
+stands in. It has the properties that are listed. `undirected: true` states that its edges lead both ways.
+`missing: skip` leaves out rows where an end is empty or no node; otherwise they are refused. A type or relation that
+comes from several tables is a list of such entries.
 
 The tables lie beside `graph.yaml`, or in the folder it names as `folder`.
 
@@ -790,7 +791,7 @@ def _unknown(name: str, coded: pa.DictionaryArray, numbers: Numbers, place: str)
 
 
 _NODE_KEYS = ("file", "id", "name", "kinds", "leave_out")
-_EDGE_KEYS = ("file", "head", "tail", "properties", "missing")
+_EDGE_KEYS = ("file", "head", "tail", "properties", "missing", "undirected")
 
 
 def mapped_tables(mapping: Path) -> PropertyTables:
@@ -889,7 +890,11 @@ class _Reader:
             columns.append(Column(position, name, "property", self._kind(f"{place}: properties: {name}", kind)))
         if entry.get("missing", "refuse") not in ("refuse", "skip"):
             raise self._wrong(f"{place}: missing", "it is refuse or skip")
-        return Table(file, fields, columns, relation, partial=entry.get("missing") == "skip", header="")
+        undirected = entry.get("undirected", False)
+        if not isinstance(undirected, bool):
+            raise self._wrong(f"{place}: undirected", "it is true or false")
+        partial = entry.get("missing") == "skip"
+        return Table(file, fields, columns, relation, partial=partial, undirected=undirected, header="")
 
     def _file(self, place: str, entry: Mapping[str, Any]) -> tuple[RecordFile, list[str]]:
         name = entry.get("file")

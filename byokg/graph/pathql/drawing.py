@@ -28,6 +28,7 @@ class _Drawn:
     end: str
     label: str
     back: bool
+    undirected: bool = False
 
 
 def svg(result: PathResult) -> str:
@@ -62,7 +63,8 @@ def _drawn(result: PathResult, path: FoundPath) -> Iterable[_Drawn]:
         if not label:
             signs = ("" if back or not inverse else "^" for inverse in edge.inverse)
             label = "/".join(sign + triple.relation for sign, triple in zip(signs, edge.triples, strict=True))
-        yield _Drawn(edge.start, edge.end, label, back)
+        ends = sorted((edge.start, edge.end)) if edge.undirected else (edge.start, edge.end)
+        yield _Drawn(ends[0], ends[1], label, back, edge.undirected)
 
 
 def _walked(result: PathResult, path: FoundPath) -> Iterable[tuple[_Drawn, Triple]]:
@@ -173,7 +175,7 @@ def _edge(
         bend = 40 if not forward else 0
         route = f"M{x1:.0f} {y1:.0f}Q{mx:.0f} {my + bend:.0f} {x2:.0f} {y2:.0f}"
         lx, ly = mx, (y1 + y2) / 4 + (my + bend) / 2 - 5
-    tip = 'marker-start="url(#tip)"' if drawn.back else 'marker-end="url(#tip)"'
+    tip = "" if drawn.undirected else 'marker-start="url(#tip)"' if drawn.back else 'marker-end="url(#tip)"'
     return (
         f'<g class="edge" data-edge="{number}"><title>{html.escape(drawn.label)}</title>'
         f'<path d="{route}" fill="none" stroke="#5b6570" stroke-width="1.5" {tip}/>'

@@ -40,6 +40,11 @@ class PathEdge:
     inverse: tuple[bool, ...]
     """For each triple whether it is walked from tail to head."""
 
+    @property
+    def undirected(self) -> bool:
+        """Return True for a single undirected edge of the graph."""
+        return len(self.triples) == 1 and self.triples[0].undirected
+
 
 @dataclass(frozen=True)
 class FoundPath:
@@ -245,7 +250,7 @@ class PathResult(Sequence[FoundPath]):
                 signs = ("" if back or not inverse else "^" for inverse in edge.inverse)
                 relations = (self._names.shown(triple.relation) for triple in edge.triples)
                 inside = "/".join(sign + relation for sign, relation in zip(signs, relations, strict=True))
-            arrow = f"<-[{inside}]-" if back else f"-[{inside}]->"
+            arrow = f"<-[{inside}]-" if back else f"-[{inside}]-" if edge.undirected else f"-[{inside}]->"
             line += f"{arrow}({self._names.shown(edge.end)})"
         return line if path.cost is None else f"{line}  cost {path.cost:g}"
 
@@ -282,6 +287,7 @@ class PathResult(Sequence[FoundPath]):
                         "tail": triple.tail,
                         "edge": triple.edge,
                         "inverse": inverse,
+                        **({"undirected": True} if triple.undirected else {}),
                         **({"properties": dict(triple.properties)} if triple.properties else {}),
                         **self._derivation_json(triple),
                     }
