@@ -48,6 +48,7 @@ from benchmarks.paths_reference import (  # noqa: E402
     measure,
     nodes_of,
     picked,
+    several,
 )
 from benchmarks.rows import Row, show  # noqa: E402
 from byokg.errors import ByokgError  # noqa: E402
@@ -84,7 +85,7 @@ def made_graph(chance: random.Random) -> SmallGraph:
     typed, held = chance.random() < 0.5, [name for name in PROPERTIES if chance.random() < 0.5]
     nodes = {}
     for place, name in enumerate(names):
-        kind = space + chance.choice(["Even", "Odd"]) if typed and chance.random() < 0.8 else ""
+        kind: Any = space + chance.choice(["Even", "Odd"]) if typed and chance.random() < 0.8 else ()
         properties = {
             space + each: chance.choice(PROPERTIES[each]) for each in held if place == 0 or chance.random() < 0.6
         }
@@ -109,7 +110,7 @@ def stored(graph: SmallGraph) -> ColumnarGraph:
         )
         for edge in graph.edges
     ]
-    nodes = [Node(EntityId(name), name, kind, said) for name, (kind, said) in graph.nodes.items()]
+    nodes = [Node(EntityId(name), name, kind or "", said) for name, (kind, said) in graph.nodes.items()]
     return ColumnarGraph.from_records(nodes, triples)
 
 
@@ -119,19 +120,21 @@ def as_rdf(graph: SmallGraph, chance: random.Random) -> SmallGraph:
     edges = [Edge(triple, *triple, None) for triple in triples]
     nodes = {}
     for name, (kind, properties) in graph.nodes.items():
-        several: dict[str, Any] = {}
+        more: dict[str, Any] = {}
         for label, value in properties.items():
             other = chance.choice(PROPERTIES[label.removeprefix(graph.space)])
-            several[label] = (value, other) if chance.random() < 0.3 and other != value else value
-        if kind or several or any(name in (edge.head, edge.tail) for edge in edges):
-            nodes[name] = kind, several
+            more[label] = (value, other) if chance.random() < 0.3 and other != value else value
+        if kind or more or any(name in (edge.head, edge.tail) for edge in edges):
+            nodes[name] = (kind, f"{graph.space}Old") if kind and chance.random() < 0.4 else kind, more
     return SmallGraph(nodes, edges, graph.space, dated=True)
 
 
 def imported(graph: SmallGraph, folder: File) -> ColumnarGraph:
     """Write a graph as N-Triples, and import it."""
     lines = [f"<{one}> <{relation}> {_n_triples(other)} ." for one, relation, other in map(_texts, graph.statements)]
-    lines += [f"<{node}> <{RDF_TYPE}> <{kind}> ." for node, (kind, _) in graph.nodes.items() if kind]
+    lines += [
+        f"<{node}> <{RDF_TYPE}> <{kind}> ." for node, (kinds, _) in graph.nodes.items() for kind in several(kinds)
+    ]
     file = folder / "graph.nt"
     file.write_text("\n".join(lines) + "\n")
     return import_graph(file)
@@ -172,7 +175,7 @@ class Maker:
         self.chance, self.graph = chance, graph
         self.nodes = [Iri(name) for name in graph.nodes]
         self.relations = [Iri(graph.space + name) for name in RELATIONS]
-        self.kinds = sorted({Iri(kind) for kind, _ in graph.nodes.values() if kind})
+        self.kinds = sorted({Iri(kind) for kinds, _ in graph.nodes.values() for kind in several(kinds)})
         self.properties = sorted({Iri(name) for _, said in graph.nodes.values() for name in said})
         self.unknown = Iri(f"{graph.space}unknown")
         self._fresh = 0

@@ -74,8 +74,8 @@ class Edge(NamedTuple):
 class SmallGraph:
     """A graph: nodes with their type and properties, and edges."""
 
-    nodes: dict[str, tuple[str, dict[str, Any]]]
-    """Type, and properties; a tuple stands for several values."""
+    nodes: dict[str, tuple[Any, dict[str, Any]]]
+    """Type, and properties; a tuple stands for several of them."""
     edges: list[Edge]
     space: str = ""
     """What all ids and labels begin with: nothing, or a namespace."""
@@ -89,7 +89,7 @@ class SmallGraph:
             (Iri(node), Iri(name), literal(value, self.dated))
             for node, (_, properties) in self.nodes.items()
             for name, values in properties.items()
-            for value in (values if isinstance(values, tuple) else (values,))
+            for value in several(values)
         ]
 
 
@@ -111,6 +111,11 @@ def inferred(graph: SmallGraph, rules: Sequence[Rule]) -> SmallGraph:
             return graph
         edges = [Edge(triple, *triple, None) for triple in sorted(fresh - known)]
         graph = SmallGraph(graph.nodes, graph.edges + edges, graph.space, graph.dated)
+
+
+def several(values: Any) -> tuple[Any, ...]:
+    """Return values, or the one value that there is; the type of a node without one is an empty tuple."""
+    return values if isinstance(values, tuple) else (values,)
 
 
 # Patterns
@@ -195,7 +200,9 @@ class Algebra:
     def _matches(self, element: Any) -> list[Solution]:
         if element[0] == "type":
             _, subject, object_ = element
-            triples = [(Iri(node), Iri(kind)) for node, (kind, _) in self.graph.nodes.items() if kind]
+            triples = [
+                (Iri(node), Iri(kind)) for node, (kinds, _) in self.graph.nodes.items() for kind in several(kinds)
+            ]
             return self._ends(subject, object_, triples)
         _, subject, predicate, object_, notes = element
         if isinstance(predicate, tuple) and not isinstance(predicate, Var | Iri):

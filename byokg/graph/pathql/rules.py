@@ -28,7 +28,16 @@ from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.moves import Int64
 from byokg.graph.pathql.names import Names
-from byokg.graph.pathql.query import InferenceRule, Inverse, Link, NameTerm, PathExpression, TriplePattern, Variable
+from byokg.graph.pathql.query import (
+    InferenceRule,
+    Inverse,
+    Link,
+    NameTerm,
+    PathExpression,
+    TriplePattern,
+    Variable,
+    variables,
+)
 from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.terms import OWL, RDFS
 from byokg.graph.store import Direction
@@ -118,7 +127,10 @@ class Inferred:
     def _compiled(self, rules: Sequence[InferenceRule]) -> list[_Compiled]:
         names = [Names(self.stored, rule.prefixes) for rule in rules]
         for rule, known in zip(rules, names, strict=True):
+            given = {name for triple in rule.when for name in variables(triple)}
             for triple in rule.then:
+                for unknown in (name for name in variables(triple) if name not in given):
+                    raise PathQueryInvalid(f"the THEN of a rule has ?{unknown}, which its IF does not bind")
                 name = self._predicate(triple)[0]
                 if not known.is_type(name) and known.relation_or_none(name) is None:
                     label = next(known.labels(name))
@@ -215,8 +227,6 @@ class Inferred:
         for atom in compiled.head:
             ends = []
             for end in (atom.subject, atom.object):
-                if isinstance(end, str) and end not in columns:
-                    raise PathQueryInvalid(f"the THEN of a rule speaks of ?{end}, which its IF does not bind")
                 ends.append(columns[end] if isinstance(end, str) else np.full(rows, end))
             keys = (ends[0] << _SHIFT) | ends[1]
             keys, first = np.unique(keys, return_index=True)

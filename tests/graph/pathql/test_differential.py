@@ -18,7 +18,7 @@ S, E, P, R = Var("s"), Var("e"), Var("p"), Iri("r")
 def small() -> SmallGraph:
     """a -r-> b -s-> c, a -s-> b, and b of size 1."""
     edges = [Edge(0, "a", "r", "b", 1), Edge(1, "b", "s", "c", None), Edge(2, "a", "s", "b", None)]
-    return SmallGraph({"a": ("", {}), "b": ("Town", {"size": 1}), "c": ("", {})}, edges)
+    return SmallGraph({"a": ((), {}), "b": ("Town", {"size": 1}), "c": ((), {})}, edges)
 
 
 @settings(max_examples=60)

@@ -98,6 +98,7 @@ def test_what_is_no_rule_is_refused() -> None:
         ("IF { ?x :partOf+ ?y } THEN { ?x :partOf ?y }", "named relations"),
         ("IF { ?x :partOf ?y FILTER(?x > 1) } THEN { ?x :partOf ?y }", "made of triples"),
         ("IF { ?x :partOf ?y } THEN { ?x :partOf ?z }", "does not bind"),
+        ("IF { ?x :partOf ?x } THEN { ?x :partOf ?z }", "does not bind"),  # also where nothing follows
         ('IF { ?x :partOf "a" } THEN { ?x :partOf ?x }', "about nodes"),
     ):
         with pytest.raises(PathQueryInvalid, match=reason):
