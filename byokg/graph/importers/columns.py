@@ -198,6 +198,7 @@ def split_kind(field: str) -> tuple[str, str]:
     return name, "string" if several else KIND_ALIASES.get(element, element)
 
 
+@lru_cache(maxsize=4096)
 def words(name: str) -> tuple[str, ...]:
     """Return the words of a column's name in lower case: `FromNodeId` is from, node, id."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name)
@@ -243,6 +244,12 @@ def edge_keys(keys: tuple[str, ...]) -> EdgeHeader | None:
     if header is None or (header.loose and any(words(key) == ("id",) for key in keys)):
         return None
     return header
+
+
+@lru_cache(maxsize=1024)
+def direction_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys of one record that may state whether an edge is directed."""
+    return tuple(key for key in keys if may_state_direction("".join(words(key))))
 
 
 @lru_cache(maxsize=1024)

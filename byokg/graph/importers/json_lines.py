@@ -57,6 +57,7 @@ from byokg.graph.columnar.schema import (
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.importers.columns import (
     EdgeHeader,
+    direction_keys,
     edge_keys,
     is_direction,
     is_undirected,
@@ -104,7 +105,7 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
             stated = _stated_direction(value)
             own = {key: item for key, item in value.items() if key not in (*EDGE_KEYS, "properties", stated)}
             edge = _edge(path, line, value["head"], value["relation"], value["tail"], {**own, **inner})
-            return replace(edge, undirected=is_undirected(value.get(stated)))
+            return replace(edge, undirected=True) if stated and is_undirected(value[stated]) else edge
         if value.get("type") == "node" and isinstance(value.get("labels", []), list) and "id" in value:
             return _node(path, line, value["id"], inner.get("name"), value.get("labels", []), inner)
         stated = _stated_direction(value)
@@ -136,13 +137,16 @@ def _named_edge(
     own = {key: item for key, item in value.items() if key not in (*keys.values(), "properties", stated)}
     label = value[keys["relation"]] if "relation" in keys else DEFAULT_RELATION
     edge = _edge(path, line, value[keys["head"]], label, value[keys["tail"]], {**own, **inner})
-    return replace(edge, undirected=is_undirected(value.get(stated)))
+    return replace(edge, undirected=True) if stated and is_undirected(value[stated]) else edge
 
 
 def _stated_direction(value: Mapping[str, Any]) -> str:
     """Return the key that states whether an edge is directed, empty if none does."""
-    held = ((key, str(item)) for key, item in value.items() if isinstance(item, str | bool))
-    return next((key for key, item in held if is_direction("".join(words(key)), [item])), "")
+    for key in direction_keys(tuple(value)):
+        item = value[key]
+        if isinstance(item, str | bool) and is_direction("".join(words(key)), [str(item)]):
+            return key
+    return ""
 
 
 def _is_node(value: Mapping[str, Any]) -> bool:
