@@ -29,6 +29,7 @@ from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
+from byokg.llm.shown_names import question_names
 from byokg.offline.answer_type import Kind, Kinds
 from byokg.offline.literal_answers import AskedValues
 from byokg.offline.mentions import MentionSpotter
@@ -585,7 +586,8 @@ class LlmLinker:
         shown = f"{question.text}\n{shown}"
         ended = {tag for tag in self.tags if tag != "entities" and self._is_finish(text, tag, shown)}
         asked = {task for task in self._tasks if task not in ended}
-        entities = read_list(text, "entities", shown=shown) if "entities" in asked else Listing()
+        known = question_names(question.text)
+        entities = read_list(text, "entities", shown=shown, known=known) if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
         queries = tuple(self._queries(text, ended))
         # A model that was asked for a path query may write plain relation paths, which say the same in fewer words.
@@ -609,7 +611,9 @@ class LlmLinker:
 
     def _paths(self, text: str) -> tuple[Metapath, ...]:
         relations = self._relations
-        return read_paths(text, None if relations is None else relations.spelled)
+        if relations is None:
+            return read_paths(text)
+        return read_paths(text, relations.spelled, relations.unplain)
 
     def _queries(self, text: str, ended: Set[str]) -> Iterator[GraphQuery]:
         """Yield the queries that were written: mostly one for each language asked for; none of the tags `ended`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -13,6 +14,7 @@ from rapidfuzz import fuzz, process
 
 from byokg.errors import ConfigError
 from byokg.index.embedders import Embedder, exact
+from byokg.llm.shown_names import ShownNames
 from byokg.text.labels import normalize_label
 from byokg.types import INVERSE
 
@@ -21,6 +23,9 @@ Float64 = npt.NDArray[np.float64]
 MatchMethod = Literal["exact", "folded", "fuzzy", "dense"]
 
 _REMEMBERED = 1 << 14
+
+
+_UNPLAIN = re.compile(r"[^\w.:/ -]|\s[/-]|[/-]\s|\bthen\b|^[^:/]*/[^:]*$")
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,11 @@ class RelationMatcher:
     @cached_property
     def _relations(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(self._given))
+
+    @cached_property
+    def unplain(self) -> ShownNames:
+        """Relations whose labels hold what stands between the steps of a path as well: arrows, commas, slashes."""
+        return ShownNames(relation for relation in self._relations if _UNPLAIN.search(relation))
 
     @cached_property
     def _known(self) -> frozenset[str]:

@@ -28,7 +28,8 @@ _CALLED = (
 )
 """What models call lines of evidence."""
 _SAID_OF_IDS = (
-    rf"(?:(?:see|cf|{_CALLED}|cites?|cited|ids?|from|rows?|supported|by|per|in|siehe|vgl|voir|véase|vedi|см|参照)\b"
+    rf"(?:(?:see|cf|{_CALLED}|cites?|cited|ids?|from|rows?|supported|by|per|in|according to|as|shown|stated|citing|"
+    r"siehe|vgl|voir|véase|vedi|см|参照)\b"
     r"[.:：#\s]*)*"
 )
 _AND, _UP_TO = r"and\b|und\b|et\b|y\b|ed?\b|и\b|和|及|と", r"to\b|through\b|bis\b|à\b|hasta\b|al?\b|até\b|до\b|至|到"
@@ -51,12 +52,11 @@ _BARE_ID = re.compile(
 _MARKS = re.compile(rf"(?:\(\s*(?:see\s+)?)?{MARK}(?:[\s,;&]*(?:and\s+)?{MARK})*(?:\s*\))?")
 
 _SAID_BARE = re.compile(
-    r"[\s,;:–—-]+(?:\b(?:see|from|cf\.?|according to|based on|supported by|as per)\s+)?"
-    r"\b(?:lines?|facts?|evidence|sources?)\s+"
-    r"(?P<ids>[eE]?\d{1,3}(?:\s*(?:,|;|&|and|to|[-–])\s*(?:and\s+)?[eE]?\d{1,3})*)[\s.)]*$",
-    re.IGNORECASE,
+    r"(?:[,;:]|\s[–—-]+)\s*(?:(?:see|from|per|cf\.?|according to|based on|supported by|as per)\s+)?"
+    r"(?:(?:lines?|facts?|evidence|sources?)\s+(?P<ids>[eE]?\d{1,3}(?:\s?(?:,|;|&|and|to|[-–])\s?(?:and\s)?[eE]?\d{1,3}){0,40})|"
+    r"(?<=\s)(?P<lettered>e\d{1,5}(?:\s?(?:,|;|&|and|to|[-–])\s?(?:and\s)?e?\d{1,5}){0,40}))[\s.)]*$"
 )
-"""Lines cited in words, behind the answer."""
+"""Lines cited in words, behind the answer and a mark."""
 _TAGGED = re.compile(
     r"<(?P<tag>sup|sub|cite|citations?|ref|references?|sources?|evidence)\b[^<>]*>\s*(?P<ids>[^<>]*\d[^<>]*?)\s*</(?P=tag)>",
     re.IGNORECASE,
@@ -76,6 +76,8 @@ _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _SUPERSCRIPT = re.compile(
     r"(?<=[^\W\d_]{3})[*_\"”“)]*[ \t]*([¹²³⁴-⁹][⁰¹²³⁴-⁹⁻]*(?:[ \t,;]*[¹²³⁴-⁹][⁰¹²³⁴-⁹⁻]*)*)[ \t.]*$", re.MULTILINE
 )
+_LETTERED = re.compile(r"[\[(]\s?[eE]\d{1,5}\s?[\])]")
+"""A citation as the prompts ask for it; beside one, a bare number in brackets is part of a name."""
 _COUNT_BEHIND = re.compile(r"(?<=\S)[ \t]+(?:\((\d{1,2})\)|[„“\"](\d{1,2})[\"“”])[ \t.]*$")
 _FOOTNOTE = re.compile(r"^[ \t]*\[\^[^\[\]\n]+\]:.*$", re.MULTILINE)
 
@@ -102,7 +104,7 @@ def with_brackets(content: str) -> str:
     content = _SUPERSCRIPT.sub(lambda found: f" [{found[1].translate(_SUPERSCRIPTS)}]", content)
     content = untypeset(_FROM_TO.sub(r"[\1-\2]", content))
     lines = [line for line in content.split("\n") if line.strip()]
-    if lines and all(map(_COUNT_BEHIND.search, lines)):
+    if all(map(_COUNT_BEHIND.search, lines)) and (len(lines) > 1 or not content.rstrip(" .\n").endswith(")")):
         content = "\n".join(_COUNT_BEHIND.sub(lambda found: f" [{found[1] or found[2]}]", line) for line in lines)
 
     def bracketed(found: re.Match[str]) -> str:
@@ -119,9 +121,11 @@ def marked(line: str) -> tuple[str, list[tuple[str, ...]]]:
     def linked(found: re.Match[str]) -> str:
         return f"{found[1]} [{found[2]}]"
 
+    lettered = _LETTERED.search(line) is not None
+
     def bracket(found: re.Match[str]) -> str:
         ids = cited_ids(found[0].strip("^"))
-        if not ids:
+        if not ids or (lettered and "e" not in found[1].lower()):
             return found[0]
         groups.append(ids)
         return MARK
@@ -134,7 +138,7 @@ def marked(line: str) -> tuple[str, list[tuple[str, ...]]]:
     if not groups:
         line = _BARE_ID.sub(bare, line)
     if not groups and (said := _SAID_BARE.search(line)) is not None and said.start():
-        groups.append(cited_ids(f"[{said['ids']}]"))
+        groups.append(cited_ids(f"[{said['ids'] or said['lettered']}]"))
         line = line[: said.start()] + MARK
     runs: list[tuple[str, ...]] = []
     taken = iter(groups)
@@ -158,6 +162,8 @@ def cited_ids(bracketed: str) -> tuple[str, ...]:
     if listed is None:
         return ()
     lettered = "e" in listed["first"].lower()
+    if not lettered and inside.rstrip()[-1:] == ".":
+        return ()
     if not lettered:
         numbered = re.findall(r"\d+", inside)
         said = re.match(rf"\s*(?:see\s+)?(?:{_CALLED})\b", inside, re.IGNORECASE)

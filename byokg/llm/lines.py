@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byokg.llm.abstentions import abstains, is_nothing
 from byokg.llm.citations import MARK, cited_ids, marked, unique, untypeset, with_brackets
 from byokg.llm.layouts import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
+from byokg.llm.shown_names import HIDDEN, Hiding, ShownNames
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ _BULLET = re.compile(
     r"[\u2600-\u27bf\u2b00-\u2bff\U0001f300-\U0001faff][\ufe0f\u200d]*[ \t]+(?=\S))"
 )
 _CHECKBOX = re.compile(r"^[ \t]*(?:[-*+•][ \t]+)?(?:\[([ xX✓✔])\]|([☐☑]))[ \t]+(?=\S)")
-_NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.):、．]|#(\d{1,3})[.):]?)(?:[ \t]+|(?<=[、．]))(?=\S)")
+_NUMBER = re.compile(r"(?:\((\d{1,3})\)|(\d{1,3})[.):、．]|#(\d{1,3})[.):])(?:[ \t]+|(?<=[、．]))(?=\S)")
 _LETTER = re.compile(r"^\(?([a-zA-Z])\)[ \t]+(?=\S)")
 _LETTER_OR_ROMAN = re.compile(r"^\(?(?:(?P<roman>[ivx]{1,5})[.)]|(?P<letter>[a-z])\.)[ \t]+(?=\S)")
 _ROMANS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
@@ -64,26 +66,11 @@ _OPENINGS = frozenset(opening[0] for opening, _ in _QUOTES)
 _NAME_KEYS = ("name", "answer", "entity", "text", "value", "mention", "label", "title")
 _CITATION_KEYS = ("citations", "citation", "evidence", "cites", "cited", "sources", "source", "facts", "ids", "support")
 
-_NOTHING = re.compile(
-    r"\W*(?:无|無|なし|keine?|aucune?|ningun[oa]|nessun[oa]|nenhuma?|нет|"
-    r"none|n/?a|null|nil|nothing|empty|not applicable|left (?:blank|empty)|"
-    r"none of (?:them|these|those|the \w+)\b.*|"
-    r"(?:none|nothing|not) (?:is |are )?(?:needed|required|necessary|found|listed|named|mentioned|given|applicable)|"
-    r"(?:there (?:is|are) )?no (?:(?:\w+ ){0,2}(?:entit(?:y|ies)|paths?|relations?|quer(?:y|ies)|subgraph|request))"
-    r"(?: (?:is|are|has|have|can|need\w*|required|named|left|to)\b.*)?)(?:\W*|\W*[-–—:;,.(].*)",
-    re.IGNORECASE | re.DOTALL,
-)
 _FINISH = re.compile(r"\W*FINISH(?:ED)?\W*", re.IGNORECASE)
 _FINISH_SHOUTED = re.compile(
     r"(?:\W*|.*(?:[-–—:.;,]\s+|→\s*)\W*)FINISH(?:ED)?(?:\W*|\W*[-–—:;,.(>].*|\s+(?:as|since|because)\b.*)"
 )
 _FINISH_SAID = re.compile(r"\W*FINISH(?:ED)?\W*[-–—:;,.(]\W*\s.*", re.IGNORECASE)
-
-
-def is_nothing(text: str) -> bool:
-    """Tell whether a text only says that there is nothing: `None.`, `N/A`, `no further entities are needed`."""
-    text = text.strip()
-    return text in ("", "[]", "{}", "-", "—", "–", "∅", '""') or _NOTHING.fullmatch(text) is not None
 
 
 def finishes(items: Sequence[str], shown: str = "") -> tuple[bool, list[str]]:
@@ -133,19 +120,23 @@ def is_sentence(line: str) -> bool:
     return len(line.split()) >= 4 and line.rstrip("*_)\"'")[-1:] in (".", "!", "?") and bool(_VERB.search(line))
 
 
-def items(content: str) -> list[str]:
-    """Return the items of one block, as `parsing.read_list` describes; sentences beside items are none."""
-    content = FENCE_LINE.sub("", cut_at_next(content).replace("\r\n", "\n"))
-    listed = _json_items(content)
-    content = _chosen(untypeset(content))
+def items(content: str, hiding: Hiding | None = None) -> list[str]:
+    """Return the items of one block, as `parsing.read_list` describes; sentences beside items are none.
+
+    Names that `hiding` knows stay hidden in them.
+    """
+    hiding = hiding or Hiding(None)
+    content = content.replace("\r\n", "\n")
+    listed = _json_items(FENCE_LINE.sub("", cut_at_next(content)))
     if listed is not None:
-        return [text for name in listed if (text := " ".join(name.split())) and not is_nothing(text)]
+        return [text for name in listed if (text := hiding.hide(" ".join(name.split()))) and not is_nothing(text)]
+    content = _chosen(untypeset(FENCE_LINE.sub("", cut_at_next(hiding.hide(content)))))
     found = [text for line in _lines(content) if (text := item(_first_cell(line)))]
     found = [_REMARKED.sub(r"\1", text) for text in found]
     if all(map(_ITEM_LABEL.match, found)):
         found = [_ITEM_LABEL.sub("", text) for text in found]
-    if len(found) == 1 and "; " in found[0] and not is_sentence(found[0]) and not _FINISHES.search(found[0]):
-        found = [part for each in found[0].split(";") if (part := item(each))]
+    if len(found) == 1 and not is_sentence(found[0]) and not _FINISHES.search(found[0]):
+        found = [part for each in _several(found[0]) if (part := item(each))]
     if len(found) == 1:
         return [] if is_nothing(found[0]) and not _FINISH_SHOUTED.fullmatch(found[0]) else found
     kept = [text for text in found if not (is_sentence(text) and (text.rstrip("*")[-1:] == ":" or _TALK.search(text)))]
@@ -282,52 +273,45 @@ _LABEL = re.compile(
     r"(?P<link>[:：]|=|\s(?:is|are|was|were|would be|must be)\b:?)\s*(?=\S)",
     re.IGNORECASE,
 )
-_SOURCE_LABEL = re.compile(r"^(?:based on|according to|from|as per|using|given)\b[^:]{3,60}:\s+", re.IGNORECASE)
+_SOURCE_LABEL = re.compile(
+    r"^(?:based on|according to|from|as per|using|given)\b[^:]{0,50}\b"
+    r"(?:facts?|evidence|graph|context|data|sources?|lines?|results?|rows?|information|knowledge|memory|know|above)\b[^:]{0,20}:\s+",
+    re.IGNORECASE,
+)
 _COPULA = re.compile(
     r"^(?:(?i:so|thus|therefore|hence|based on|according to|from|given)\b.*?,\s+)?(?:The|It|He|She|They|This|That|"
     r"These|Those|His|Her|Their|Its|In|At|So|the|it)\b.*?\b(?:is|are|was|were|named|called)\s+(?:indeed\s+|therefore\s+)?(?P<name>.+)$"
-)
-_ABSTAINS = re.compile(
-    r"\W*(?:(?:i(?:[’']m| am)\s+(?:very\s+)?)?sorry\W+(?:but\s+)?|"
-    r"unfortunately\W+|based on [^,]*,\s*|from [^,]*,\s*|according to [^,]*,\s*)?(?:"
-    r"(?:(?:i|we)\s*(?:am|[’']m|was|were|are|[’']re)\s+)?(?:unable|not able)\s+to\b.*|"
-    r"(?:this|that)\s+(?:question\s+)?(?:cannot|can\s?not|can[’']t|could\s?n[o’']t)\s+be\b.*|"
-    r"(?:i|we|one)\s+(?:do\s*n[o'’]t|don[’']t|cannot|can[’']t|can not|could not|couldn[’']t|am unable to|"
-    r"am not able to|have no|found no)\b.*|"
-    r"(?:the\s+)?answer\s+(?:is|can|could|was)\s*(?:not|n[o'’]t|unknown|unavailable|undetermined)\b.*|"
-    r"(?:unknown|unanswerable|undetermined|unclear|indeterminate|abstain(?:ed)?|idk|no idea)\b\W*"
-    r"(?:\(.*\)|[-–—:;,.].*)?|"
-    r"(?:it\s+is\s+)?not\s+(?:found|known|available|answerable|enough|sufficient|given|stated|specified|mentioned|"
-    r"determinable|possible|clear|in\s+the|present|provided|supported|contained|listed)\b.*|"
-    r"insufficient\b.*|(?:it\s+)?(?:cannot|can\s?not|can[’']t)\s+be\s+.*|"
-    r"(?:there\s+(?:is|are)\s+)?no\s+(?:\w+\s+){0,2}(?:answers?|facts?|information|evidence|data|results?|matches|match|lines?|entry)\b.*|"
-    r"(?:none|neither|nothing)\s+(?:of|in|was|is|were|found|here)\b.*|"
-    r"(?:the|these|those|this|given|provided|retrieved|available)\s+(?:\w+\s+){0,3}?(?:facts?|graph|evidence|context|data|"
-    r"schema|information|lines?|results?|rows?|question)\b.*?\b(?:not|no|n[o’']t|lacks?|lacking|nothing|neither|don[’']t|"
-    r"doesn[’']t|insufficient|cannot|fails?)\b.*|"
-    r"(?:facts?|graph|evidence|context)\s+(?:do|does|is|are|has|have|lacks?|holds?)\b.*?\b(?:not|no|nothing|n[o’']t|answer|it)\b.*"
-    r")",
-    re.IGNORECASE | re.DOTALL,
 )
 _REASON = re.compile(
     r"\s*(?:[(\[{#=:]|//|--|[-–—]\s|→|(?:because|since|as|which|who|where|is|are|was|were|has|from|via|through|according|"
     r"per|see|supported|confirmed|shown|by|in|with)\b)"
 )
 _LEADING = re.compile(r"^(?:[:;,|→=–—*+-]\s+)+")
-_TRAILING = re.compile(
-    r"(?:[\s:,;|=(\[^→←⟵⟶⇐⇒]|\s[–—>/-]+|<-|\b(?:see|source|evidence|facts?|cf\.?|as per|according to|"
-    r"supported by|citing|cited in|per|"
-    r"from|is|as (?:shown|stated|seen) (?:in|by)|and)\b)+$",
-    re.IGNORECASE,
+_PHRASE = (
+    r"(?:(?:as\s)?(?:see|source|evidence|facts?|cf\.?|per|according\sto|supported\sby|citing|cited\sin|from|"
+    r"shown\s(?:in|by)|stated\s(?:in|by)|seen\sin):?)"
 )
-_MARKS_BEHIND = re.compile(r"(?:[\s:,;|→]|\s[–—>/-]+)+$")
+_INTRODUCES = re.compile(
+    rf"(?:[(\[]\s?(?i:{_PHRASE})?|(?:[,;:|]|\s[–—-])\s?{_PHRASE}|[,;:|^→←⟵⟶⇐⇒]|(?<=\s)[–—>/]+|<-)$"
+)
+"""Stands between an answer and its citation: a mark, or words behind a mark. Words alone belong to the name."""
+_LONGEST_INTRODUCTION = 24
+
+
+def _without_introduction(text: str) -> str:
+    """Take off what introduces the citation behind an answer."""
+    text = text.rstrip()
+    while (found := _INTRODUCES.search(text, max(0, len(text) - _LONGEST_INTRODUCTION))) is not None:
+        text = text[: found.start()].rstrip()
+    return text
+
+
+_MARKS_BEHIND = re.compile(r"[\s,|→]+$")
 _ABBREVIATED = re.compile(
     r"(?:\b(?:jr|sr|inc|co|ltd|corp|st|mr|mrs|ms|dr|no|vs|etc|bros|plc|llc|esq|vol|op|dept|univ|ave|blvd|mt|ft|gen|sen|"
     r"rep|gov|lt|col|capt|prof|s\.p\.a|s\.r\.l|s\.a)|\b\w|\.\w+)\.$",
     re.IGNORECASE,
 )
-_REMARK = re.compile(r"(?:\s[—–-]|:)\s+[a-z].*$")
-"""What an answer is, between it and its citation: `Heat — a film by Michael Mann [e1]`."""
 _ROW = re.compile(r"^\|(.*)\|$")
 _TABLE_HEAD = re.compile(
     r"\W*(?:#|no\.?|rank|answers?|names?|entit(?:y|ies)|(?:relation )?paths?|relations?|"
@@ -354,7 +338,8 @@ _SURE = re.compile(
 _KEYED = re.compile(r"^[ \t]*[\"']([^\"'\n]+)[\"'][ \t]*:[ \t]*\[([^\[\]\n]*)\][ \t]*,?[ \t]*$", re.MULTILINE)
 """A line of a JSON object without its braces."""
 _REVISED = re.compile(
-    r"^\W{0,3}(?:actually|wait|correction|on second thoughts?|scratch that|oops|no|sorry|rather|hmm)\s*[,:;—–-]+\s*"
+    r"^\W{0,3}(?:(?:wait|no|sorry|rather|hmm)\s*[,:;—–-]+\s*(?=(?:no|wait|actually|correction)\s*[,:;—–-]))?"
+    r"(?:actually|wait(?=\W+no\b)|no(?=\W+wait\b)|correction|on second thoughts?|scratch that|oops)\s*[,:;—–-]+\s*"
     r"(?:(?:no|wait|actually|correction)\s*[,:;—–-]+\s*)*(?:(?:it|that)(?: is|[’']s| should be)\s+)?(?=\S)",
     re.IGNORECASE,
 )
@@ -365,36 +350,32 @@ _REVISED_WITHIN = re.compile(
 _SENTENCE_END = re.compile(r"(?<=[.!;])\s+(?=[A-Z\"“*])")
 
 
-_ABSTAINS_ELSEWHERE = re.compile(
-    r"\W*(?:(?:keine? (?:antwort|angaben?|information)|unbekannt|nicht (?:gefunden|bekannt|enthalten)|"
-    r"(?:aucune|pas de) (?:réponse|information)|inconnue?|non trouvée?|"
-    r"(?:sin|ninguna|no hay) (?:respuesta|información)|desconocid[oa]|no se (?:puede|sabe|encuentra)|"
-    r"nessuna (?:risposta|informazione)|sconosciut[oa]|(?:nenhuma|sem) (?:resposta|informação)|desconhecid[oa]|"
-    r"нет ответа|неизвестно|"
-    r"(?:(?:die|la|a|l[’'])\s*)?(?:antwort|fakten|daten|réponse|respuesta|risposta|resposta)\b.*\b(?:nicht|keine|pas|aucune|no|non|"
-    r"não)|(?:les|los|i|os)\s+(?:faits|hechos|fatti|fatos)\b.*\b(?:pas|aucune|no|non|não))\b.*|"
-    r"(?:无法|無法|不能|没有|沒有|未知|不知道|不明|無回答|わかりません|分かりません|該当なし|无答案|无结果).*)",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def abstains(line: str) -> bool:
-    """Tell whether a line says that there is no answer: `The facts do not hold the answer.`, `Unknown`."""
-    said = line.strip().strip("*_\"'()[]").strip()
-    return is_nothing(line) or any(way.fullmatch(said) for way in (_ABSTAINS, _ABSTAINS_ELSEWHERE))
-
-
-def answers(content: str) -> tuple[WrittenAnswer, ...]:
+def answers(content: str, known: ShownNames | None = None) -> tuple[WrittenAnswer, ...]:
     """Return the answers that stand in a block, each once, with all that it cites.
 
     A line that cites nothing but says where the answers above come from adds to what they cite. Reasons, notes and
-    sentences that abstain are no answers.
+    sentences that abstain are no answers. What stands before a citation is taken off behind a mark alone: `Paris
+    (source: e3)`, `Paris, per e3`; words without one belong to the name.
+
+    Args:
+        content: the block.
+        known: names that were shown, which are never taken apart.
     """
-    content = FENCE_LINE.sub("", cut_at_next(content).replace("\r\n", "\n"))
+    hiding = Hiding(known)
+    cited: dict[str, tuple[str, ...]] = {}
+    for one in _answers(content.replace("\r\n", "\n"), hiding):
+        if one.name and not is_nothing(one.name):
+            name = hiding.restore(one.name)
+            cited[name] = unique([*cited.get(name, ()), *one.citations])
+    return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
+
+
+def _answers(content: str, hiding: Hiding) -> list[WrittenAnswer]:
     found: list[WrittenAnswer] = []
     told = 0  # answers whose citations were told behind them
-    listed = _json_answers(content)
+    listed = _json_answers(FENCE_LINE.sub("", cut_at_next(content)), hiding)
     if listed is None:
+        content = FENCE_LINE.sub("", cut_at_next(hiding.hide(content)))
         content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(_chosen(content)))))
         content = _KEYED.sub(lambda pair: f"{pair[1]} [{re.sub(_QUOTE, '', pair[2])}]", content)
         lines = list(_answer_lines("\n".join(_without_remarks(content.split("\n")))))
@@ -404,7 +385,7 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
             if rest and abstains(first) and _SOURCE_LABEL.match(rest[0]):
                 line = rest[0]  # the facts do not say. From what I know: Paris
             line = _REVISED_WITHIN.split(line)[-1]
-            if (revised := _REVISED.match(line)) and len(line) - revised.end() > 1:
+            if found and (revised := _REVISED.match(line)) and len(line) - revised.end() > 1:
                 line, found, told = line[revised.end() :], [], 0
             if abstains(line) or _NOTE.fullmatch(line) or (idle and not all(prose)):
                 continue
@@ -419,14 +400,13 @@ def answers(content: str) -> tuple[WrittenAnswer, ...]:
             found += [one for one in read if one.name]
     else:
         found = [one for entry in listed for one in entry]
-    cited: dict[str, tuple[str, ...]] = {}
-    for one in found:
-        if one.name and not is_nothing(one.name):
-            cited[one.name] = unique([*cited.get(one.name, ()), *one.citations])
-    return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
+    return found
 
 
 _QUOTE = r"[\"']"
+_REMARK = re.compile(rf"^({HIDDEN})(?:\s+[—–-]|:)\s+[a-z].*$")
+"""What a shown name is, behind it: `Heat — a film by Michael Mann`."""
+_IS = (" is", " was", " would be", " must be")
 
 
 def _without_remarks(lines: Sequence[str]) -> Iterator[str]:
@@ -461,7 +441,7 @@ def _answer_lines(content: str) -> Iterator[str]:
         yield " ".join([cells[0], *(each.replace("[[", "[").replace("]]", "]") for each in ids)])
 
 
-def _json_answers(content: str) -> list[list[WrittenAnswer]] | None:
+def _json_answers(content: str, hiding: Hiding) -> list[list[WrittenAnswer]] | None:
     """Return the answers of a block in JSON: a list of texts or objects, one object, or names with what they cite."""
     listed: Any = entries(content)
     if listed is None:
@@ -484,10 +464,15 @@ def _json_answers(content: str) -> list[list[WrittenAnswer]] | None:
         name = _named(entry)
         if name is None or isinstance(entry, list):
             return None
+        name = hiding.hide(name)
         one = list(_of_line(name)) if not abstains(name) else []
         if isinstance(entry, dict):
             cited = [value for key, value in entry.items() if str(key).lower() in _CITATION_KEYS]
-            ids = cited_ids(f"[{' , '.join(re.findall(r'[eE]?[0-9]+', json.dumps(cited)))}]") if cited else ()
+            ids = (
+                cited_ids(f"[{' , '.join(re.findall(r'[eE]?[0-9]+', json.dumps(cited, ensure_ascii=False)))}]")
+                if cited
+                else ()
+            )
             one = [WrittenAnswer(each.name, unique([*each.citations, *ids])) for each in one]
         read.append(one)
     return read
@@ -508,7 +493,7 @@ def _of_line(line: str) -> Iterator[WrittenAnswer]:
         yield from (WrittenAnswer(name) for part in _parts(bare) if (name := _name(part)))
         return
     pieces = re.split(f"{MARK}", bare)
-    said = bare.rstrip(f"{MARK} *_\"'").endswith(".")
+    said = re.search(rf"{MARK}[ *_\"')]*\.[ *_\"')]*$", bare) is not None
     ids = iter(groups)
     leading = not pieces[0].strip(" \t-*•.:") and bool(pieces[-1].strip(" \t.*"))
     if leading:  # [e3] Paris; [e4] Lyon
@@ -539,7 +524,7 @@ def _of_line(line: str) -> Iterator[WrittenAnswer]:
     yield from before
 
 
-_FROM_FACTS = re.compile(rf"(?:based on|according to|from|as|per|given|looking at)\b[^,]*{MARK}", re.IGNORECASE)
+_FROM_FACTS = re.compile(rf"(?:based on|according to|from|as|per|given|looking at)\b[^,]*{MARK}\s*,", re.IGNORECASE)
 _JOINS = re.compile(r"^(?:[,;|&/\s]|and\b|or\b)+")
 _ARTICLE = re.compile(r"(?:the|a|an|its|his|her|their)\b")
 
@@ -569,11 +554,19 @@ def _parts(piece: str) -> list[str]:
     label = _LABEL.match(piece)
     if label is not None and "are" in (label["link"] or ""):
         return re.split(r",\s+(?:and\s+)?|\s+and\s+", piece[label.end() :])
+    return _several(piece)
+
+
+def _several(piece: str) -> list[str]:
+    """Split at `;` or ` | ` where every part is as short as a name; at commas and `and`, too, where all were shown."""
     for separator in (r"\s*;\s+(?!or\b)", r"\s+\|\s+"):
         parts = re.split(separator, piece.strip(" ;|"))
-        if len(parts) > 1 and all(len(part.split()) <= 8 for part in parts):
+        if len(parts) > 1 and all(len(part.split()) <= 4 and not part[:1].islower() for part in parts):
             return parts
-    return [piece]
+    return re.findall(HIDDEN, piece) if _ALL_SHOWN.fullmatch(piece.strip(" .,")) else [piece]
+
+
+_ALL_SHOWN = re.compile(rf"{HIDDEN}(?:(?:\s*[,;/&|+]\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+){HIDDEN})+")
 
 
 def _name(piece: str, said: bool = False, cited: bool = False) -> str:
@@ -581,31 +574,28 @@ def _name(piece: str, said: bool = False, cited: bool = False) -> str:
 
     Args:
         piece: part of a line.
-        said: whether the line ends as a sentence does.
+        said: whether the line is a sentence, whose full stop stands behind what it cites.
         cited: whether a citation stands beside it.
     """
     text = item(_LEADING.sub("", piece.strip()))
     label = _LABEL.match(text)
-    sentence = said or text.rstrip("*_\"' ").endswith(".")
     if label is not None:
         text = text[label.end() :]
-        text = text.replace("**", "", 1).strip() if text.count("**") % 2 else text
+        text = text.removeprefix("**").strip() if text.count("**") % 2 else text
     text = _SOURCE_LABEL.sub("", text)
     if abstains(text):
         return ""
     bold = _BOLD.findall(text)
-    if len(bold) == 1 and (label or sentence or text.startswith(("**", "__"))):
+    if len(bold) == 1 and (label or said or text.startswith(("**", "__"))):
         text = bold[0][0] or bold[0][1]
-    elif sentence and (copula := _COPULA.match(text)) is not None and len(text.split()) > 4:
+    elif said and text[-1:] != "." and (copula := _COPULA.match(text)) is not None and len(text.split()) > 4:
         text = copula["name"]
     walked = _ARROWS.split(text)
     if len(walked) > 2:
         text = walked[-1]  # a line of the evidence was copied, which leads to the answer
-    if cited:
-        text = _REMARK.sub("", text)
-    text = item((_TRAILING if cited else _MARKS_BEHIND).sub("", text).rstrip())
-    if cited and text.count("(") < text.count(")"):
-        text = text.removesuffix(")").rstrip()
-    if text.endswith(".") and not _ABBREVIATED.search(text) and len(text) > 2:
+    text = _REMARK.sub(r"\1", text)
+    text = item(_without_introduction(text) if cited else _MARKS_BEHIND.sub("", text).rstrip())
+    stopped = text.endswith(".") and not text.endswith("..") and len(text) > 2
+    if stopped and (" " not in text or (label and not said and label["link"] in _IS)) and not _ABBREVIATED.search(text):
         text = text[:-1]
     return item(text.strip())

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byokg.llm.abstentions import is_nothing
 from byokg.llm.citations import unique, untypeset
 from byokg.llm.layouts import (
     FENCE,
@@ -31,11 +32,11 @@ from byokg.llm.lines import (
     WrittenAnswer,
     answers,
     finishes,
-    is_nothing,
     is_sentence,
     item,
     items,
 )
+from byokg.llm.shown_names import Hiding, ShownNames
 from byokg.text.labels import normalize_label
 from byokg.text.names import normalize_name
 from byokg.types import INVERSE, Metapath
@@ -76,7 +77,7 @@ class Listing:
     """There was a block, be it an empty one; without one nothing was said."""
 
 
-def read_list(text: str, tag: str, bare: bool = False, shown: str = "") -> Listing:
+def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: ShownNames | None = None) -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 
     Bullets, numbers (1., 2., … in sequence), quotes and bold marks around an item, code fences, tags inside the block
@@ -89,25 +90,31 @@ def read_list(text: str, tag: str, bare: bool = False, shown: str = "") -> Listi
         bare: where no tag of any kind is in the reply, take its bulleted or numbered lines, or all lines where
             none of them is a sentence.
         shown: names that the model could choose from: a node called Finish is an item where it was shown.
+        known: names that were shown, which are never taken apart.
     """
+    hiding = Hiding(known, (_FINISH,))
     contents = blocks(text, tag)
     if not contents:
         plain = without_thought(text).strip()
         lines = [line.strip() for line in plain.splitlines() if line.strip()]
         if lines and finishes([lines[0]], shown)[0]:
             return Listing(finished=True, found=True)
-        listed = _bare_items(plain) if bare and not has_tags(text) else []
-        return Listing(unique(listed), found=bool(listed))
-    finished, found = finishes([each for content in contents for each in items(content)], shown)
-    return Listing(unique(found), finished, found=True)
+        listed = _bare_items(plain, hiding) if bare and not has_tags(text) else []
+        return Listing(unique(map(hiding.restore, listed)), found=bool(listed))
+    finished, found = finishes([each for content in contents for each in items(content, hiding)], shown)
+    return Listing(unique(map(hiding.restore, found)), finished, found=True)
 
 
-def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
+_FINISH = "FINISH"
+"""Ends a search in a list, though it were a name."""
+
+
+def read_answers(text: str, bare: bool = True, known: ShownNames | None = None) -> tuple[WrittenAnswer, ...]:
     """Read answers with the evidence that they cite, wherever in a line: `Michael Mann [e3, e7]`, `[e3-e5] Heat`.
 
     Of blocks with something said between them the last counts, since it revises those before; blocks that follow each
     other at once, or that `also` joins, are one list. `bare` as for `read_list`, and for sentences such as
-    `The answer is Paris [e3].` as well.
+    `The answer is Paris [e3].` as well; `known` are names that were shown, which are never taken apart.
     """
     if "=" in text:
         text = _CITED_TAG.sub(r"<\g<tag>>\g<name> [\g<ids>]</\g<tag>>", text)
@@ -118,18 +125,22 @@ def read_answers(text: str, bare: bool = True) -> tuple[WrittenAnswer, ...]:
             return ()
         unfenced = FENCE_LINE.sub("", plain).strip()
         if unfenced.startswith(("[", "{")):
-            return answers(unfenced)
+            return answers(unfenced, known)
+        hiding = Hiding(known)
+        plain = hiding.hide(plain)
         lines = _bare_items(plain) or [line for line in plain.splitlines() if line.strip()][-1:]
         read = answers("\n".join(lines))
         told = len(lines) == 1 and is_sentence(lines[0])
-        return () if told and any(one.name == lines[0].rstrip(".") for one in read) else read
+        if told and any(one.name.rstrip(".") == lines[0].rstrip(".") for one in read):
+            return ()
+        return tuple(WrittenAnswer(hiding.restore(one.name), one.citations) for one in read)
     joined: list[str] = []
     for block in found:
         if joined and _revises(block.said_before):
             joined.clear()
         joined.append(f"{block.content} {_citations_alone(block.said_after)}")
     cited: dict[str, tuple[str, ...]] = {}
-    for one in (one for content in joined for one in answers(content)):
+    for one in (one for content in joined for one in answers(content, known)):
         cited[one.name] = unique([*cited.get(one.name, ()), *one.citations])
     return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
 
@@ -165,8 +176,9 @@ def _citations_alone(after: str) -> str:
     return ""
 
 
-def _bare_items(text: str) -> list[str]:
-    """Return what is listed in a reply without tags."""
+def _bare_items(text: str, hiding: Hiding | None = None) -> list[str]:
+    """Return what is listed in a reply without tags; names that `hiding` knows stay hidden."""
+    text = text if hiding is None else hiding.hide(text)
     lines = [line.strip() for line in FENCE_LINE.sub("", text).split("\n") if line.strip()]
     marked = [line for line in lines if LISTED.match(line)]
     if not marked and any(line.endswith((".", ":", "?", "!")) or len(line.split()) > 12 for line in lines):
@@ -212,7 +224,9 @@ _PLACEHOLDER = re.compile(
 )
 
 
-def read_paths(text: str, known: Callable[[str], bool] | None = None) -> tuple[Metapath, ...]:
+def read_paths(
+    text: str, known: Callable[[str], bool] | None = None, labels: ShownNames | None = None
+) -> tuple[Metapath, ...]:
     """Read relation paths, one a line; repeated paths come once.
 
     Steps are separated by arrows of any kind, or by ` / ` or commas where a line has no arrow. `^r`, `~r`, `r^-1`,
@@ -224,13 +238,18 @@ def read_paths(text: str, known: Callable[[str], bool] | None = None) -> tuple[M
     Args:
         text: the reply.
         known: tells whether the graph has a relation of that label, or one spelled nearly so.
+        labels: relations whose labels hold arrows, commas or other marks, which are never taken apart.
     """
+    hiding = Hiding(labels)
     named = {normalize_name(name) for tag in ("entities", "answers") for name in read_list(text, tag).items}
     found = []
     for content in blocks(text, "paths"):
         listed = entries(_of_paths(FENCE_LINE.sub("", content)))
-        walks = list(_walks(listed)) if listed is not None else [_path(line) for line in _path_lines(content)]
-        found += [_relations(walk, named, known) for walk in walks]
+        if listed is None:
+            walks = [_path(line) for line in _path_lines(hiding.hide(content))]
+        else:
+            walks = list(_walks(listed, hiding))
+        found += [_relations([hiding.restore(step) for step in walk], named, known) for walk in walks]
     return unique(path for path in found if path)
 
 
@@ -257,15 +276,15 @@ def _iri(found: re.Match[str]) -> str:
     return found[0] if has_tags(found[0]) or found[1].startswith("/") else f" {found[1]} "
 
 
-def _walks(listed: Sequence[Any]) -> Iterator[list[str]]:
+def _walks(listed: Sequence[Any], hiding: Hiding) -> Iterator[list[str]]:
     """Yield the steps of each path in a JSON list: of texts, of lists of steps, or of objects with either."""
     for entry in listed:
         if isinstance(entry, dict):
             entry = next((value for value in entry.values() if isinstance(value, list | str)), "")
         if isinstance(entry, str):
-            yield _path(entry)
+            yield _path(hiding.hide(entry))
         elif isinstance(entry, list):
-            yield [step for part in entry if isinstance(part, str) for step in _path(part)]
+            yield [step for part in entry if isinstance(part, str) for step in _path(hiding.hide(part))]
 
 
 def _path(line: str) -> list[str]:

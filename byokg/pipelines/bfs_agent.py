@@ -183,7 +183,7 @@ class BfsAgent:
         """Tie answers to nodes and to the evidence that holds them."""
         grounds = Grounds(self._store, context.evidence)
         items = []
-        for place, answer in enumerate(read_answers(text)):
+        for place, answer in enumerate(read_answers(text, known=grounds.names)):
             held = grounds.of(answer.name)
             citations = tuple(held)
             items.append(AnswerItem(answer.name, held[citations[0]] if held else None, 1 / (1 + place), citations))

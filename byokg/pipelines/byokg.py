@@ -102,10 +102,11 @@ class LlmAnswerer:
         messages = prompt_messages(self._prompt.fill(graph_context=facts, question=question.text))
         schema = reply_schema(["answers"])
         reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
-        answers: Sequence[WrittenAnswer] = read_answers(reply.text)
+        grounds = shown_grounds(self._store, context, written)
+        answers: Sequence[WrittenAnswer] = read_answers(reply.text, known=grounds.names)
         if self._unite_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
-        return checked_answers(self._store, context, answers, written)
+        return checked_answers(self._store, context, answers, written, grounds)
 
 
 _LONGEST_QUERY = 600
@@ -121,8 +122,18 @@ def _last_query(context: Context) -> str:
     return f"\n\nThe last query gave nothing: {told[-1][:_LONGEST_QUERY]}" if told else ""
 
 
+def shown_grounds(store: GraphStore, context: Context, written: ContextText) -> Grounds:
+    """Return the evidence that a model was shown, with the names that its reply may copy."""
+    shown = {id for items in written.items.values() for id in items}
+    return Grounds(store, [item for item in context.evidence if item.id in shown])
+
+
 def checked_answers(
-    store: GraphStore, context: Context, answers: Sequence[WrittenAnswer], written: ContextText
+    store: GraphStore,
+    context: Context,
+    answers: Sequence[WrittenAnswer],
+    written: ContextText,
+    grounds: Grounds | None = None,
 ) -> list[AnswerItem]:
     """Tie answers, best first, to nodes and to the shown evidence; see `LlmAnswerer`.
 
@@ -131,10 +142,10 @@ def checked_answers(
         context: all evidence.
         answers: as the model wrote them.
         written: the part of the context in the prompt.
+        grounds: the evidence in the prompt; None reads it anew.
     """
-    shown = {id for items in written.items.values() for id in items}
-    grounds = Grounds(store, [item for item in context.evidence if item.id in shown])
-    return [_checked(answer, 1 / (1 + place), grounds, written) for place, answer in enumerate(answers)]
+    held = shown_grounds(store, context, written) if grounds is None else grounds
+    return [_checked(answer, 1 / (1 + place), held, written) for place, answer in enumerate(answers)]
 
 
 def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[WrittenAnswer]:

@@ -20,6 +20,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
+from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Line, fold_lines
 from byokg.retrieval.verbalize import clean, feedback_text, names_of, types_text
 from byokg.text.names import estimate_tokens, is_identifier, normalize_name
@@ -393,6 +394,7 @@ class Grounds:
         self._store = store
         self._evidence = tuple(evidence)
         self._holders: dict[str, dict[str, EntityId | None]] = defaultdict(dict)
+        self._texts: dict[str, None] = {}
         self._read(_ENDS_FIRST)
         self._complete = not any(
             isinstance(item, PathEvidence) and len(item.ends) > _ENDS_FIRST for item in self._evidence
@@ -406,6 +408,11 @@ class Grounds:
             self._complete = True
             held = self._held(answer)
         return held
+
+    @cached_property
+    def names(self) -> ShownNames:
+        """The names and values in the evidence, as it spells them."""
+        return ShownNames(self._texts)
 
     def _held(self, answer: str) -> Mapping[str, EntityId | None]:
         for key in _meanings(answer)[:2]:  # the name, and its value; not the less precise values
@@ -424,6 +431,7 @@ class Grounds:
                 name = text if text is not None else names[id] if id is not None else ""
                 if name not in keys:
                     keys[name] = _meanings(name)
+                    self._texts.setdefault(name)
                 for key in keys[name]:
                     self._holders[key].setdefault(item, id)
 

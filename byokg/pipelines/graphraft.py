@@ -22,6 +22,7 @@ from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
+from byokg.llm.shown_names import Hiding, ShownNames, question_names
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.pipeline import reading_parts
 from byokg.pipelines.context import ContextWriter
@@ -89,7 +90,9 @@ class NamedEntities:
             return GivenEntities().propose(question, context)
         messages = prompt_messages(self._prompt.fill(question=question.text))
         reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id)
-        names = [_TYPE.sub("", part.strip().strip("\"'").strip()) for part in re.split(r"[|\n]", reply.text)]
+        hiding = Hiding(question_names(question.text))
+        parts = [part.strip().strip("\"'").strip() for part in re.split(r"[|\n]", hiding.hide(reply.text))]
+        names = [hiding.restore(_TYPE.sub("", part)) for part in parts]
         return Artifacts(mentions=tuple(locate(name, question.text) for name in dict.fromkeys(names) if name))
 
 
@@ -188,7 +191,8 @@ class SubgraphReasoner:
         by_name: dict[str, list[FoundNode]] = {}
         for node in nodes:
             by_name.setdefault(normalize_name(node.cell.name), []).append(node)
-        chosen = [node for one in read_answers(reply.text) for node in by_name.pop(normalize_name(one.name), [])]
+        answers = read_answers(reply.text, known=ShownNames(node.cell.name for node in nodes))
+        chosen = [node for one in answers for node in by_name.pop(normalize_name(one.name), [])]
         if self._rest:
             chosen += [node for own in by_name.values() for node in own]
         return [

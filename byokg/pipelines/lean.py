@@ -24,7 +24,7 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.offline.pipeline import reading_parts
-from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, solved_text
+from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, shown_grounds, solved_text
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import ENDED, KGLinker, RetrieverMaker, is_new
 from byokg.prompts import PromptLibrary
@@ -98,7 +98,9 @@ class Lean:
             began = time.perf_counter()
             shown = self._context.write_for_round(context)
             text = self._asked(question, context, shown.text, left)
-            items = checked_answers(self._store, context, read_answers(text), shown)
+            grounds = shown_grounds(self._store, context, shown)
+            answers = read_answers(text, known=grounds.names)
+            items = checked_answers(self._store, context, answers, shown, grounds)
             seconds["answer"] += time.perf_counter() - began
             if not left or any(item.cited for item in items):
                 break

@@ -19,11 +19,12 @@ from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
+from byokg.llm.shown_names import ShownNames
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.text.labels import relation_text
 from byokg.text.names import estimate_tokens, normalize_name, on_one_line
-from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Request, TripleEvidence, best_first
+from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Node, Request, TripleEvidence, best_first
 
 _HELD = 64
 """Cached questions with distances of relations: each is used several times."""
@@ -291,7 +292,7 @@ class AgenticRetriever:
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
         numbers = {labels[number]: number for counts in frontier.counts for number in counts}
-        listing = read_list(reply, "selected", bare=True, shown=text)
+        listing = read_list(reply, "selected", bare=True, shown=text, known=ShownNames(numbers))
         written_ones = listing.items
         walk.finished = listing.finished
         walk.absent = any(map(_ABSENT.fullmatch, written_ones)) or _ABSENT.fullmatch(reply.strip()) is not None
@@ -323,7 +324,10 @@ class AgenticRetriever:
         selected: dict[EntityId, None] = {}
         dropped = []
         if not listing.finished and not absent:
-            for written, ids in zip(listing.items, self._identified(walk, listing.items), strict=True):
+            met = self._store.nodes([*walk.ends, *(id for id in walk.explored if id not in walk.ends)])
+            known = ShownNames(node.name for node in met)
+            listing = read_list(reply, "next-entities", bare=True, shown=shown, known=known)
+            for written, ids in zip(listing.items, self._identified(walk, met, listing.items), strict=True):
                 fresh = [id for id in ids if id not in walk.explored]
                 if not fresh:
                     dropped.append(written)
@@ -333,11 +337,11 @@ class AgenticRetriever:
         request.note(ENTITY_STAGE, {"hop": hop, "entities": len(walk.ends)}, {**got, "absent": True} if absent else got)
         return following
 
-    def _identified(self, walk: _Walk, written: Sequence[str]) -> list[list[EntityId]]:
+    def _identified(self, walk: _Walk, nodes: Sequence[Node], written: Sequence[str]) -> list[list[EntityId]]:
         """Return the nodes of each name: among those of this walk, else from the entity linker."""
         exact: dict[str, list[EntityId]] = {}
         folded: dict[str, list[EntityId]] = {}
-        for node in self._store.nodes([*walk.ends, *(id for id in walk.explored if id not in walk.ends)]):
+        for node in nodes:
             exact.setdefault(node.name, []).append(node.id)
             folded.setdefault(normalize_name(node.name), []).append(node.id)
         met = [exact.get(name) or folded.get(normalize_name(name)) or [] for name in written]
