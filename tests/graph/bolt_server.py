@@ -105,11 +105,11 @@ def load_graph(query: Any, nodes: Sequence[Node], edges: Sequence[Triple], name_
 
     Args:
         query: runs a text with parameters.
-        nodes: each gets its type as a label, or none.
+        nodes: each gets its types as labels.
         edges: in the order in which they are created.
         name_always: give a node a name also where that is its id.
     """
-    types = {node.id: f":{quoted(node.type)}" if node.type else "" for node in nodes}
+    types = {node.id: "".join(f":{quoted(label)}" for label in node.types) for node in nodes}
     for label, alike in groupby(nodes, lambda node: types[node.id]):
         rows = [
             {**node.properties, "id": node.id} | ({"name": node.name} if name_always or node.name != node.id else {})

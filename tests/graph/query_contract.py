@@ -203,6 +203,14 @@ class QueryStoreContract:
             (NodeCell(paris.id, paris.name, paris.type, paris.properties),),
         )
 
+    def test_a_node_is_found_by_each_of_its_types(self, make_queryable: MakeQueryable) -> None:
+        martin = Node(EntityId("m"), "Martin", "Person", {}, ("Producer", "Song writer"))
+        store = make_queryable([martin, Node(EntityId("n"), "Norman", "Person"), node("r", "Album")], [])
+        for label in martin.types:
+            cells = [cell for (cell,) in store.run(self.queries.nodes(label)).rows]
+            found = {cell.id: {cell.type, *cell.further_types} for cell in cells if isinstance(cell, NodeCell)}
+            assert found == {"m": set(martin.types)} | ({"n": {"Person"}} if label == "Person" else {})
+
     @pytest.mark.parametrize(
         "value", ["text", "", "2001-09-30", 0, -7, 2**53 + 1, 0.5, 1285.0, -1e300, True, False, "naïve 😀"]
     )

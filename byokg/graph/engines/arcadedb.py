@@ -271,7 +271,8 @@ class ArcadeStore:
         """Give the types of nodes in the order of the graph, which a composite type does not keep."""
         if not len(self.graph.node_types.further):
             return rows
-        several = list(dict.fromkeys(cell.id for cell in _nodes_in(rows) if cell.further_types))
+        lost = bool(self._names.base_type)  # a type of that name is implied by any other
+        several = list(dict.fromkeys(cell.id for cell in _nodes_in(rows) if lost or cell.further_types))
         ordered = {node.id: node for node in self.graph.nodes(several)}
         return tuple(tuple(_with_types(cell, ordered) for cell in row) for row in rows)
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,7 +29,7 @@ from byokg.graph.engines import arcadedb
 from byokg.graph.engines.arcadedb import FOLDER, ArcadeStore, build_arcade
 from byokg.graph.name_indexes import build_names, name_index
 from byokg.graph.store import Direction, QueryLimits
-from byokg.types import EdgeCell, EntityId, Node, NodeCell, Triple
+from byokg.types import EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
 from tests.graph.query_contract import CypherContract, CypherQueries, MakeQueryable
 
@@ -114,6 +114,26 @@ class TestWhatQueriesSee:
         assert held.run("MATCH (n:Entity) RETURN n.id AS i ORDER BY i").rows == (("a",), ("b",))
         assert held.run("MATCH (n:Film) RETURN n.id, labels(n)").rows == (("b", ("Entity", "Film")),)
         assert held.run("MATCH (n:Film:Entity) RETURN n.id").rows == (("b",),)
+
+    def test_a_node_of_several_types_has_all_of_them_as_labels_in_the_order_of_the_graph(
+        self, held: ArcadeStore
+    ) -> None:
+        #   r -film-> a, b, c; types that ArcadeDB takes under other names among them
+        types = [("z", "a~b", "x, y", "film"), ("Entity", "z"), ("z", "Entity")]
+        nodes = [Node(EntityId(name), name, some[0], {}, some[1:]) for name, some in zip("abc", types, strict=True)]
+        held.replace(
+            ColumnarGraph.from_records([*nodes, node("r", "Root")], [edge("r", "film", name) for name in "abc"])
+        )
+        found = held.run("MATCH p = (:Entity {id: 'r'})-[:film]->(n:z) RETURN n, [n], {of: n}, p ORDER BY n.id")
+        for (cell, inside, held_in, path), some in zip(found.rows, types, strict=True):
+            assert isinstance(inside, tuple) and isinstance(held_in, Mapping) and isinstance(path, PathCell)
+            for each in (cell, *inside, held_in["of"], path.nodes[1]):
+                assert isinstance(each, NodeCell) and (each.type, *each.further_types) == some
+        for label, ids_of in (("a~b", "a"), ("x, y", "a"), ("film", "a"), ("z", "abc"), ("Entity", "abcr")):
+            rows = held.run(f"MATCH (n:`{label}`) RETURN n.id ORDER BY n.id").rows
+            assert [cell for (cell,) in rows] == list(ids_of)
+        rows = held.run("MATCH (n) UNWIND labels(n) AS label RETURN label, count(*)").rows
+        assert set(rows) == {("Entity", 4), ("Root", 1), ("a~b", 1), ("film", 1), ("x, y", 1), ("z", 3)}
 
     def test_a_type_called_entity_is_just_a_type(self, held: ArcadeStore) -> None:
         held.replace(ColumnarGraph.from_records([node("a", "Entity"), node("b")], []))

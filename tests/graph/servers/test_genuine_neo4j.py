@@ -135,8 +135,8 @@ def test_all_labels_of_a_node_are_kept(database: Database) -> None:
     database.query("CREATE (:Person:Actor {name: 'Weaver'}), (:Person {name: 'Scott'})")
     store = database.open()
     weaver, scott = sorted(store.nodes(list(store.entities())), key=lambda node: node.name, reverse=True)
-    assert (weaver.type, dict(weaver.properties)) == ("Actor", {"labels": '["Actor", "Person"]'})
-    assert (scott.type, dict(scott.properties)) == ("Person", {})
+    assert (weaver.types, dict(weaver.properties)) == (("Actor", "Person"), {})
+    assert (scott.types, dict(scott.properties)) == (("Person",), {})
     assert store.schema().node_types == {"Person": 2, "Actor": 1}
 
 
