@@ -82,7 +82,7 @@ def looked_up(
                     "id": one.id,
                     "name": one.name,
                     "type": node.type,
-                    "types": list(node.types),
+                    **({"types": list(node.types)} if node.further_types else {}),
                     "method": one.method,
                     "score": one.score,
                     "context": one.context,

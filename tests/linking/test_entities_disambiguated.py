@@ -101,7 +101,7 @@ def test_a_fit_is_what_a_cosine_has_above_03_stretched_to_one() -> None:
     # Of the question, "harbour" alone says something; the node is described by its type alone.
     graph = ColumnarGraph.from_records([Node(EntityId("x"), "Jordan", "port")], [])
     scorer = ContextScorer(graph, EMBEDDER)
-    around = scorer.around(graph.relation_counts(graph.numbers([EntityId("x")])), ["port"])
+    around = scorer.around(graph.relation_counts(graph.numbers([EntityId("x")])), [["port"]])
     cosine = float(np.dot(*EMBEDDER.encode(["harbour", "port"])))
     assert cosine > 0.3
     found = scorer.fit("harbour of Jordan", Mention("Jordan", 11, 17), around, [0])
