@@ -9,7 +9,7 @@ import bz2
 import codecs
 import ctypes
 import errno
-import fcntl
+import gc
 import glob
 import gzip
 import hashlib
@@ -20,6 +20,7 @@ import os
 import re
 import shutil
 import sqlite3
+import sys
 import time
 import uuid
 import zlib
@@ -28,6 +29,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+from filelock import BaseFileLock, FileLock
 
 from byokg.errors import ByokgError, GraphError, GraphExists, ImportFailed
 
@@ -60,6 +63,11 @@ def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
     return root / "byokg"
 
 
+def in_bytes(path: Path) -> tuple[str, ...]:
+    """Return the parts of a path, to sort by: an order that is the same on Windows, which takes no account of case."""
+    return path.parts
+
+
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal."""
     with path.open("rb") as file:
@@ -71,7 +79,7 @@ def list_files(folder: Path) -> dict[str, dict[str, Any]]:
 
     Hidden files, with a leading dot, are left out.
     """
-    shown = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    shown = sorted((path for path in folder.iterdir() if not path.name.startswith(".")), key=in_bytes)
     return {path.name: {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in shown}
 
 
@@ -136,25 +144,69 @@ def new_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """
     remove_left_behind(path)
     partial = _sibling(path)
-    file = _create_locked(partial, mode)
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            partial.replace(path)
-        _sync(path.parent)
-    finally:
-        partial.unlink(missing_ok=True)
+    with _claimed(partial):
+        try:
+            with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)  # once it is closed: Windows renames no open file
+            _sync(path.parent)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
-def _create_locked(path: Path, mode: int) -> BinaryIO:
+@contextmanager
+def lock_file(path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold a file's exclusive lock, against other threads, too; the system releases it should this process be killed.
+
+    Args:
+        path: the file; made unless it is there, and left there. Nothing else may be kept in it, since a locked file
+            cannot be read on Windows.
+        timeout_s: seconds to wait for another holder; -1 waits as long as it takes.
+
+    Raises:
+        TimeoutError: another process or thread still holds it.
+        OSError: the file cannot be opened for writing.
+    """
+    with FileLock(path, timeout_s, thread_local=False):
+        yield
+
+
+@contextmanager
+def _claimed(partial: Path, timeout_s: float = -1) -> Iterator[None]:
+    """Hold the lock beside a file or folder that is being written; the lock's file is removed at the end.
+
+    Raises what `lock_file` raises.
+    """
+    lock = FileLock(partial.with_name(partial.name + _CLAIM), timeout_s, thread_local=False)
     while True:
-        file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, mode), "wb")
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if path.exists():  # another process may have taken it for one left behind, a moment ago
-            return file
-        file.close()
+        lock.acquire()
+        if os.path.exists(lock.lock_file):
+            break
+        lock.release()  # another process has removed the file a moment ago, so that this lock keeps nobody out
+    try:
+        yield
+    finally:
+        _let_go(lock)
+
+
+_CLAIM, _OLD = ".lock", "-old"
+"""What is added to the name of something that is being written: for its lock, and for what it replaces."""
+
+
+def _let_go(lock: BaseFileLock) -> None:
+    """Release a lock and remove its file: before, so that nobody can hold what is removed, where the system allows."""
+    try:
+        os.unlink(lock.lock_file)
+    except PermissionError:  # Windows removes no open file, and so none that somebody else holds
+        lock.release()
+        with suppress(OSError):
+            os.unlink(lock.lock_file)
+    except OSError:
+        lock.release()
+    else:
+        lock.release()
 
 
 _WORTH_KEEPING_S = 60.0
@@ -199,10 +251,11 @@ def new_folder(
     absent = [parent for parent in folder.parents if not parent.exists()]
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        if useful is not None:
-            _adopt(folder, partial, useful)
-        with _locked_folder(partial):
+        with _claimed(partial):
+            if useful is not None:
+                _adopt(folder, partial, useful)
             remove_left_behind(folder)
+            partial.mkdir(exist_ok=True)
             yield partial
             for path in (*sorted(partial.rglob("*")), partial):
                 _sync(path)
@@ -237,16 +290,37 @@ def _reason(error: OSError) -> str:
 
 def _adopt(folder: Path, partial: Path, useful: Callable[[Path], bool]) -> None:
     """Give the name `partial` to what another process has left beside `folder`, if some of it is useful."""
-    for left in sorted(folder.parent.glob(f"{glob.escape(f'.{folder.name}.partial-')}*")):
-        with suppress(OSError):
-            descriptor = os.open(left, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if useful(left):
-                    left.rename(partial)
-                    return
-            finally:
-                os.close(descriptor)
+    for left in _partials(folder):
+        with suppress(OSError), _claimed(left, 0):
+            if useful(left):
+                left.rename(partial)
+                return
+
+
+def _partials(path: Path) -> list[Path]:
+    """Return the names under which processes write a file or folder, or did; there may be nothing but a lock."""
+    found = path.parent.glob(f"{glob.escape(f'.{path.name}.partial-')}*")
+    return sorted({each.with_name(each.name.removesuffix(_CLAIM).removesuffix(_OLD)) for each in found})
+
+
+def refuse_taken(
+    place: Path, overwrite: bool, kind: str, is_ours: Callable[[Path], bool], noun: str = "folder"
+) -> None:
+    """Raise `GraphExists` if something is at a place, unless it may be replaced.
+
+    Args:
+        place: where a file or folder is to be written.
+        overwrite: whether to replace what was written there by the same command before.
+        kind: what that is, and the verb: `a test set is`.
+        is_ours: tells whether it is such a thing; nothing else is ever replaced.
+        noun: `folder`, which may be there if it is empty, or `file`.
+    """
+    if not place.exists() or (noun == "folder" and place.is_dir() and not any(place.iterdir())):
+        return
+    if not is_ours(place):
+        raise GraphExists(place, f"something is there already; choose another {noun}")
+    if not overwrite:
+        raise GraphExists(place, f"{kind} there already; add --overwrite or choose another {noun}")
 
 
 def _refuse_nothing(folder: Path, overwrite: bool) -> None:
@@ -257,50 +331,52 @@ def _sibling(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial-{uuid.uuid4().hex[:12]}")
 
 
-@contextmanager
-def _locked_folder(folder: Path) -> Iterator[None]:
-    """Make a folder, if it is not there, and lock it for as long as this process works on it."""
-    folder.mkdir(exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        folder.mkdir(exist_ok=True)  # another process may have taken it for one left behind, a moment ago
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def remove_left_behind(path: Path) -> None:
     """Remove what killed processes have left beside a file or folder they were writing: what nobody has locked."""
-    for partial in path.parent.glob(f"{glob.escape(f'.{path.name}.partial-')}*"):
-        with suppress(OSError):
-            descriptor = os.open(partial, os.O_RDONLY)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if partial.is_dir():
-                    shutil.rmtree(partial, ignore_errors=True)
+    for partial in _partials(path):
+        with suppress(OSError), _claimed(partial, 0):
+            old = partial.with_name(partial.name + _OLD)
+            if old.exists() and not path.exists():
+                old.rename(path)  # killed between the two renames of `_put`
+            for left in (partial, old):
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
                 else:
-                    partial.unlink()
-            finally:
-                os.close(descriptor)
+                    left.unlink(missing_ok=True)
 
 
 def _put(partial: Path, folder: Path) -> None:
     """Rename a folder into place; the previous one takes its name, so that at no moment there is none."""
     if not folder.exists():
-        partial.rename(folder)
+        _rename(partial, folder)
         return
-    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    exchange = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None) if sys.platform == "linux" else None
     if exchange and exchange(_HERE, os.fsencode(partial), _HERE, os.fsencode(folder), _EXCHANGE) == 0:
         return
-    old = partial.with_name(f"{partial.name}-old")  # where the system cannot exchange, there is such a moment
-    folder.rename(old)
+    old = partial.with_name(partial.name + _OLD)  # where the system cannot exchange, there is such a moment
+    _rename(folder, old)
     try:
-        partial.rename(folder)
+        _rename(partial, folder)
     except BaseException:
         old.rename(folder)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _rename(folder: Path, name: Path) -> None:
+    try:
+        folder.rename(name)
+    except PermissionError:  # Windows renames no folder with files that are mapped, as by what nobody uses any more
+        gc.collect()
+        folder.rename(name)
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder with all that is in it, as far as the system allows; it need not be there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():  # as in `_rename`
+        gc.collect()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_empty(folders: Sequence[Path]) -> None:
@@ -312,7 +388,14 @@ def _remove_empty(folders: Sequence[Path]) -> None:
 
 def _sync(path: Path) -> None:
     """Have the system put a file or folder on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    if not path.is_dir():
+        with path.open("rb+") as file:  # Windows writes back only what is open for writing
+            os.fsync(file.fileno())
+        return
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folder, and keeps names in its journal
+        return
     try:
         os.fsync(descriptor)
     finally:
@@ -441,6 +524,28 @@ class TextFile:
                 raise ImportFailed(self.path, None, f"cannot be read: {error.strerror}") from error
             reason = f"the compressed data is damaged ({error}); fetch or compress the file again"
             raise ImportFailed(self.path, None, reason) from error
+
+
+def open_file_limits() -> tuple[int | None, int | None]:
+    """Return how many files this process may have open, and how far that may be raised; None for no limit."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return None, None
+    soft, hard = (
+        None if limit == resource.RLIM_INFINITY else limit for limit in resource.getrlimit(resource.RLIMIT_NOFILE)
+    )
+    return soft, hard
+
+
+def allow_open_files(needed: int) -> None:
+    """Raise this process's limit of open files to what is needed, as far as the system lets us."""
+    soft, hard = open_file_limits()
+    if soft is not None and soft < needed:
+        import resource
+
+        most = needed if hard is None else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, resource.RLIM_INFINITY if hard is None else hard))
 
 
 _BUSY_S = 60.0

@@ -62,7 +62,7 @@ def test_a_killed_writer_leaves_nothing_that_the_next_one_does_not_remove(tmp_pa
         assert process.stdout is not None
         process.stdout.readline()
         write_file(path, [b"while another writes"])
-        assert len(os.listdir(tmp_path)) == 2
+        assert len(os.listdir(tmp_path)) == 3  # the file, and the other's with its lock
         process.kill()
     write_file(path, [b"after it was killed"])
     assert os.listdir(tmp_path) == [path.name]

@@ -26,6 +26,7 @@ from rich.text import Text
 from byokg.cli.terminal import IdProperty, NameProperty, Setting, server_settings, stdout
 from byokg.errors import ByokgError
 from byokg.evaluation.tables import labels, table
+from byokg.files import open_file_limits
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.llm.model import tracing_variable
@@ -125,8 +126,9 @@ def diagnose(
     """
     checks = [
         check_python(sys.version_info[:3]),
+        check_system(platform.system()),
         check_glibc(platform.system(), *platform.libc_ver()),
-        check_open_files(*_open_file_limits()),
+        check_open_files(*open_file_limits()),
         check_disk(Path.cwd()),
     ]
     try:
@@ -169,6 +171,23 @@ def check_python(version: tuple[int, int, int]) -> Check:
         wanted = ".".join(map(str, OLDEST_PYTHON))
         return Check("python", "fail", found, f"make a virtual environment with Python {wanted} or newer")
     return Check("python", "ok", found)
+
+
+_LIMITED = {
+    "Darwin": "the memory of an embedded engine's process is not limited, and a graph that is replaced is absent for a "
+    "moment",
+    "Windows": "the memory of an embedded engine's process is not limited, a graph that a process has open cannot be "
+    "replaced, and ArcadeDB's process may outlive a byokg that was killed in the middle of a query",
+}
+"""By system, what byokg cannot do there, for want of what Linux has."""
+
+
+def check_system(system: str) -> Check:
+    """State what is limited on a system; byokg is developed and tested on Linux."""
+    if system == "Linux":
+        return Check("system", "ok", system)
+    limits = _LIMITED.get(system, "byokg was never tried here")
+    return Check("system", "warn", f"{system}: {limits}", "use Linux, WSL or a container where that matters")
 
 
 def check_glibc(system: str, library: str, version: str) -> Check:
@@ -301,19 +320,6 @@ def check_graph(place: str | Path, **settings: Any) -> Check:
     except ByokgError as error:
         # The messages of graph errors end with the next step already.
         return Check("graph", "fail", masked(str(error)))
-
-
-def _open_file_limits() -> tuple[int | None, int | None]:
-    """Return the soft and hard limit on open files; None where there is none."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return None, None
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return (
-        None if soft == resource.RLIM_INFINITY else soft,
-        None if hard == resource.RLIM_INFINITY else hard,
-    )
 
 
 def _members(requirements: Sequence[Requirement], extra: str) -> list[Requirement]:

@@ -312,13 +312,15 @@ def build(
             graph = _make(source, partial, settings, skip_bad, size, not no_edge_properties, options)
             seconds = time.perf_counter() - began
             indexed = "names are not indexed" if no_names else _index_names(graph, aliases or [])
+            counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
+            dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
+            read = files_read(graph)
+            del graph  # Windows renames no folder with files that are mapped
             for language in wanted:
                 add_engine(partial, language)
     except GraphExists as error:
         raise in_these_words(error) from error
-    counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
-    dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
-    for line in files_read(graph):
+    for line in read:
         print(line)
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
     print(indexed)

@@ -227,7 +227,7 @@ class _Table:
         self._kinds: dict[str, set[str]] = {}
 
     def __enter__(self) -> _Table:
-        self._rows = self._waiting.open("w", encoding="utf-8")
+        self._rows = self._waiting.open("w", encoding="utf-8", newline="\n")
         return self
 
     def add(self, cells: Sequence[str], properties: Properties) -> None:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphError, GraphExists, IndexUnusable, at_least
-from byokg.files import new_folder, user_cache, write_file
+from byokg.files import in_bytes, new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph, VectorStore
 from byokg.index.dense import DenseNames, Embedded, is_comparable, verify_names
@@ -556,7 +556,9 @@ def verify_dense(graph: ColumnarGraph) -> list[DenseFacts]:
     if graph.folder is None or not (graph.folder / DENSE).is_dir():
         return []
     facts = []
-    for folder in sorted(path for path in (graph.folder / DENSE).iterdir() if not path.name.startswith(".")):
+    for folder in sorted(
+        (path for path in (graph.folder / DENSE).iterdir() if not path.name.startswith(".")), key=in_bytes
+    ):
         meta = verify_names(folder)
         if meta.made_for != graph.checksum:
             raise IndexUnusable(folder, "it was made for another graph")

@@ -29,6 +29,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 
 from byokg.errors import ConfigError, GraphExists, MissingExtra
+from byokg.files import in_bytes
 from byokg.text.names import encodable
 
 Vectors = npt.NDArray[np.float32]
@@ -384,7 +385,7 @@ def located_model(model: str, revision: str | None) -> tuple[Path | str, str]:
 def _digest(folder: Path) -> str:
     """Return 12 hex digits of the sha256 over a folder's weight files, so that equal names mean equal vectors."""
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.suffix in {".safetensors", ".bin"}):
+    for path in sorted((p for p in folder.rglob("*") if p.suffix in {".safetensors", ".bin"}), key=in_bytes):
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:12]
@@ -458,7 +459,7 @@ def distill(
         config = json.loads((Path(scratch) / "config.json").read_text("utf-8"))
         # model2vec records the folder it read, which may name a machine.
         config["tokenizer_name"] = called or name
-        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", "utf-8")
+        (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", "utf-8", newline="\n")
         for file in ("model.safetensors", "tokenizer.json"):
             shutil.copyfile(Path(scratch) / file, folder / file)
 

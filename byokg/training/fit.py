@@ -22,7 +22,7 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import score
 from byokg.evaluation.significance import auroc, bootstrap, calibration_error, cluster_codes, intervals
-from byokg.files import new_folder
+from byokg.files import in_bytes, new_folder
 from byokg.index.embedders import Embedder
 from byokg.linking.kg_linker import OfflineLinker
 from byokg.offline.calibration import NAMES, Confidence
@@ -211,7 +211,7 @@ def fit(
         kept = linker_of(before).scorer.weights if chosen == "before" else weights
         with new_folder(out, overwrite=True, refuse=None) as written:
             if chosen == "weights and ranker":
-                for file in sorted(ranker.iterdir()):
+                for file in sorted(ranker.iterdir(), key=in_bytes):
                     (written / file.name).write_bytes(file.read_bytes())
             save_weights(written, kept, embedder.name, record)
             fitted_on = choosing[chosen].judged + now.judged

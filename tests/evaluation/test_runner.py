@@ -430,7 +430,7 @@ def test_a_folder_of_another_run_is_refused_with_both_hashes_and_the_difference(
     run_evaluation(Scripted(), examples(10), tmp_path, SETTINGS)
     if not finished:
         (tmp_path / METRICS_FILE).unlink()
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.name != ".lock"}
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.startswith(".")}
     with pytest.raises(RunError) as refused:
         run_evaluation(Scripted(), examples(10), tmp_path, changed)
     message = str(refused.value)
@@ -439,7 +439,7 @@ def test_a_folder_of_another_run_is_refused_with_both_hashes_and_the_difference(
     run_evaluation(Scripted(), examples(10), other, changed)
     for folder in (tmp_path, other):
         assert read_config(folder)["hash"][:12] in message
-    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.*") if path.name != ".lock"} == before
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*.*") if not path.name.startswith(".")} == before
 
 
 def test_other_questions_are_another_run(tmp_path: Path) -> None:

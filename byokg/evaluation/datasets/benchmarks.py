@@ -153,7 +153,7 @@ def pathquestion(root: str | Path, hops: int = 2, graph: str | Path | None = Non
     def write(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         lines = read_text(found(folder, f"{hops}H-kb.txt")).lines
-        (out / "graph.tsv").write_text("".join(f"{line}\n" for _, line in lines), encoding="utf-8")
+        (out / "graph.tsv").write_text("".join(f"{line}\n" for _, line in lines), encoding="utf-8", newline="\n")
 
     own_graph = graph_finder(root, convert=f"{hops}H-graph")
     return QuestionSet(f"pathquestion {hops}-hop", read, graph, own_graph, write_graph=write)

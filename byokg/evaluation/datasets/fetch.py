@@ -179,7 +179,7 @@ def _continue(client: httpx.Client, url: str, part: Path, file: SourceFile, on_p
                 part.unlink()
                 raise FetchFailed(url, "the server continues at another place than was asked for", retryable=True)
             if etag := response.headers.get("ETag"):
-                tag.write_text(etag, "ascii")
+                tag.write_text(etag, "ascii", newline="\n")
             left = response.headers.get("Content-Length")
             total = file.bytes if left is None else have + int(left)
             with part.open("ab" if have else "wb") as sink:

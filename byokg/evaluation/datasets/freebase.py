@@ -35,6 +35,7 @@ from byokg.evaluation.datasets.base import (
     read_parquet,
     read_records,
 )
+from byokg.files import in_bytes
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import from_record
 from byokg.types import EntityId
@@ -275,7 +276,7 @@ def _rog_files(root: Path, split: str, questions: str) -> list[Path]:
     if path is not None:
         return [path]
     for folder in (root, root / "data"):
-        if paths := sorted(folder.glob(questions or f"{split}*.parquet")):
+        if paths := sorted(folder.glob(questions or f"{split}*.parquet"), key=in_bytes):
             return paths
     wanted = questions or f"{split}.jsonl (nor .xz, .gz) and no {split}*.parquet"
     raise DatasetError(root, None, f"holds no {wanted}; point dataset.root at the folder that does")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -30,11 +29,11 @@ from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.page import Names, call_detail, run_detail
 from byokg.evaluation.report.summary import repeats_shown, taken
 from byokg.evaluation.run_folder import (
-    LOCK,
     METRICS_FILE,
     QUESTIONS,
     Run,
     asked_in_all,
+    is_written,
     read_metrics,
     read_questions,
     run_names,
@@ -107,7 +106,7 @@ class LiveRun:
     def look(self) -> bool:
         """True if the run has changed since the last look."""
         finished = (self.folder / METRICS_FILE).is_file()
-        self.state = "finished" if finished else "running" if _held(self.folder / LOCK) else "stopped"
+        self.state = "finished" if finished else "running" if is_written(self.folder) else "stopped"
         config, *rest = (_stated(self.folder / name) for name in (CONFIG, PREDICTIONS, METRICS_FILE))
         if not self.seen or config != self.seen[0]:
             self.config = read_config(self.folder)
@@ -157,17 +156,6 @@ class LiveRun:
                 file.seek(self._places[id])
                 record: Mapping[str, Any] = json.loads(file.readline())
                 return record
-
-
-def _held(lock: Path) -> bool:
-    """True if the process that last wrote to a run's folder is still running."""
-    try:
-        os.kill(int(lock.read_text("ascii")), 0)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _stated(path: Path) -> tuple[int, int, int] | None:

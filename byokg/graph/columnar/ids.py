@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import sys
 import threading
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
@@ -122,8 +121,9 @@ class Interner:
 
     def set_aside(self) -> None:
         """Release the memory of mapped files; the next access reads them again, as a rule from the system's cache."""
-        for mapped in self._maps.values():
-            mapped.madvise(mmap.MADV_DONTNEED)
+        if hasattr(mmap, "MADV_DONTNEED"):  # Windows releases pages by itself
+            for mapped in self._maps.values():
+                mapped.madvise(mmap.MADV_DONTNEED)
 
     def _find(self, strings: pa.LargeStringArray, hashes: UInt64) -> npt.NDArray[np.int32]:
         self._settle_all()
@@ -212,7 +212,7 @@ class Interner:
 
 def _reserve(file: BinaryIO, size: int) -> None:
     """Make a file that long, and take the space: on a disk that is full, writing to a hole would be fatal."""
-    if sys.platform != "darwin":
+    if hasattr(os, "posix_fallocate"):  # neither macOS nor Windows has it
         if file.tell() < size:
             os.posix_fallocate(file.fileno(), 0, size)
         return

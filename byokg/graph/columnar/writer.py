@@ -20,7 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -327,7 +327,8 @@ class _Work:
         write_json(self.scratch / _STATE, {"key": self._key, "phase": _WRITTEN})
         for path in self.scratch.iterdir():
             if path.name != _STATE:
-                path.unlink()
+                with suppress(PermissionError):  # Windows removes no mapped file: it goes with the folder
+                    path.unlink()
 
 
 def _mapped_bytes() -> int:

@@ -21,7 +21,6 @@ import importlib.metadata
 import importlib.util
 import json
 import os
-import resource
 import shutil
 import tempfile
 import uuid
@@ -37,7 +36,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, OpenFileLimit
-from byokg.files import new_folder, write_json
+from byokg.files import new_folder, open_file_limits, write_json
 from byokg.graph.columnar.folder import ENGINE_FOLDERS, META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, Names
@@ -441,8 +440,8 @@ def _redundant(graph: ColumnarGraph, keys: set[str]) -> set[str]:
 def refuse_too_many(graph: ColumnarGraph, names: Names) -> None:
     """Raise `OpenFileLimit` when ArcadeDB could not open all of its files for this graph."""
     needed = _files_for(graph, names)
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if hard != resource.RLIM_INFINITY and needed > hard:
+    hard = open_file_limits()[1]
+    if hard is not None and needed > hard:
         types = len(graph.schema().node_types) + len(names.composites)
         raise OpenFileLimit(len(graph.relations), types, needed, hard)
 

@@ -6,9 +6,7 @@ limit; when the heap is used up, it ends the process, and the parent reports it.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import resource
 from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
@@ -27,6 +25,7 @@ from byokg.errors import (
     QueryTooLarge,
     StoreUnavailable,
 )
+from byokg.files import allow_open_files, lock_file
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, Names, labels_of
 from byokg.graph.store import Direction
@@ -69,7 +68,7 @@ class ArcadeEngine:
 
     def open(self) -> None:
         """Start the Java machine and open the folder read-only."""
-        allow_files(self._needed_files)
+        allow_open_files(self._needed_files)
         from arcadedb_embedded import jvm
 
         jvm.start_jvm(
@@ -78,7 +77,7 @@ class ArcadeEngine:
                 f"-XX:MaxDirectMemorySize={_DIRECT_MB}m",
                 "-XX:+ExitOnOutOfMemoryError",
                 "-XX:+UseSerialGC",  # one query at a time; other collectors keep more threads and memory
-                "-Djava.util.logging.config.file=/dev/null",  # or it writes logs into the current folder
+                f"-Djava.util.logging.config.file={os.devnull}",  # or it writes logs into the current folder
             ],
         )
         jpype = jvm.jpype
@@ -146,7 +145,7 @@ class ArcadeEngine:
 
     def switch(self, folder: str, names: Mapping[str, Any], files: int, types: int) -> None:
         """Read another folder from now on."""
-        allow_files(files)
+        allow_open_files(files)
         database = self._read(Path(folder), types)
         self.close()
         self._database, self._names, self._seconds = database, Names.from_json(names), None
@@ -160,7 +159,7 @@ class ArcadeEngine:
             names: names that differ in ArcadeDB.
             files: number of file descriptors needed.
         """
-        allow_files(files)
+        allow_open_files(files)
         throwable = self._java("java.lang.Throwable")
         try:
             database = self._factory(os.path.join(folder, DATABASE)).create()
@@ -197,8 +196,7 @@ class ArcadeEngine:
 
     def _recover(self, place: Path) -> None:
         """Open once for writing and close, which replays the log; one process at a time does this."""
-        with open(place.parent / "recovery.lock", "a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with lock_file(place.parent / "recovery.lock", -1):
             if (place / "database.lck").exists():
                 self._factory(str(place)).open(self._mode.READ_WRITE).close()
 
@@ -422,14 +420,6 @@ class _Load:
         """Return the addresses of nodes."""
         pairs = zip(self._bucket[nodes].tolist(), self._position[nodes].tolist(), strict=True)
         return [f"#{bucket}:{position}" for bucket, position in pairs]
-
-
-def allow_files(needed: int) -> None:
-    """Raise this process's soft limit of open files to the number needed, as far as the hard limit allows."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _blocks(items: Iterator[EntityId], size: int) -> Iterator[list[EntityId]]:

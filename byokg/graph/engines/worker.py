@@ -8,17 +8,19 @@ The parent holds a `Worker`. The child is started with `python -m byokg.graph.en
 
 Messages are pickles with their length in front, on pipes that only these two processes hold. Whatever the engine
 prints goes to standard error, of which the parent keeps the last lines for its error messages. The child ends when
-its standard input does, and a kernel timer ends it should even that go unnoticed.
+its standard input does, and a kernel timer, where there is one, ends it should even that go unnoticed.
+
+Threads of the parent write to the pipes and read from them, since only they can wait for a pipe on every system.
 """
 
 from __future__ import annotations
 
 import importlib
 import io
+import mmap
 import os
 import pickle
 import queue
-import select
 import signal
 import struct
 import subprocess
@@ -27,7 +29,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -190,7 +192,7 @@ class Worker:
             self._drop()  # it died between two calls
             child = None
         if child is None:
-            self._child = child = _Child(self._env, self._name)
+            self._child = child = _Child(self._env, self._name, self._reply)
             try:
                 self._ask(child, (self._engine, self._settings), self._start_timeout_s, starting=True)
             except BaseException:
@@ -201,8 +203,8 @@ class Worker:
     def _ask(self, child: _Child, message: tuple[Any, ...], timeout_s: float | None, starting: bool = False) -> Any:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s + (0 if starting else GRACE_S)
         try:
-            child.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL), deadline, self._memory)
-            reply = pickle.loads(child.receive(deadline, self._memory, self._reply))
+            child.send(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+            reply = pickle.loads(child.receive(deadline, self._memory))
         except TimeoutError as error:
             self._drop()
             if starting:
@@ -236,9 +238,10 @@ class _Overgrown(Exception):
 
 
 class _Child:
-    """The process, its pipes, and the thread that listens to its standard error and reaps it."""
+    """The process, and the threads that write to it, read its replies, and listen to its standard error and reap it."""
 
-    def __init__(self, env: Mapping[str, str], name: str) -> None:
+    def __init__(self, env: Mapping[str, str], name: str, most: int) -> None:
+        """Start the process; a reply of more than `most` bytes is not read."""
         if not sys.executable:
             raise StoreUnavailable(name, "sys.executable is empty, so no Python is known to run its engine in")
         self.owner = os.getpid()
@@ -254,21 +257,22 @@ class _Child:
             bufsize=0,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)), **env},
             start_new_session=True,  # Ctrl-C is for the parent, which then decides
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # the same on Windows
         )
-        assert self._process.stdin and self._process.stdout and self._process.stderr
-        self._to, self._from = self._process.stdin, self._process.stdout
-        os.set_blocking(self._to.fileno(), False)
-        os.set_blocking(self._from.fileno(), False)
-        self._peak = 0
+        self._messages: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[bytes | int | None] = queue.SimpleQueue()
+        self._peak, self._most = 0, most
         self._words: deque[str] = deque(maxlen=_LAST_WORDS)
-        self._listener = threading.Thread(
-            target=_listen,
-            args=(self._process, self._process.stderr, self._words),
-            name=f"engine-stderr-{self._process.pid}",
-            daemon=True,
-        )
-        self._listener.start()
-        self._end = weakref.finalize(self, _end, self._process, self._to, self._from, self.owner)
+        self._start("stdin", _write, self._process.stdin, self._messages)
+        self._start("stdout", _read, self._process.stdout, self._replies, most)
+        self._listener = self._start("stderr", _listen, self._process, self._process.stderr, self._words)
+        self._end = weakref.finalize(self, _end, self._process, self._messages, self.owner)
+
+    def _start(self, name: str, target: Callable[..., None], *arguments: Any) -> threading.Thread:
+        title = f"engine-{name}-{self._process.pid}"
+        thread = threading.Thread(target=target, args=arguments, name=title, daemon=True)
+        thread.start()
+        return thread
 
     @property
     def pid(self) -> int:
@@ -300,61 +304,42 @@ class _Child:
         self._listener.join(GRACE_S)
         return " ".join(" ".join(self._words).split())[-600:] or "nothing"
 
-    def send(self, data: bytes, deadline: float | None, memory: int) -> None:
-        """Write one message. Raises as `_wait`, and `EOFError` when the child is gone."""
-        rest = memoryview(_HEADER.pack(len(data)) + data)
-        while rest:
-            self._wait(self._to, select.POLLOUT, deadline, memory)
-            try:
-                rest = rest[os.write(self._to.fileno(), rest) :]
-            except BlockingIOError:
-                continue
-            except (BrokenPipeError, ValueError) as error:
-                raise EOFError from error
+    def send(self, data: bytes) -> None:
+        """Have one message written; if the child is gone, there will be no reply."""
+        self._messages.put(data)
 
-    def receive(self, deadline: float | None, memory: int, most: int) -> bytes:
-        """Read one message of at most `most` bytes. Raises as `_wait`, and `EOFError` when the child is gone."""
-        (size,) = _HEADER.unpack(self._read(_HEADER.size, deadline, memory))
-        if size > most:
-            raise _Overgrown(f"the answer has {size >> 20:,} MB, {most >> 20:,} MB are allowed")
-        return self._read(size, deadline, memory)
+    def receive(self, deadline: float | None, memory: int) -> bytes:
+        """Wait for one message.
 
-    def _read(self, size: int, deadline: float | None, memory: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            self._wait(self._from, select.POLLIN, deadline, memory)
-            try:
-                chunk = os.read(self._from.fileno(), min(size - len(data), 1 << 20))
-            except BlockingIOError:
-                continue
-            except ValueError as error:  # closed by another thread
-                raise EOFError from error
-            if not chunk:
-                raise EOFError
-            data += chunk
-        return bytes(data)
-
-    def _wait(self, pipe: Any, event: int, deadline: float | None, memory: int) -> None:
-        """Wait until the pipe is ready. Raises `TimeoutError` at the deadline, `_Overgrown` when memory is used up."""
-        poller = select.poll()  # not select(), which knows no descriptor above 1023
-        try:
-            poller.register(pipe.fileno(), event)
-        except ValueError as error:
-            raise EOFError from error
+        Raises:
+            TimeoutError: the deadline has passed.
+            _Overgrown: the child uses too much memory, or the message is too big.
+            EOFError: the child is gone.
+            CallStopped: nobody waits any more.
+        """
         while True:
             left = _TICK_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 raise TimeoutError
-            if poller.poll(1000 * min(left, _TICK_S)):
-                return
-            check()
-            resident, private = _memory_bytes(self.pid)
-            self._peak = max(self._peak, resident)
-            if private > memory * _CLOSE:
-                reason = (
-                    f"its engine process had {private >> 20:,} MB and kept growing, {memory >> 20:,} MB are allowed"
-                )
-                raise _Overgrown(reason)
+            try:
+                reply = self._replies.get(timeout=min(left, _TICK_S))
+            except queue.Empty:
+                self._check(memory)
+                continue
+            if reply is None:
+                raise EOFError
+            if isinstance(reply, int):
+                raise _Overgrown(f"the answer has {reply >> 20:,} MB, {self._most >> 20:,} MB are allowed")
+            return reply
+
+    def _check(self, memory: int) -> None:
+        """Raise `CallStopped` when nobody waits any more, and `_Overgrown` when memory is used up."""
+        check()
+        resident, private = _memory_bytes(self.pid)
+        self._peak = max(self._peak, resident)
+        if private > memory * _CLOSE:
+            allowed = f"{memory >> 20:,} MB are allowed"
+            raise _Overgrown(f"its engine process had {private >> 20:,} MB and kept growing, {allowed}")
 
     def kill(self) -> None:
         """End the process at once."""
@@ -364,24 +349,55 @@ class _Child:
     def finish(self) -> None:
         """Let the process end by itself, for a moment."""
         if self.owner == os.getpid():
-            self._to.close()
+            self._messages.put(None)
             try:
                 self._process.wait(2.0)
             except subprocess.TimeoutExpired:
                 return
 
 
-def _end(process: subprocess.Popen[bytes], to: Any, from_: Any, owner: int) -> None:
-    """Kill the process and close its pipes; runs also when the worker is collected, and at interpreter exit."""
+def _end(process: subprocess.Popen[bytes], messages: queue.SimpleQueue[bytes | None], owner: int) -> None:
+    """Kill the process, which ends the threads; runs also when the worker is collected, and at interpreter exit."""
     if owner != os.getpid():
         return
     process.kill()
-    for pipe in (to, from_):
-        pipe.close()
+    messages.put(None)
     try:
         process.wait(0.25)  # if it takes longer to fall apart, the listening thread reaps it
     except subprocess.TimeoutExpired:
         return
+
+
+def _write(pipe: Any, messages: queue.SimpleQueue[bytes | None]) -> None:
+    """Write messages to the child until it is gone, or there will be none; the pipe is closed then."""
+    with pipe, suppress(OSError):
+        while (data := messages.get()) is not None:
+            for part in (_HEADER.pack(len(data)), memoryview(data)):
+                rest = memoryview(part)
+                while rest:
+                    rest = rest[pipe.write(rest) :]
+
+
+def _read(pipe: Any, replies: queue.SimpleQueue[bytes | int | None], most: int) -> None:
+    """Read replies until the child is gone, which None says; of one that is too big, its size alone."""
+    with pipe, suppress(OSError):
+        while len(header := _exactly(pipe, _HEADER.size)) == _HEADER.size:
+            (size,) = _HEADER.unpack(header)
+            if size > most:
+                replies.put(size)
+                return
+            if len(reply := _exactly(pipe, size)) < size:
+                break
+            replies.put(reply)
+    replies.put(None)
+
+
+def _exactly(pipe: Any, size: int) -> bytes:
+    """Read so many bytes; fewer at the end of the pipe."""
+    data = bytearray()
+    while len(data) < size and (chunk := pipe.read(min(size - len(data), 1 << 20))):
+        data += chunk
+    return bytes(data)
 
 
 def _listen(process: subprocess.Popen[bytes], pipe: Any, words: deque[str]) -> None:
@@ -402,8 +418,7 @@ def _memory_bytes(pid: int) -> tuple[int, int]:
         resident, shared = int(fields[1]), int(fields[2])
     except (OSError, IndexError):
         return 0, 0
-    page = os.sysconf("SC_PAGE_SIZE")
-    return resident * page, (resident - shared) * page
+    return resident * mmap.PAGESIZE, (resident - shared) * mmap.PAGESIZE
 
 
 def _rebuilt(name: str, arguments: tuple[Any, ...], attributes: dict[str, Any]) -> ByokgError:
@@ -441,7 +456,7 @@ def _serve() -> None:
                 method, arguments, timeout_s = message
                 # Should the parent vanish while the engine keeps even our reading thread from running, the
                 # kernel ends us: the default action of this signal.
-                signal.setitimer(signal.ITIMER_REAL, 0 if timeout_s is None else timeout_s + 10)
+                _end_after(0 if timeout_s is None else timeout_s + 10)
                 value = getattr(engine, method)(*arguments)
             reply = ("value", value)
         except ByokgError as error:
@@ -454,16 +469,22 @@ def _serve() -> None:
         except Exception as error:
             failed = StoreUnavailable("the engine", f"{type(error).__name__}: {error}")
             reply = ("error", "StoreUnavailable", *_parts(failed))
-        signal.setitimer(signal.ITIMER_REAL, 0)  # the engine has answered in time
+        _end_after(0)  # the engine has answered in time
         data = pickle.dumps(reply, pickle.HIGHEST_PROTOCOL)
         try:
             replies.write(_HEADER.pack(len(data)) + data)
             replies.flush()
-        except BrokenPipeError:
+        except OSError:  # the parent is gone; Windows has another word for it than a broken pipe
             break
     if engine is not None:
         engine.close()
     os._exit(0)  # an engine's own threads and exit hooks must not keep us
+
+
+def _end_after(seconds: float) -> None:
+    """Have the system end this process, which Windows cannot; 0 calls that off."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _parts(error: ByokgError) -> tuple[tuple[Any, ...], dict[str, Any]]:

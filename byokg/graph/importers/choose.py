@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byokg.errors import GraphError, ImportFailed
-from byokg.files import TextFile, new_folder, uncompressed
+from byokg.files import TextFile, in_bytes, new_folder, remove_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collected, interrupted, write_graph
@@ -139,7 +139,7 @@ def graph_folder(
     key = _key(Path(source), edge_properties, options)
     with new_folder(out, overwrite, refuse_taken, lambda left: interrupted(left, key)) as partial:
         yield partial
-        shutil.rmtree(partial / SCRATCH, ignore_errors=True)
+        remove_folder(partial / SCRATCH)
 
 
 def _key(source: Path, edge_properties: bool, options: TableOptions) -> list[object]:
@@ -359,7 +359,7 @@ def _find(source: Path) -> _Found:
         raise ImportFailed(source, None, "this is a built graph already; open it, or give the files it was built from")
     if (source / MAPPING).exists():
         return _Found(source, mapping=source / MAPPING)
-    present = sorted(path for path in source.iterdir() if not path.name.startswith("."))
+    present = sorted((path for path in source.iterdir() if not path.name.startswith(".")), key=in_bytes)
     parts = [
         [path for path in present if re.fullmatch(rf"{what}.*\.parquet", path.name)] for what in ("nodes", "edges")
     ]

@@ -83,8 +83,8 @@ def test_a_killed_build_leaves_no_graph_and_the_next_build_what_it_left(source: 
     out = tmp_path / "out"
     kill_half_way(source, out)
     assert not out.exists()
-    (left,) = (name for name in os.listdir(tmp_path) if name != "in")
-    assert left.startswith(".out.partial-")
+    left, lock = sorted(name for name in os.listdir(tmp_path) if name != "in")
+    assert left.startswith(".out.partial-") and lock == f"{left}.lock"
     build_graph(source, out)
     assert sorted(os.listdir(tmp_path)) == ["in", "out"]
 
@@ -106,7 +106,7 @@ def test_what_a_living_process_is_writing_is_left_alone(source: Path, tmp_path: 
         assert process.stdout is not None
         process.stdout.readline()
         build_graph(source, out)
-        assert len([name for name in os.listdir(tmp_path) if name.startswith(".out.partial-")]) == 1
+        assert len([name for name in os.listdir(tmp_path) if name.startswith(".out.partial-")]) == 2  # and its lock
         process.kill()
 
 
