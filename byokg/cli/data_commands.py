@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from byokg.cli.language_model import replies_file
-from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, stderr, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, stderr, stdout
 from byokg.errors import ConfigError
 from byokg.llm.replies import RecordedReplies
 
@@ -172,10 +172,11 @@ def graph(
     """
     if out is None:
         raise ConfigError("--out is missing; name the folder, or for a dump the file, to write")
-    if words and len(words) == 1 and "=" not in words[0]:
+    dumps, others = part_words(words)
+    if len(dumps) == 1 and not others:
         from byokg.graph.rdf.dumps import Wanted, dump_of
 
-        source = Path(words[0])
+        source = dumps[0]
         languages = tuple(language or ("en",))
         wanted = Wanted(dump or dump_of(source), languages, not no_users, descriptions, tuple(keep or ()))
         _filter_dump(source, out, wanted, skip_bad)
@@ -341,7 +342,7 @@ def make(
     """
     from byokg.cli.config import read_settings
     from byokg.evaluation.datasets.patterns import KINDS
-    from byokg.evaluation.datasets.testset import make_testset, refuse_taken, write_testset
+    from byokg.evaluation.datasets.testset import make_testset, refuse_other, write_testset
     from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.open import is_address
 
@@ -350,7 +351,7 @@ def make(
     wanted = [kind.strip() for kind in types.split(",") if kind.strip()]
     if unknown := [kind for kind in wanted if kind not in KINDS]:
         raise ConfigError(f"--types {unknown[0]} is none; there are {', '.join(KINDS)}")
-    refuse_taken(out, overwrite)
+    refuse_other(out, overwrite)
     kinds = [kind for kind in KINDS if kind in wanted or not wanted]
     if words and not rewrite:
         raise ConfigError(f"{words[0]} says how a language model is asked; add --rewrite llm=anthropic, say, before it")

@@ -28,17 +28,17 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from byokg.cli.components import config_dirs, groups
-from byokg.cli.config import Settings, read_settings, show_settings
+from byokg.cli.components import config_dirs, groups, quoted
+from byokg.cli.config import Settings, read_setting, read_settings, show_settings
 from byokg.cli.evaluation import FAILURES_LISTED, evaluate, prompt_digests, set_up
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, shown, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
-from byokg.evaluation.records import Prediction, read_config, read_timings
+from byokg.evaluation.records import CONFIG, Prediction, read_config, read_timings
 from byokg.evaluation.report.summary import taken
 from byokg.evaluation.run_folder import read_metrics
 from byokg.evaluation.runner import merge_runs
 from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
-from byokg.files import json_line, write_file
+from byokg.files import json_line, refuse_taken, write_file
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""
@@ -120,6 +120,7 @@ def answer(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Answers: JSON lines, or by its ending .csv or .txt.")
     ] = Path("answers.jsonl"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace answers that are there already.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")] = False,
 ) -> None:
     """Answer a file of questions that have no gold answers.
@@ -129,23 +130,24 @@ def answer(
     byokg answer questions.csv --graph DIR --out answers.csv pipeline=byokg llm=anthropic llm.model=MODEL workers=8
 
     What led to each answer is kept in a run folder beside the file; byokg trace shows it. The same command continues
-    what was interrupted.
+    what was interrupted. Answers that are there already are replaced with --overwrite only, and other files never.
     """
     place = [f"graph.path={graph}"] if graph else []
-    answer_file(questions, read_settings([*(words or []), *place]), out, stderr(), quiet)
+    answer_file(questions, read_settings([*(words or []), *place]), out, overwrite, stderr(), quiet)
 
 
-def answer_file(questions: Path, settings: Settings, out: Path, err: Console, quiet: bool) -> None:
+def answer_file(questions: Path, settings: Settings, out: Path, overwrite: bool, err: Console, quiet: bool) -> None:
     """Answer a file of questions without gold answers, and write the answers to `out`; progress goes to `err`.
 
     Raises:
         ConfigError: the settings do not fit together, or name no graph.
+        GraphExists: something is at `out`; with `overwrite`, only answers are replaced.
         DatasetError: the questions cannot be read.
         RunError: the run folder beside `out` cannot be used.
         RunIncomplete, KeyboardInterrupt: the run was stopped; how to continue it has been said.
     """
     from byokg.evaluation.datasets.folder import unanswered
-    from byokg.evaluation.runner import RunSettings, answer_all
+    from byokg.evaluation.runner import RunSettings, answer_all, clear_other_run
 
     def note(text: str) -> None:
         if not quiet:
@@ -159,9 +161,12 @@ def answer_file(questions: Path, settings: Settings, out: Path, err: Console, qu
         raise ConfigError("no graph is named; add --graph DIR, or the address of a server")
     if out.resolve() == questions.resolve():
         raise ConfigError(f"the answers would overwrite the questions in {str(questions)!r}; give another --out")
+    if settings.run.out is not None:
+        raise ConfigError("out= names the run folder of byokg eval; byokg answer writes to --out FILE")
+    folder = out.with_name(f"{out.name}.run")
+    refuse_taken(out, overwrite, "answers are", lambda _: (folder / CONFIG).is_file(), "file")
     asked = unanswered(questions)
     examples = asked.examples[: settings.run.limit]
-    folder = out.with_name(f"{out.name}.run")
     dataset = settings.build("dataset") if settings.options["dataset"] else None
     with set_up(settings, dataset, note, together=True) as bench:
         grants = settings.run.linking
@@ -175,6 +180,8 @@ def answer_file(questions: Path, settings: Settings, out: Path, err: Console, qu
             config={**settings.recorded(), "embedder": bench.embedder.name, **prompt_digests(bench)},
         )
         meter = None if bench.asks is None else bench.asks.meter
+        if overwrite:
+            clear_other_run(folder, run, examples)
         try:
             with shown(questions.name, len(examples), err, quiet) as progress:
                 found = answer_all(
@@ -293,18 +300,21 @@ def read_grid(words: Sequence[str]) -> Grid:
         if word.startswith(("hydra/sweeper", "hydra.sweep")):
             raise ConfigError(f"{word} is not for byokg eval -m, which runs all combinations; leave it out")
     values: dict[str, list[str]] = {}
-    for key, text in {**_listed_grid(ours), **dict(map(_pair, ours))}.items():
-        values[key] = _swept(key, text)
+    for key, text in {**_listed_grid(ours), **dict(map(read_setting, ours))}.items():
+        values[key] = [_unquoted(text)] if key == "out" else _swept(key, text)  # a folder's name may hold commas
     out = values.pop("out", None)
     swept = [key for key, choices in values.items() if len(choices) > 1]
     if not swept:
         raise ConfigError("-m has nothing to sweep; write several values, for instance pipeline.rounds=1,2,3")
     folder = Path(out[0]) if out else Path("runs") / f"sweep-{_digest(' '.join(ours))}"
-    jobs = []
+    jobs, taken_names = [], set[str]()
     for choices in itertools.product(*values.values()):
         chosen = dict(zip(values, choices, strict=True))
         name = _folder_name(",".join(f"{key}={chosen[key]}" for key in swept))
         settings = tuple(f"{key}={value}" for key, value in chosen.items())
+        if name.casefold() in taken_names:  # one folder where the file system takes no account of case
+            name = f"{name}-{_digest(name)}"
+        taken_names.add(name.casefold())
         jobs.append(Job(name, (*settings, f"out={folder / name}"), folder / name))
     return Grid(tuple(jobs), folder, launcher)
 
@@ -369,7 +379,7 @@ def _launch(grid: Grid, run: _Runner, err: Console) -> list[JobOutcome]:
     _refuse_missing(grid.launcher)
     settings = [
         *grid.launcher,
-        f"hydra.sweep.dir='{grid.folder}'",
+        f"hydra.sweep.dir={quoted(grid.folder)}",
         "hydra.sweep.subdir=.",
         "hydra.output_subdir=null",
         "hydra/job_logging=none",
@@ -403,16 +413,9 @@ def _refuse_missing(launcher: Sequence[str]) -> None:
                 raise MissingExtra(package.replace("_", "-"), LAUNCHERS[name], word)
 
 
-def _pair(word: str) -> tuple[str, str]:
-    key, equals, text = word.partition("=")
-    if not equals:
-        raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance limit=100")
-    return key, text
-
-
 def _listed_grid(words: Sequence[str]) -> dict[str, str]:
     """Return the grid that the chosen options list, as text by setting."""
-    chosen = [word for word in words if word.partition("=")[0] in groups() and len(_swept(*_pair(word))) == 1]
+    chosen = [word for word in words if word.partition("=")[0] in groups() and len(_swept(*read_setting(word))) == 1]
     try:
         with initialize_config_dir(str(config_dirs()[0].resolve()), version_base="1.3"):
             config = compose("config", chosen, return_hydra_config=True)
@@ -440,6 +443,10 @@ def _plain(override: Override, text: str) -> str:
     return (
         _as_word(value) if isinstance(value, list) else value if _is_quoted(text) and isinstance(value, str) else text
     )
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if _is_quoted(text) else text
 
 
 def _is_quoted(text: str) -> bool:

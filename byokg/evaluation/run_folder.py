@@ -20,11 +20,11 @@ number of questions that each stage lost.
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass
@@ -67,13 +67,13 @@ from byokg.evaluation.records import (
     read_unfinished,
     unfinished_json,
 )
-from byokg.files import json_line, remove_left_behind, write_file
+from byokg.files import in_bytes, json_line, lock_file, remove_left_behind, write_file
 from byokg.types import Spending
 
 QUESTIONS = "questions.jsonl"
 METRICS_FILE = "metrics.json"
-LOCK = ".lock"
-"""Stays in the folder; the lock itself is the operating system's and ends with the process."""
+_LOCK, _HOLDER = ".lock", ".holder"
+"""Stay in the folder; the lock itself is the operating system's and ends with the process, whose id is in the other."""
 
 _RECORDS = (PREDICTIONS, TRACE, TIMINGS)
 _DIFFERENCES_SHOWN = 5
@@ -102,7 +102,7 @@ def code_version() -> CodeVersion:
     except metadata.PackageNotFoundError:
         version = "not installed"
     digest = hashlib.sha256()
-    for path in sorted(_PACKAGE.rglob("*")):
+    for path in sorted(_PACKAGE.rglob("*"), key=in_bytes):
         parts = path.relative_to(_PACKAGE).parts
         if path.is_file() and not any(part.startswith((".", "__pycache__")) for part in parts):
             digest.update("/".join(parts).encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
@@ -119,7 +119,7 @@ def _commit() -> str | None:
                 ("git", "-C", str(_PACKAGE.parent), *arguments),
                 capture_output=True,
                 check=True,
-                text=True,
+                encoding="utf-8",
                 timeout=_GIT_TIMEOUT_S,
             ).stdout.strip()
             for arguments in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
@@ -471,20 +471,60 @@ class RunFolder:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Hold the folder against other processes for as long as the context, or this process, lasts."""
-    with (path / LOCK).open("a+", encoding="ascii") as lock:
+    with ExitStack() as held:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            lock.seek(0)
-            holder = lock.read().strip() or "unknown"
+            held.enter_context(lock_file(path / _LOCK, _LOOKED_AT_S))
+        except TimeoutError as error:
+            holder = _read_holder(path) or "unknown"
             raise RunError(
                 f"run folder {str(path)!r} is being written by another process (pid {holder}); "
                 "wait for it, end it, or choose another out="
             ) from error
-        lock.truncate(0)
-        lock.write(f"{os.getpid()}\n")
-        lock.flush()
+        (path / _HOLDER).write_text(f"{os.getpid()}\n", "ascii", newline="\n")
         yield
+
+
+_LOOKED_AT_S = 1.0
+"""Seconds that a run waits for its folder: `is_written` holds the lock for a moment."""
+
+
+def _read_holder(path: Path) -> str:
+    try:
+        return (path / _HOLDER).read_text("ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def clear_folder(path: Path, config: Mapping[str, Any]) -> None:
+    """Remove the records from a run folder, unless they are those of a run with this configuration or a part of them.
+
+    Raises:
+        RunError: another process is writing to the folder, or its configuration cannot be read.
+    """
+    if not (path / CONFIG).is_file():
+        return
+    with _locked(path):
+        there = read_config(path)
+        if config_hash(there) != config_hash(config) and not _may_grow(there, config):
+            for name in (METRICS_FILE, UNFINISHED, *_RECORDS, QUESTIONS, CONFIG):  # what they belong to comes last
+                (path / name).unlink(missing_ok=True)
+
+
+def is_written(path: Path) -> bool:
+    """Return True if a process holds the run folder; of a folder of somebody else, if it was written to lately."""
+    if not (path / _LOCK).exists():
+        return False
+    try:
+        with lock_file(path / _LOCK, 0):
+            return False
+    except TimeoutError:
+        return True
+    except OSError:  # which lets us read only, so that the lock cannot be tried
+        times = [(path / name).stat().st_mtime for name in (*_RECORDS, _LOCK) if (path / name).exists()]
+        return time.time() - max(times, default=0.0) < _LATELY_S
+
+
+_LATELY_S = 600.0
 
 
 def _may_grow(there: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

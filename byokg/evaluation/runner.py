@@ -48,6 +48,7 @@ from byokg.evaluation.retrieval_metrics import answered_prompt, context_tokens, 
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
     RunFolder,
+    clear_folder,
     code_version,
     differences,
     finished_metrics,
@@ -231,6 +232,15 @@ def answer_all(
     with RunFolder(path, _run_config(settings, examples), ids, questions_jsonl(examples)) as folder:
         _record_all(ask, examples, workers, folder, on_progress)
         return list(read_predictions(path))
+
+
+def clear_other_run(out: str | Path, settings: RunSettings, examples: Sequence[Example]) -> None:
+    """Remove from a run folder the records of another run than this one; `answer_all` then begins there.
+
+    Raises:
+        RunError: another process is writing to the folder.
+    """
+    clear_folder(Path(out), _run_config(settings, examples))
 
 
 def _record_all(

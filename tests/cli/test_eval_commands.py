@@ -52,6 +52,18 @@ def test_each_job_has_its_own_folder_named_after_what_differs() -> None:
     assert read_grid(["seed=1,2"]).folder == read_grid(["seed=1,2"]).folder != read_grid(["seed=1,3"]).folder
 
 
+def test_the_folder_of_a_grid_may_hold_commas_and_an_equals_sign() -> None:
+    for out, folder in (("runs/a,b=c", "runs/a,b=c"), ("'runs/a,b'", "runs/a,b"), (r"C:\x y", r"C:\x y")):
+        grid = read_grid(["seed=1,2", f"out={out}"])
+        assert grid.folder == Path(folder)
+        assert [job.folder for job in grid.jobs] == [Path(folder) / "seed=1", Path(folder) / "seed=2"]
+
+
+def test_folders_of_jobs_differ_also_where_a_file_system_takes_no_account_of_case() -> None:
+    names = [job.name for job in read_grid(["dataset.split=dev,DEV,Dev", "out=runs"]).jobs]
+    assert names[0] == "dataset.split=dev" and len({name.casefold() for name in names}) == 3
+
+
 def test_an_experiment_lists_a_grid_that_the_command_line_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,13 +167,50 @@ def test_questions_without_gold_answers_are_answered(
 
 def test_answers_are_written_as_csv_and_as_lines_and_not_asked_for_twice(byokg: Run, graph: Path) -> None:
     Path("asked.txt").write_text("Who directed Heat?\nWho is it?\n", "utf-8")
-    for _ in range(2):
-        assert byokg("answer", "asked.txt", "--graph", graph, "--out", "said.csv", "-q").code == 0
+    words = ("answer", "asked.txt", "--graph", graph, "--out", "said.csv", "-q")
+    assert byokg(*words).code == 0
     rows = Path("said.csv").read_text("utf-8").splitlines()
     assert rows[0] == "id,question,answers,answer_ids,grounded,status"
     assert rows[1].startswith("1,Who directed Heat?,Michael Mann,")
     assert byokg("answer", "asked.txt", "--graph", graph, "--out", "said.txt", "-q").code == 0
     assert Path("said.txt").read_text("utf-8").splitlines()[0] == "Michael Mann"
+    timings = Path("said.csv.run/timings.jsonl").read_bytes()
+    assert byokg(*words, "--overwrite").code == 0
+    assert Path("said.csv.run/timings.jsonl").read_bytes() == timings
+
+
+def test_answers_that_are_there_are_replaced_when_asked_for_and_other_files_never(byokg: Run, graph: Path) -> None:
+    Path("asked.txt").write_text("Who directed Heat?\n", "utf-8")
+    Path("mine.csv").write_text("a file of mine", "utf-8")
+    Path("folder").mkdir()
+    for place in ("mine.csv", "folder"):
+        reason = f"error: GraphExists: cannot write to '{place}': something is there already; choose another file\n"
+        for more in ((), ("--overwrite",)):
+            refused = byokg("answer", "asked.txt", "--graph", graph, "--out", place, *more)
+            assert (refused.code, refused.err) == (WRONG, reason)
+    assert Path("mine.csv").read_text("utf-8") == "a file of mine"
+    assert not list(Path.cwd().glob("*.run"))
+
+    words = ("answer", "asked.txt", "--graph", graph, "--out", "said.txt", "-q")
+    assert byokg(*words).code == 0
+    before = Path("said.txt").stat()
+    again = byokg(*words, "pipeline.beam=3")
+    assert again.code == WRONG
+    assert again.err.endswith("answers are there already; add --overwrite or choose another file\n")
+    assert Path("said.txt").stat().st_mtime_ns == before.st_mtime_ns
+    assert byokg(*words, "pipeline.beam=3", "--overwrite").code == 0
+    assert "beam: 3" in Path("said.txt.run/config.yaml").read_text("utf-8")
+    assert Path("said.txt").read_text("utf-8") == "Michael Mann\n"
+    assert [path.name for path in Path.cwd().glob(".said*")] == []
+
+
+def test_an_interrupted_answer_of_other_settings_is_kept_unless_overwritten(byokg: Run, graph: Path) -> None:
+    Path("asked.txt").write_text("Who directed Heat?\n", "utf-8")
+    words = ("answer", "asked.txt", "--graph", graph, "--out", "said.txt", "-q")
+    assert byokg(*words).code == 0
+    Path("said.txt").unlink()  # as if it had been interrupted before it was written
+    assert "belongs to run" in byokg(*words, "pipeline.beam=3").err
+    assert byokg(*words).code == 0 and Path("said.txt").is_file()
 
 
 @pytest.mark.parametrize(

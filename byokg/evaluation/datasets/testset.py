@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 
-from byokg.errors import ConfigError, GraphExists
+from byokg.errors import ConfigError
 from byokg.evaluation.datasets.patterns import KINDS, Kind, Pattern, Sampler, Triples
-from byokg.files import json_line, new_folder, write_json
+from byokg.files import json_line, new_folder, refuse_taken, write_json
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.open import identity
 
@@ -205,14 +205,14 @@ def write_testset(made: Testset, folder: str | Path, overwrite: bool = False) ->
     Raises:
         GraphExists: `folder` exists; with `overwrite`, only a test set is replaced.
     """
-    with new_folder(folder, overwrite, refuse_taken) as partial:
+    with new_folder(folder, overwrite, refuse_other) as partial:
         for name, questions in (("questions.jsonl", made.questions), (UNANSWERABLE, made.unanswerable)):
             if questions or name != UNANSWERABLE:
                 (partial / name).write_bytes(b"".join(map(_line, questions)))
         about = {"kind": "byokg testset", "graph": made.graph, "graph_checksum": made.checksum, "seed": made.seed}
         rewritten = {"rewritten_by": made.rewritten_by} if made.rewritten_by else {}
         write_json(partial / MANIFEST, {**about, **rewritten, **made.counts()})
-        (partial / "README.md").write_text(_readme(made), "utf-8")
+        (partial / "README.md").write_text(_readme(made), "utf-8", newline="\n")
 
 
 def _line(asked: Asked) -> bytes:
@@ -222,13 +222,9 @@ def _line(asked: Asked) -> bytes:
     return json_line(fields)
 
 
-def refuse_taken(folder: Path, overwrite: bool) -> None:
+def refuse_other(folder: Path, overwrite: bool) -> None:
     """Raise `GraphExists` if something is at `folder`, unless it is a test set that may be replaced."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        if not (folder / MANIFEST).is_file():
-            raise GraphExists(folder, "something is there already; choose another folder")
-        if not overwrite:
-            raise GraphExists(folder, "a test set is there already; add --overwrite or choose another folder")
+    refuse_taken(folder, overwrite, "a test set is", lambda place: (place / MANIFEST).is_file())
 
 
 def _readme(made: Testset) -> str:
