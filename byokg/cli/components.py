@@ -26,6 +26,7 @@ from hydra.utils import get_object
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
+from byokg.cli.terminal import has_separator
 from byokg.errors import ByokgError, ConfigError
 from byokg.open import is_address, masked
 
@@ -139,6 +140,12 @@ def entry_points(group: str) -> dict[str, str]:
     return {each.name: each.value.replace(":", ".") for each in found}
 
 
+def quoted(path: Path) -> str:
+    """Write a path as Hydra's grammar takes any text: in quotes, and without references to other settings."""
+    escaped = re.sub(r"(\\*)(?='|$)", r"\1\1", str(path)).replace("'", "\\'")
+    return f"'{escaped}'".replace("${", r"\${")
+
+
 def show_entry_points_to_hydra() -> None:
     for group in ENTRY_POINTS:
         for name, target in entry_points(group).items():
@@ -155,7 +162,7 @@ def check_option(group: str, option: str) -> None:
         return
     if group == "graph" and is_address(text):
         hint = f"for a server write graph.path={text}"
-    elif group in _FOLDER_HINTS and ("/" in text or "." in text or Path(text).exists()):
+    elif group in _FOLDER_HINTS and (has_separator(text) or "." in text or Path(text).exists()):
         hint = f"for a folder write {_FOLDER_HINTS[group].format(text)}"
     else:
         hint = nearest(text, known)
@@ -437,7 +444,8 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
 def misfit(key: str, value: Any, reason: str) -> str:
     """Say that a value is not what a setting takes."""
     shown = "null" if value is None else value
-    return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}"
+    hint = nearest(str(shown), re.findall("'([^']+)'", reason))  # where it lists what it takes
+    return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}{hint and '; '}{hint}"
 
 
 def nearest(word: str, known: Sequence[str], prefix: str = "") -> str:

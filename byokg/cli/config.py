@@ -15,6 +15,7 @@ import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -48,9 +49,11 @@ from byokg.cli.components import (
     options,
     parts,
     place_argument,
+    quoted,
     settings_of,
     show_entry_points_to_hydra,
 )
+from byokg.cli.terminal import has_separator
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
@@ -262,9 +265,7 @@ def read_settings(words: Sequence[str]) -> Settings:
     values: dict[str, str] = {}
     known = groups()
     for word in words:
-        key, equals, text = word.partition("=")
-        if not equals:
-            raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance limit=100")
+        key, text = read_setting(word)
         if key in known:
             check_option(key, text)
             chosen[key] = text
@@ -284,6 +285,30 @@ def read_settings(words: Sequence[str]) -> Settings:
     return _checked_settings(_overlaid(plain, values, selected), selected)
 
 
+def read_setting(word: str) -> tuple[str, str]:
+    """Return key and value of a word of the command line.
+
+    Raises:
+        ConfigError: it has no value, or its key is that of a path, or written as Hydra's own programs have it.
+    """
+    key, equals, text = word.partition("=")
+    plain = key.lstrip("+~")
+    if plain != key:
+        meant, known = plain if _names_retriever(plain) else nearest_key(plain) or plain, groups()
+        nothing = "OPTION" if meant in known and "none" not in options(meant) else "none" if meant in known else "null"
+        raise ConfigError(
+            f"{word!r} begins with {key[: len(key) - len(plain)]!r}, which settings here do without; "
+            f"write {meant}={text if equals else nothing}"
+        )
+    if has_separator(key):
+        raise ConfigError(f"{word!r} is a path where a setting is wanted; settings are written KEY=VALUE")
+    if not equals:
+        near = nearest_key(key)
+        example = f"{near}={'OPTION' if near in groups() else 'VALUE'}" if near else "limit=100"
+        raise ConfigError(f"{word!r} is no setting; settings are written KEY=VALUE, for instance {example}")
+    return key, text
+
+
 def _names_retriever(key: str) -> bool:
     return key.replace(".", "/").rpartition("/")[0] == RETRIEVERS
 
@@ -301,8 +326,7 @@ def _composed(
     overrides = [f"{group}={option}" for group, option in chosen.items()]
     if theirs:
         show_entry_points_to_hydra()
-        escaped = str(theirs[0]).replace("\\", "\\\\").replace("'", "\\'")
-        overrides.append(f"hydra.searchpath=['{escaped}']")
+        overrides.append(f"hydra.searchpath=[{quoted(theirs[0])}]")
     try:
         with initialize_config_dir(str(own.resolve()), version_base="1.3"):
             config = compose("config", overrides, return_hydra_config=True)
@@ -421,8 +445,7 @@ def _run_keys(group: str) -> list[str]:
 
 def _run_options(plain: Mapping[str, Any], selected: Mapping[str, str | None]) -> RunOptions:
     """Check the run's own settings."""
-    kinds = typing.get_type_hints(RunOptions)
-    every = [f"{name}.{key}" if key else name for name in kinds for key in _run_keys(name) or [""]]
+    kinds, every = typing.get_type_hints(RunOptions), _run_settings()
     given: dict[str, Any] = {}
     for name, value in plain.items():
         inside = _run_keys(name)
@@ -456,7 +479,7 @@ def _run_value(value: Any, kind: Any, key: str) -> Any:
     if not isinstance(value, str):
         return value
     if typing.get_origin(kind) is tuple:
-        return parts(value)
+        return [value] if value[:1] == "@" and Path(value[1:]).expanduser().is_file() else parts(value)
     if Path not in (kind, *typing.get_args(kind)):
         return str(value)
     if value == "":
@@ -485,29 +508,66 @@ def _unknown(key: str, selected: Mapping[str, str | None], known: Sequence[str])
     group, _, rest = key.partition(".")
     if not rest and (hint := nearest(key, [*known, *selected])):
         return ConfigError(f"no setting {key!r}; {hint}")
-    if elsewhere := _elsewhere(key):
-        return ConfigError(f"no setting {key!r} here; there is {listed(elsewhere)}")
+    every = _every_key()
+    if elsewhere := [name for name in every if key in (name, name.partition(".")[2])]:
+        found = listed(_found_with(name, every) for name in elsewhere)
+        return ConfigError(f"no setting {key!r} here; there is {found}")
     if rest and selected.get(group):
         own = [f"{group}.{name}" for name in _run_keys(group)]
         names = [name.removeprefix(f"{group}.") for name in dict.fromkeys([*known, *own])]
         names = [name for name in names if "." not in name or name.startswith("retrievers")]
-        hint = nearest(rest, names, f"{group}.") or f"it has {listed(f'{group}.{name}' for name in names) or 'none'}"
+        hint = nearest(rest, names, f"{group}.") or _nearest_of_all(key, selected, every)
+        hint = hint or f"it has {listed(f'{group}.{name}' for name in names) or 'none'}"
         return ConfigError(f"{group}={selected[group]} has no setting {key!r}; {hint}")
+    if hint := _nearest_of_all(key, selected, every):
+        return ConfigError(f"no setting {key!r}; {hint}")
     if rest and group in selected:
         choices = listed(f"{group}={option}" for option in options(group))
         return ConfigError(f"{key} is set, but no {group} is chosen; choose one of {choices}")
-    return ConfigError(f"no setting {key!r}; {nearest(key, known) or 'see all with: byokg eval --show'}")
+    return ConfigError(f"no setting {key!r}; see all with: byokg eval --show")
 
 
-def _elsewhere(key: str) -> list[str]:
-    """Find settings of this name, or of this name without its group, in all options there are."""
+_ALIKE = 0.8
+"""How much alike (0 to 1) two keys are, of all keys there are, if one may be meant by the other."""
+
+
+def _nearest_of_all(key: str, selected: Mapping[str, str | None], every: Mapping[str, Sequence[str]]) -> str:
+    """Propose the key most like one that does not exist, with the options that have it unless the chosen one does."""
+    known, group = [*_run_settings(), *every], key.partition(".")[0]
+    inside = {name.partition(".")[2]: name for name in known if name.startswith(f"{group}.")}
+    found = [inside[name] for name in get_close_matches(key.partition(".")[2], inside, 1, _ALIKE)]
+    for near in found or ([] if inside else get_close_matches(key, known, 1, _ALIKE)):
+        group = near.partition(".")[0]
+        here = near not in every or f"{group}={selected.get(group)}" in every[near]
+        return f"nearest: {near if here else _found_with(near, every)}"
+    return ""
+
+
+def nearest_key(word: str) -> str:
+    """Return the group or setting, of all there are, that a word names or is most like; empty if there is none."""
+    known = [*groups(), *_run_settings()]
+    if word not in known and "." in word:
+        known += _every_key()
+    return next(iter(get_close_matches(word, known, 1, _ALIKE)), "")
+
+
+def _run_settings() -> list[str]:
+    names = [each.name for each in fields(RunOptions)]
+    return [f"{name}.{key}" if key else name for name in names for key in _run_keys(name) or [""]]
+
+
+def _every_key() -> dict[str, list[str]]:
+    """Return all settings of all options of groups, with the options that have each."""
     found: dict[str, list[str]] = {}
     for group in COMPONENTS:
         for option in options(group):
             for name in _names(group, option):
-                if key in (name, f"{group}.{name}"):
-                    found.setdefault(f"{group}.{name}", []).append(f"{group}={option}")
-    return [f"{name} with {' or '.join(places)}" for name, places in found.items()]
+                found.setdefault(f"{group}.{name}", []).append(f"{group}={option}")
+    return found
+
+
+def _found_with(name: str, every: Mapping[str, Sequence[str]]) -> str:
+    return f"{name} with {' or '.join(every[name])}"
 
 
 def _names(group: str, option: str) -> list[str]:

@@ -19,7 +19,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from byokg.cli.terminal import DEBUG, INCOMPLETE, WRONG
+from byokg.cli.terminal import DEBUG, INCOMPLETE, SETTINGS, WRONG
 from byokg.errors import ByokgError, RunIncomplete
 
 INTERRUPTED = 1
@@ -160,7 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a name that the terminal cannot show must not end the program
+            # A name that the terminal cannot show must not end the program, and bytes are the same on every system.
+            stream.reconfigure(errors="replace", newline="\n")
     try:
         code = app(None if arguments is None else list(arguments), prog_name="byokg", standalone_mode=False)
         sys.stdout.flush()
@@ -188,7 +189,8 @@ def _failed(error: Exception) -> int:
         return WRONG
     if callable(usage):
         command = getattr(getattr(error, "ctx", None), "command_path", "byokg")  # the one whose options are meant
-        print(f"error: {masked(_one_line(usage()))}; see: {command} --help", file=sys.stderr)
+        text = f"{masked(_one_line(usage()))}{_setting_meant(error)}"
+        print(f"error: {text}; see: {command} --help", file=sys.stderr)
         return WRONG
     if isinstance(error, RunIncomplete):
         print(f"incomplete: {masked(_one_line(str(error)))}", file=sys.stderr)
@@ -199,6 +201,18 @@ def _failed(error: Exception) -> int:
     text = f"error: {type(error).__name__}: {masked(_one_line(str(error)))}"
     print(f"{text} (this is a bug in byokg; {DEBUG}=1 shows where)", file=sys.stderr)
     return BUG
+
+
+def _setting_meant(error: Exception) -> str:
+    """Return which setting is meant by an option that a command does not have, if it takes settings."""
+    option, command = getattr(error, "option_name", None), getattr(getattr(error, "ctx", None), "command", None)
+    arguments = (each for each in getattr(command, "params", ()) if each.param_type_name == "argument")
+    if option is None or all(SETTINGS not in (each.metavar or "") for each in arguments):
+        return ""
+    from byokg.cli.config import nearest_key
+
+    near = nearest_key(option.lstrip("-").replace("-", "_"))
+    return f"; settings are written without dashes: {near}=…" if near else ""
 
 
 def _one_line(text: str) -> str:

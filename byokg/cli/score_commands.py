@@ -17,6 +17,7 @@ from byokg.cli.terminal import (
     Setting,
     Words,
     note,
+    part_words,
     print_json,
     server_settings,
     stdout,
@@ -138,8 +139,8 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
     name = predictions.resolve().name
     dataset: Dataset | None = None
     asked: Sequence[Example] = ()
-    if any(word.startswith("dataset") for word in words):
-        settings = read_settings(words)
+    settings = read_settings(words) if words else None
+    if settings is not None and settings.options["dataset"]:
         if settings.run.require:
             raise ConfigError("require= looks at a graph, and byokg score at none; name the questions with ids=@FILE")
         dataset = settings.build("dataset")
@@ -393,11 +394,12 @@ def view(
     from byokg.evaluation.report.server import Describe, ViewServer
     from byokg.retrieval.graph_tools import GraphTools
 
-    settings = [word for word in words or [] if "=" in word]
-    places = [Path(word) for word in words or [] if "=" not in word] or [Path("runs")]
+    given, settings = part_words(words)
+    places = given or [Path("runs")]
     for place in places:
         if not place.is_dir():
-            raise RunError(f"there is no folder {str(place)!r}; name run folders, or a folder that holds them")
+            others = "" if given or not settings else f", nor {settings[0]!r}"
+            raise RunError(f"there is no folder {str(place)!r}{others}; name run folders, or a folder that holds them")
     with ExitStack() as opened:
         recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
         store = ask = None

@@ -67,9 +67,31 @@ def _completed(context: typer.Context, incomplete: str) -> list[str]:
     return [f"{group}=" for group in known]
 
 
+def is_path(word: str) -> bool:
+    """Return True if a word of the command line is a path and no `KEY=VALUE`.
+
+    A path has a separator before its first `=`, or none at all, or exists: sweeps make folders like `beam=8`.
+    """
+    key, equals, _ = word.partition("=")
+    return not equals or has_separator(key) or os.path.exists(word)
+
+
+def has_separator(text: str) -> bool:
+    """Return True if a text holds a separator of paths, of any system."""
+    return "/" in text or "\\" in text
+
+
+def part_words(words: Sequence[str] | None) -> tuple[list[Path], list[str]]:
+    """Return the paths among words of the command line, and the settings."""
+    paths = [Path(word).expanduser() for word in words or () if is_path(word)]
+    return paths, [word for word in words or () if not is_path(word)]
+
+
+SETTINGS = "KEY=VALUE"
+
 Words = Annotated[
     list[str] | None,
-    typer.Argument(metavar="KEY=VALUE", help="Settings; all of them: byokg eval --show", autocompletion=_completed),
+    typer.Argument(metavar=SETTINGS, help="Settings; all of them: byokg eval --show", autocompletion=_completed),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
