@@ -63,6 +63,11 @@ def user_cache(environment: Mapping[str, str] = os.environ) -> Path:
     return root / "byokg"
 
 
+def has_separator(text: str) -> bool:
+    """Return True if a text holds a separator of paths, of any system."""
+    return "/" in text or "\\" in text
+
+
 def in_bytes(path: Path) -> tuple[str, ...]:
     """Return the parts of a path, to sort by: an order that is the same on Windows, which takes no account of case."""
     return path.parts
@@ -184,7 +189,7 @@ def _claimed(partial: Path, timeout_s: float = -1) -> Iterator[None]:
         lock.acquire()
         if os.path.exists(lock.lock_file):
             break
-        lock.release()  # another process has removed the file a moment ago, so that this lock keeps nobody out
+        lock.release()  # another process has just removed the file, so this lock excludes nobody
     try:
         yield
     finally:
@@ -192,11 +197,11 @@ def _claimed(partial: Path, timeout_s: float = -1) -> Iterator[None]:
 
 
 _CLAIM, _OLD = ".lock", "-old"
-"""What is added to the name of something that is being written: for its lock, and for what it replaces."""
+"""Suffixes of the lock of a partial file or folder, and of the folder that it replaces."""
 
 
 def _let_go(lock: BaseFileLock) -> None:
-    """Release a lock and remove its file: before, so that nobody can hold what is removed, where the system allows."""
+    """Remove a lock's file, then release the lock: nobody holds a removed file. Windows needs the other order."""
     try:
         os.unlink(lock.lock_file)
     except PermissionError:  # Windows removes no open file, and so none that somebody else holds
@@ -298,7 +303,7 @@ def _adopt(folder: Path, partial: Path, useful: Callable[[Path], bool]) -> None:
 
 
 def _partials(path: Path) -> list[Path]:
-    """Return the names under which processes write a file or folder, or did; there may be nothing but a lock."""
+    """Return the partial files and folders of all processes that write `path` or did; of some only the lock is left."""
     found = path.parent.glob(f"{glob.escape(f'.{path.name}.partial-')}*")
     return sorted({each.with_name(each.name.removesuffix(_CLAIM).removesuffix(_OLD)) for each in found})
 
@@ -310,10 +315,10 @@ def refuse_taken(
 
     Args:
         place: where a file or folder is to be written.
-        overwrite: whether to replace what was written there by the same command before.
-        kind: what that is, and the verb: `a test set is`.
-        is_ours: tells whether it is such a thing; nothing else is ever replaced.
-        noun: `folder`, which may be there if it is empty, or `file`.
+        overwrite: True replaces earlier output of the same command.
+        kind: noun and verb of the message, such as `a test set is`.
+        is_ours: True for such output; nothing else is ever replaced.
+        noun: `folder` (an empty one may exist) or `file`.
     """
     if not place.exists() or (noun == "folder" and place.is_dir() and not any(place.iterdir())):
         return
@@ -366,7 +371,7 @@ def _put(partial: Path, folder: Path) -> None:
 def _rename(folder: Path, name: Path) -> None:
     try:
         folder.rename(name)
-    except PermissionError:  # Windows renames no folder with files that are mapped, as by what nobody uses any more
+    except PermissionError:  # Windows renames no folder with mapped files, and garbage may map some
         gc.collect()
         folder.rename(name)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from byokg.evaluation.run_folder import is_written
 from tests.cli.conftest import KB, PROGRAM, QUESTIONS, ROOT, Outcome
 from tests.elsewhere import FUNCTIONS, MODULES, environment
 
@@ -225,6 +226,8 @@ def test_a_run_folder_is_held_by_one_process_and_free_once_that_is_killed(
         second = subprocess.run(command, env=started, input=b"", capture_output=True, check=False)
         assert second.returncode == 1
         assert f"is being written by another process (pid {holder.pid})".encode() in second.stderr
+        assert is_written(tmp_path / "run")
         os.kill(holder.pid, signal.SIGKILL)
+    assert not is_written(tmp_path / "run")
     third = subprocess.run(command, env=started, input=b"", capture_output=True, check=True)
     assert third.stdout == b"held\n"

@@ -26,8 +26,8 @@ from hydra.utils import get_object
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 
-from byokg.cli.terminal import has_separator
 from byokg.errors import ByokgError, ConfigError
+from byokg.files import has_separator
 from byokg.open import is_address, masked
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"

@@ -53,8 +53,8 @@ from byokg.cli.components import (
     settings_of,
     show_entry_points_to_hydra,
 )
-from byokg.cli.terminal import has_separator
 from byokg.errors import ConfigError
+from byokg.files import has_separator
 from byokg.graph.store import GraphStore
 from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
 from byokg.prompts import VARIABLES
@@ -528,11 +528,11 @@ def _unknown(key: str, selected: Mapping[str, str | None], known: Sequence[str])
 
 
 _ALIKE = 0.8
-"""How much alike (0 to 1) two keys are, of all keys there are, if one may be meant by the other."""
+"""Least similarity (0 to 1) of a proposed key."""
 
 
 def _nearest_of_all(key: str, selected: Mapping[str, str | None], every: Mapping[str, Sequence[str]]) -> str:
-    """Propose the key most like one that does not exist, with the options that have it unless the chosen one does."""
+    """Propose the most similar key, with the options that have it unless the chosen option does."""
     known, group = [*_run_settings(), *every], key.partition(".")[0]
     inside = {name.partition(".")[2]: name for name in known if name.startswith(f"{group}.")}
     found = [inside[name] for name in get_close_matches(key.partition(".")[2], inside, 1, _ALIKE)]
@@ -544,7 +544,7 @@ def _nearest_of_all(key: str, selected: Mapping[str, str | None], every: Mapping
 
 
 def nearest_key(word: str) -> str:
-    """Return the group or setting, of all there are, that a word names or is most like; empty if there is none."""
+    """Return the group or setting most similar to a word; empty if none is similar."""
     known = [*groups(), *_run_settings()]
     if word not in known and "." in word:
         known += _every_key()

@@ -307,14 +307,13 @@ def read_grid(words: Sequence[str]) -> Grid:
     if not swept:
         raise ConfigError("-m has nothing to sweep; write several values, for instance pipeline.rounds=1,2,3")
     folder = Path(out[0]) if out else Path("runs") / f"sweep-{_digest(' '.join(ours))}"
-    jobs, taken_names = [], set[str]()
+    jobs, taken_names = [], dict[str, str]()
     for choices in itertools.product(*values.values()):
         chosen = dict(zip(values, choices, strict=True))
         name = _folder_name(",".join(f"{key}={chosen[key]}" for key in swept))
         settings = tuple(f"{key}={value}" for key, value in chosen.items())
-        if name.casefold() in taken_names:  # one folder where the file system takes no account of case
+        if name != taken_names.setdefault(name.casefold(), name):  # one folder to systems that ignore case
             name = f"{name}-{_digest(name)}"
-        taken_names.add(name.casefold())
         jobs.append(Job(name, (*settings, f"out={folder / name}"), folder / name))
     return Grid(tuple(jobs), folder, launcher)
 

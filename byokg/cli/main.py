@@ -204,7 +204,7 @@ def _failed(error: Exception) -> int:
 
 
 def _setting_meant(error: Exception) -> str:
-    """Return which setting is meant by an option that a command does not have, if it takes settings."""
+    """Return a hint to the setting most similar to an unknown option, for commands that take settings."""
     option, command = getattr(error, "option_name", None), getattr(getattr(error, "ctx", None), "command", None)
     arguments = (each for each in getattr(command, "params", ()) if each.param_type_name == "argument")
     if option is None or all(SETTINGS not in (each.metavar or "") for each in arguments):

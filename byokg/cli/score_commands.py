@@ -396,10 +396,9 @@ def view(
 
     given, settings = part_words(words)
     places = given or [Path("runs")]
-    for place in places:
-        if not place.is_dir():
-            others = "" if given or not settings else f", nor {settings[0]!r}"
-            raise RunError(f"there is no folder {str(place)!r}{others}; name run folders, or a folder that holds them")
+    if missing := next((place for place in places if not place.is_dir()), None):
+        others = f", nor {settings[0]!r}" if settings and not given else ""
+        raise RunError(f"there is no folder {str(missing)!r}{others}; name run folders, or a folder that holds them")
     with ExitStack() as opened:
         recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
         store = ask = None

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from byokg.errors import ConfigError
-from byokg.files import bytes_read
+from byokg.files import bytes_read, has_separator
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,11 +74,6 @@ def is_path(word: str) -> bool:
     """
     key, equals, _ = word.partition("=")
     return not equals or has_separator(key) or os.path.exists(word)
-
-
-def has_separator(text: str) -> bool:
-    """Return True if a text holds a separator of paths, of any system."""
-    return "/" in text or "\\" in text
 
 
 def part_words(words: Sequence[str] | None) -> tuple[list[Path], list[str]]:

@@ -392,7 +392,7 @@ class RunFolder:
         self._written.append(id)
 
     def complete(self) -> None:
-        """Put the lines into data-set order, once every question is recorded.
+        """Put the lines into data-set order, once every question is recorded; nothing can be appended then.
 
         Raises:
             RunError: the disk does not take the ordered files.
@@ -400,6 +400,7 @@ class RunFolder:
         try:
             for file in self._files:
                 os.fsync(file.fileno())
+                file.close()  # Windows replaces no open file
             if self._written != list(self._ids):
                 for name in _RECORDS:
                     _keep(self.path / name, self._ids)
@@ -506,7 +507,7 @@ def clear_folder(path: Path, config: Mapping[str, Any]) -> None:
     with _locked(path):
         there = read_config(path)
         if config_hash(there) != config_hash(config) and not _may_grow(there, config):
-            for name in (METRICS_FILE, UNFINISHED, *_RECORDS, QUESTIONS, CONFIG):  # what they belong to comes last
+            for name in (METRICS_FILE, UNFINISHED, *_RECORDS, QUESTIONS, CONFIG):  # the configuration last
                 (path / name).unlink(missing_ok=True)
 
 

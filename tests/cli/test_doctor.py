@@ -21,6 +21,7 @@ from byokg.cli.doctor import (
     check_open_files,
     check_packages,
     check_python,
+    check_system,
     check_tracing,
     diagnose,
     exit_code,
@@ -206,7 +207,7 @@ def test_everything_is_checked_once_in_a_fixed_order(graph: Path) -> None:
     names = [check.name for check in diagnose(graph, environment={})]
     assert names == [check.name for check in diagnose(graph, environment={})]
     assert len(names) == len(set(names))
-    assert names[:4] == ["python", "glibc", "open files", "disk"]
+    assert names[:5] == ["python", "system", "glibc", "open files", "disk"]
     assert names[-3:] == ["LangSmith tracing", "shipped embedder", "graph"]
     assert "graph" not in [check.name for check in diagnose(environment={})]
 
@@ -228,3 +229,17 @@ def test_the_table_shows_every_check_and_counts_the_bad_ones() -> None:
     assert "pip install 'byokg[cypher]'" in output
     assert "mend it" in output
     assert output.rstrip().endswith("1 failed, 1 warning")
+
+
+@pytest.mark.parametrize(
+    ("system", "state", "said"),
+    [
+        ("Linux", "ok", ""),
+        ("Darwin", "warn", "is not limited"),
+        ("Windows", "warn", "cannot be replaced"),
+        ("Plan9", "warn", "never tried"),
+    ],
+)
+def test_what_a_system_limits_is_stated(system: str, state: str, said: str) -> None:
+    check = check_system(system)
+    assert check.state == state and said in check.found and bool(check.advice) == (state == "warn")

@@ -77,8 +77,15 @@ def test_outputs_graphs_data_sets_and_questions_have_any_name(films: Path, byokg
     ids = Path(f"ids {name}")
     ids.write_text("q1\n", "utf-8")
     assert byokg("eval", *words, f"ids=@{ids}", f"out={out}-one", "-q").code == 0
-    done = byokg("testset", "--out", f"made {name}", "--questions", 5, "--", graph)
-    assert done.code == 0, done.err
+    for more in (
+        ("testset", "--out", f"made {name}", "--questions", 5, "--", graph),
+        ("graph", "export", "--out", f"exported {name}", "--", graph),
+        ("train", "labels", *words, "--out", f"labels {name}", "-q"),
+        ("data", "info", *words),
+        ("paths", "--", graph, "PATHS START ?a = <Heat> END ?b = <1995> VIA ?p"),
+    ):
+        done = byokg(*more)
+        assert done.code == 0, (more, done.err)
 
 
 def test_a_graph_in_the_current_folder_may_be_called_like_a_setting(films: Path, byokg: Run) -> None:

@@ -369,7 +369,7 @@ def _end(process: subprocess.Popen[bytes], messages: queue.SimpleQueue[bytes | N
 
 
 def _write(pipe: Any, messages: queue.SimpleQueue[bytes | None]) -> None:
-    """Write messages to the child until it is gone, or there will be none; the pipe is closed then."""
+    """Write messages to the child until it ends or None comes, then close the pipe."""
     with pipe, suppress(OSError):
         while (data := messages.get()) is not None:
             for part in (_HEADER.pack(len(data)), memoryview(data)):
@@ -379,7 +379,7 @@ def _write(pipe: Any, messages: queue.SimpleQueue[bytes | None]) -> None:
 
 
 def _read(pipe: Any, replies: queue.SimpleQueue[bytes | int | None], most: int) -> None:
-    """Read replies until the child is gone, which None says; of one that is too big, its size alone."""
+    """Read replies until the child ends, then put None; of a reply that is too long, put only the size."""
     with pipe, suppress(OSError):
         while len(header := _exactly(pipe, _HEADER.size)) == _HEADER.size:
             (size,) = _HEADER.unpack(header)
@@ -474,7 +474,7 @@ def _serve() -> None:
         try:
             replies.write(_HEADER.pack(len(data)) + data)
             replies.flush()
-        except OSError:  # the parent is gone; Windows has another word for it than a broken pipe
+        except OSError:  # the parent has ended; Windows raises no BrokenPipeError
             break
     if engine is not None:
         engine.close()
