@@ -57,6 +57,9 @@ _LINKED_SHOWN = 20
 _TOKENS_PER_ITEM = 4
 """Tokens of the shortest item, about; items beyond the budget divided by it are not read."""
 
+_NOTICED = 200
+"""Tokens of a budget from which on a count of the lines that do not fit has room as well."""
+
 _MISSES = 20
 """Lines in a row without room, after which the text is taken to be full."""
 
@@ -184,12 +187,14 @@ class ContextWriter:
 
     def _linked(self, context: Context) -> str:
         """Name the linked entities with their types; empty if the graph has types for none of these."""
-        ids = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
-        nodes = self._store.nodes([id for id in ids if not is_value(id)][:_LINKED_SHOWN])
+        every = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
+        ids = [id for id in every if not is_value(id)]
+        nodes = self._store.nodes(ids[:_LINKED_SHOWN])
         named = [node for node in nodes if not is_identifier(node.name)]
         if not any(node.type for node in named):
             return ""
         text = LINKED + " | ".join(clean(node.name) + (f" ({types_text(node)})" if node.type else "") for node in named)
+        text += f" | … (+{len(ids) - _LINKED_SHOWN:,} more)" if len(ids) > _LINKED_SHOWN else ""
         return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
 
     @cached_property
@@ -200,12 +205,19 @@ class ContextWriter:
         ranked, beyond = self._ranked(context)
         asked = {item.id for item in ranked if _asked(item)}
         lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked, beyond)
-        kept = self._fitting(self._ordered(lines, ranked, asked, context), self._budget_tokens - self._count(told))
-        text = self._text(kept, told)
+        ordered = self._ordered(lines, ranked, asked, context)
+        count = f"{'at least ' if beyond else ''}{len(ordered):,}"
+        cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
+        room = self._budget_tokens - self._count(told)
+        kept = self._fitting(ordered, room)
+        noticed = len(kept) < len(ordered) and room >= _NOTICED
+        if noticed:
+            kept = self._fitting(ordered, room - self._count(cut.format(len(ordered))))
+        text = self._text(kept, (cut.format(len(kept)) if noticed and kept else "") + told)
         # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
         while kept and self._count(text) > self._budget_tokens:
             kept.pop()
-            text = self._text(kept, told)
+            text = self._text(kept, (cut.format(len(kept)) if noticed and kept else "") + told)
         if self._count(text) > self._budget_tokens:
             text = ""
         shown = {id for line, _ in kept for id in line.items}

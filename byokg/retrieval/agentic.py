@@ -362,7 +362,9 @@ class AgenticRetriever:
         followed = list(walk.followed.items())[-_EXPLORED:]
         names = self._names([id for id, _ in followed])
         labels = [", ".join(map(on_one_line, of)) or "(none)" for _, of in followed]
-        lines = [f"{name}: {of}" for name, of in zip(names, labels, strict=True)]
+        earlier = len(walk.followed) - len(followed)
+        lines = [f"… (+{earlier:,} before these)"] if earlier else []
+        lines += [f"{name}: {of}" for name, of in zip(names, labels, strict=True)]
         return "\n".join(lines) or "(nothing)"
 
     def _names(self, ids: Sequence[EntityId]) -> list[str]:

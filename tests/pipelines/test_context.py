@@ -454,3 +454,11 @@ class TestCuts:
         store = ColumnarGraph.from_triples(legs)
         (line,) = written(store, triples(*legs))
         assert line.endswith("role 7: name h, … (+2 more)]")
+
+    def test_lines_that_do_not_fit_are_counted(self) -> None:
+        edges = [(f"film {at}", f"relation {at}", f"name {at}") for at in range(40)]
+        store, found = ColumnarGraph.from_triples(edges), triples(*edges)
+        written = ContextWriter(store, 250).write(gathered(found))
+        lines, _, count = written.text.partition("\n\n")
+        assert count == f"({len(lines.splitlines())} of 40 lines of facts fit here)" and written.tokens <= 250
+        assert "fit here" not in ContextWriter(store).write(gathered(found)).text
