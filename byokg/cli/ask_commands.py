@@ -1,4 +1,4 @@
-"""`byokg ask` and `byokg trace`: an answer with what it rests on, and what led to it round by round, as trees."""
+"""`byokg ask` and `byokg trace`: an answer with its evidence, and its rounds, as trees."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def ask(
 
     byokg ask "Who directed Heat?" graph.path=neo4j://HOST
 
-    Without a language model, an answer's score is the probability that the first one is right; one below 0.5 is called
-    unsure, with what speaks against it, and the next best may follow. pipeline.abstain=0.5 gives no such answers.
+    Without a language model, an answer's score is the probability that the first one is right; one below 0.5 is marked
+    unsure, with the reason, and the next best may follow. pipeline.abstain=0.5 gives no such answers.
 
     The exit code is 1 if there is no answer.
     """
@@ -164,7 +164,7 @@ def trace(
 
 
 def _stages(run: Path, id: str) -> str:
-    """Say how far a question's gold answers came, stage by stage; nothing where it has none."""
+    """Describe the stages reached by a question's gold answers; empty without gold answers."""
     from byokg.evaluation.records import read_predictions
     from byokg.evaluation.run_folder import read_questions
     from byokg.evaluation.runner import outcome
@@ -190,7 +190,7 @@ def _settings_only(words: Sequence[str], question: str) -> Sequence[str]:
 
 
 def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
-    """Say which nodes may have been meant where a name was given for an id."""
+    """Suggest nodes for a name given in place of an id."""
     found = linker.candidates(Mention(error.entity))
     near = "; nodes with such a name: " + ", ".join(f"{entity.id} ({entity.name})" for entity in found)
     return f"--entity {error.entity}: no node has this id{near if found else ''}"
@@ -213,7 +213,7 @@ def answer_json(question: str, answer: Answer) -> dict[str, Any]:
 
 
 def show(answer: Answer, store: GraphStore, console: Console) -> None:
-    """Print the answers, what was linked and how sure that is, and the evidence that the answers cite."""
+    """Print the answers, the linked entities with scores, and the cited evidence."""
     linked = list(dict.fromkeys(entity for one in answer.rounds for entity in one.linked.entities))
     evidence = [item for one in answer.rounds for item in one.evidence]
     found = [item for item in evidence if isinstance(item, PathEvidence)]
@@ -289,7 +289,7 @@ def _no_answer(answer: Answer, linked: Sequence[LinkedEntity]) -> Text:
 
 
 def _linked(entity: LinkedEntity) -> Text:
-    """Say what a piece of the question was taken for, and how sure that is."""
+    """Describe the link of a mention and its score."""
     sure = f"{entity.method}, {entity.score:.2f}" if entity.method in ("fuzzy", "dense") else entity.method
     line = Text(f"linked {entity.mention.text!r} to ")
     line.append(entity.name, "bold")
@@ -335,7 +335,7 @@ def _walks(
 def _tree(
     item: PathEvidence, answers: Sequence[EntityId], walks: Sequence[GraphPath], store: GraphStore, arrows: _Arrows
 ) -> Tree:
-    """Draw walks from the topic entity to the first answers, merged where they begin alike; count what is left out."""
+    """Draw walks from the topic entity to the first answers, merged at common prefixes; count omitted ones."""
     ids = dict.fromkeys([item.source, *(node for path in walks for node in path.nodes)])
     nodes = dict(zip(ids, store.nodes(ids), strict=True))
     root = Tree(_named(nodes[item.source], "bold"))
@@ -381,7 +381,7 @@ _ENDS = 5
 _ASCII = {"→": "->", "←": "<-", "…": "...", "–": "-"}
 
 _EMPTY: tuple[object, ...] = (None, "", [], {}, ())
-"""What a step notes where there was nothing of the kind; numbers say something also when they are 0."""
+"""Empty values in a step's record; numbers are informative also when 0."""
 
 _DIGEST = 8
 """Characters of a digest or key: enough to find it."""
@@ -481,7 +481,7 @@ def _step(step: Mapping[str, Any]) -> Text:
 
 
 def _noted(record: Mapping[str, Any]) -> str:
-    """Write what a step was given, or what came of it, less what is empty."""
+    """Format a step's input or outcome, without empty values."""
     return "; ".join(f"{key}: {_noted_value(value)}" for key, value in record.items() if value not in _EMPTY)
 
 
@@ -500,7 +500,7 @@ def _evidence(item: Mapping[str, Any], names: Mapping[EntityId, str], cited: set
 
 
 def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
-    """Write what an item says, as `retrieval/verbalize.py` does; of a kind that is not known here, its kind."""
+    """Format an item as `retrieval/verbalize.py` does; an unknown kind by its name."""
     kind: str = item["kind"]
     if kind == "PathEvidence":
         hops = [Hop.of(relation) for relation in item["relations"]]

@@ -1,8 +1,8 @@
-"""Components that settings name by `_target_`: their signatures check the settings, and they are called with them.
+"""Components that settings name by `_target_`: their signatures validate the settings, and they are called with them.
 
 A component is a mapping with `_target_`, the import path of a class or function, and its arguments beside it, which may
-be components themselves. Its signature is the schema: which settings there are, of which type, with which default. A
-mapping of several by name, such as a pipeline's retrievers, is handed over as what makes each of them.
+be components themselves. Its signature is the schema: names, types and defaults of the settings. A mapping of several
+by name, such as a pipeline's retrievers, is passed as factories.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ KINDS = {
     "pipeline": "byokg.evaluation.runner.Pipeline",
     "dataset": "byokg.evaluation.datasets.base.Dataset",
 }
-"""What the component chosen from a group has to be."""
+"""Required protocol of the component chosen from a group."""
 
 TARGET = "_target_"
 MISSING = "???"
@@ -75,7 +75,7 @@ _FOLDER_HINTS = {
     "dataset": "dataset=folder dataset.root={}",
     "embedding": "embedding=static embedding.path={}",
 }
-"""How to say it, where a folder is given to a group."""
+"""Correct option in place of a folder given to a group."""
 
 
 class Typed(str):
@@ -126,7 +126,7 @@ def option_file(group: str, option: str) -> Path | None:
 
 
 def about(group: str, option: str) -> str:
-    """Return what an option says of itself in one line."""
+    """Return an option's own description in one line."""
     file = option_file(group, option)
     if file is None:
         return f"{entry_points(group)[option]}, of an installed package"
@@ -186,25 +186,25 @@ def settings_of(target: Callable[..., Any], group: str) -> dict[str, inspect.Par
 
 
 def place_argument(store: Callable[..., Any]) -> str | None:
-    """Return the argument of a store that says where the graph is: the first, if it has no default."""
+    """Return a store's argument for the place of the graph: the first, if it has no default."""
     first = next(iter(inspect.signature(store).parameters.values()), None)
     return first.name if first is not None and first.default is first.empty and first.kind not in _LOOSE else None
 
 
 def open_ended(target: Callable[..., Any]) -> bool:
-    """Tell whether a component takes arguments that its signature does not name."""
+    """True if a component takes arguments that its signature does not name."""
     if isinstance(target, type) and issubclass(target, BaseModel):
         return True  # it checks itself when it is made
     return any(each.kind is each.VAR_KEYWORD for each in inspect.signature(target).parameters.values())
 
 
 def checked(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, Any]:
-    """Return a component's node with every setting that there is, converted to the type that the target takes.
+    """Return a component's node with all settings, converted to the types of the target.
 
     Args:
-        node: `_target_`, and those settings that are not left at their defaults.
-        place: where it stands, for messages.
-        group: whose component it is; see `settings_of`.
+        node: `_target_`, and the settings that differ from their defaults.
+        place: its place, for messages.
+        group: group of the component; see `settings_of`.
 
     Raises:
         ConfigError: the target cannot be imported, has no such argument, or takes no such value.
@@ -266,7 +266,7 @@ def _default(value: Any, kind: Any) -> Any:
 
 
 def _is_open_mapping(kind: Any) -> bool:
-    """Tell whether a type is a mapping, whose names the user chooses."""
+    """True if a type is a mapping with names chosen by the user."""
     return any(typing.get_origin(each) in (Mapping, dict) for each in (kind, *typing.get_args(kind)))
 
 
@@ -312,7 +312,7 @@ def _natural(value: Any) -> Any:
 
 
 def parts(text: str) -> list[str]:
-    """Return what a list on the command line holds: `a,b`, or `[a,b]` as YAML and sweeps write it."""
+    """Return the items of a list on the command line: `a,b`, or `[a,b]` as YAML and sweeps write it."""
     inside = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return [part.strip() for part in inside.split(",") if part.strip()]
 
@@ -331,7 +331,7 @@ def _is_component(value: Any) -> bool:
 
 
 def holds_components(value: Any) -> bool:
-    """Tell whether a value is a mapping of components by name, of which some may be left out."""
+    """True if a value is a mapping of components by name, of which some may be left out."""
     return isinstance(value, Mapping) and TARGET not in value and any(map(_is_component, value.values()))
 
 
@@ -339,7 +339,7 @@ def holds_components(value: Any) -> bool:
 
 
 def located(target: str, place: str) -> Callable[..., Any]:
-    """Import what a dotted name means: a module's class or function, or an attribute of a class."""
+    """Import the target of a dotted name: a module's class or function, or an attribute of a class."""
     try:
         found = get_object(target)
     except (ImportError, ValueError) as error:
@@ -365,13 +365,13 @@ def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **gi
     """Call a component's target.
 
     Args:
-        node: `_target_`, and settings as `checked` returns them.
-        place: where it stands, for messages. A group's component has to be one of `KINDS`.
-        first: what it is given by position.
-        given: what it is given by name.
+        node: `_target_`, and settings as returned by `checked`.
+        place: its place, for messages. A group's component has to be one of `KINDS`.
+        first: positional arguments.
+        given: keyword arguments.
 
     Raises:
-        ConfigError: it does not take what is given, refuses its settings, or makes something else.
+        ConfigError: it rejects the arguments or its settings, or returns something else.
     """
     name = node[TARGET]
     target, arguments = located(name, place), _arguments(node, place)
@@ -385,7 +385,7 @@ def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **gi
         component = target(*first, **arguments, **given)
     except ByokgError:
         raise
-    except Exception as error:  # code that is not ours raises what it likes
+    except Exception as error:  # foreign code raises any exception
         raise ConfigError(f"{place}: {name} refused its settings: {_refusal(error, arguments)}") from error
     if place in KINDS:
         _check_kind(component, place, name)
@@ -393,12 +393,12 @@ def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **gi
 
 
 def component_or_value(value: Any, place: str) -> Any:
-    """Return what the settings of a component make; any other value as it is."""
+    """Return the result of a component; any other value as it is."""
     return made(value, place) if _is_component(value) else value
 
 
 def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """Return the settings of a component: one that stands in it is made, of several by name what makes each."""
+    """Return the arguments of a component: nested ones are made, of several by name the factories."""
     arguments = {}
     for key, value in node.items():
         here = f"{place}.{key}"
@@ -416,7 +416,7 @@ def _maker(node: Mapping[str, Any], place: str) -> Callable[..., Any]:
 
 
 def _check_kind(component: object, group: str, target: str) -> None:
-    """Make sure that a component of the user's own can do what its group is for."""
+    """Check that a user's own component implements the protocol of its group."""
     kind = cast(type, get_object(KINDS[group]))
     if getattr(kind, "_is_protocol", False):
         lacking = [name for name in vars(kind) if not name.startswith("_") and not hasattr(component, name)]
@@ -428,7 +428,7 @@ def _check_kind(component: object, group: str, target: str) -> None:
 
 
 def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
-    """Say why foreign code refused its arguments, without repeating a secret."""
+    """Describe the rejection of arguments by foreign code, without repeating a secret."""
     if isinstance(error, ValidationError):
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
     text = f"{type(error).__name__}: {first_line(error)}"
@@ -442,7 +442,7 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
 
 
 def misfit(key: str, value: Any, reason: str) -> str:
-    """Say that a value is not what a setting takes."""
+    """Describe a value of the wrong type for a setting."""
     shown = "null" if value is None else value
     hint = nearest(str(shown), re.findall("'([^']+)'", reason))  # where it lists what it takes
     return f"{key}={shown} does not fit: {reason[:1].lower()}{reason[1:]}{hint and '; '}{hint}"

@@ -1,11 +1,11 @@
-"""Settings: Hydra composes YAML files and words of the command line, and signatures check and complete them.
+"""Settings: Hydra composes YAML files and words of the command line, and signatures validate and complete them.
 
-Hydra merges the chosen options (`dataset=metaqa`). Single values (`dataset.root=/a, b/c=d`) are put into what it
-composed, so its grammar, to which commas, quotes, brackets and `=` mean something, never sees them.
+Hydra merges the chosen options (`dataset=metaqa`). Single values (`dataset.root=/a, b/c=d`) are put into the composed
+result, so its grammar, to which commas, quotes, brackets and `=` mean something, never sees them.
 
 Options are YAML files, byokg's own or in a folder of the user's (`--config-dir`), and entry points of installed
-packages (`ENTRY_POINTS`). A file says what it sets otherwise than the class or function in its `_target_`, whose
-signature has the rest (`components`). The settings of the run itself are `RunOptions`.
+packages (`ENTRY_POINTS`). A file lists differences from the class or function in its `_target_`, whose signature has
+the rest (`components`). The settings of the run itself are `RunOptions`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server
 from byokg.prompts import VARIABLES
 
 Requirement = Literal["answers_in_graph", "executable"]
-"""What a question must fulfil to be asked, which only the graph can tell."""
+"""Conditions on questions that depend on the graph."""
 
 COMPONENTS = ("graph", "embedding", "llm", "linking", "budget", "pipeline", "dataset", "train")
 """Groups whose chosen option may build something."""
@@ -87,9 +87,9 @@ _NOT_RECORDED = frozenset(
     {"out", "shard", "workers", *(f"{group}.{name}" for group, names in _PLACES_IN.items() for name in names)}
     | {"budget", "train", "replies", "prices", "prompts", "deadline_s", "tracing"}
 )
-"""Left out of a run's record. Where files and services lie, and how patient one is with them, changes no answer
-(checksums say what was in the files). A run that has used up its budget is continued with a higher one, recorded
-replies are the same wherever they lie, and of prompts it is the content that counts, which is recorded apart."""
+"""Settings left out of a run's record. Places of files and services, and patience with them, change no answer
+(checksums identify the content of files). A run that has used up its budget is continued with a higher one, recorded
+replies are the same at any place, and of prompts the content counts, which is recorded apart."""
 
 
 # The settings of the run itself
@@ -97,12 +97,12 @@ replies are the same wherever they lie, and of prompts it is the content that co
 
 @dataclass(frozen=True)
 class GraphPlace:
-    """Which graph a run reads.
+    """The graph of a run.
 
     Args:
-        path: folder that `byokg graph build` wrote, or a server (neo4j://…); null takes the data set's own
-        per_question: true: each question is asked of its own subgraph, where the data set has them (dataset=rog)
-        cache: where data sets' own graphs are kept once built; null is the user's cache folder
+        path: folder written by `byokg graph build`, or a server (neo4j://…); null takes the data set's own
+        per_question: true: each question has its own subgraph, if the data set has them (dataset=rog)
+        cache: folder of built graphs of data sets; null is the user's cache folder
     """
 
     path: Path | str | None = None
@@ -112,7 +112,7 @@ class GraphPlace:
 
 @dataclass(frozen=True)
 class Grants:
-    """What a pipeline is given of a data set's annotations.
+    """Annotations of a data set granted to a pipeline.
 
     Args:
         entities: linked: found in the question; gold: topic entities granted from the data set
@@ -125,11 +125,11 @@ class Grants:
 
 @dataclass(frozen=True)
 class Replies:
-    """Where replies of language models are recorded, and when they are used.
+    """Recording and replay of language models' replies.
 
     Args:
-        mode: auto: recorded replies are used, others asked for; record: all asked anew; replay: recorded only; off
-        path: file where they are recorded; null is the user's cache folder
+        mode: auto: recorded replies are used, others requested; record: all requested anew; replay: recorded only; off
+        path: file of recorded replies; null is the user's cache folder
     """
 
     mode: Literal["auto", "record", "replay", "off"] = "auto"
@@ -144,17 +144,17 @@ class RunOptions:
         out: run folder; null names one under runs/ after the data set and the settings
         ids: questions of these ids only, ID,ID,…, or @FILE with one a line
         types: questions of these types only
-        require: answers_in_graph: an answer is a node; executable: the gold query finds something, which is gold then
-        per_type: so many of each type, drawn by seed
-        sample: so many, drawn by seed; a larger sample contains the smaller ones
-        limit: the first of those only
-        repeats: how often each question is asked of a language model, of which each time another sample answers
+        require: answers_in_graph: an answer is a node; executable: the gold query returns rows, which are gold then
+        per_type: number of each type, drawn by seed
+        sample: number of questions, drawn by seed; a larger sample contains the smaller ones
+        limit: number of first questions
+        repeats: number of times each question is run with a language model, each time with another sample
         shard: 3/16: every 16th of them from the third on; byokg merge puts all together
-        seed: of the confidence intervals, and of what is drawn
-        workers: questions answered at the same time
+        seed: of the confidence intervals, and of draws
+        workers: number of questions answered concurrently
         tracing: otlp sends a span of each question, stage and call to OTEL_EXPORTER_OTLP_ENDPOINT
-        deadline_s: seconds that one question may wait for language models; null for any time
-        prices: YAML file of what models cost, read before byokg's own (byokg/llm/prices.yaml)
+        deadline_s: longest wait of one question for language models, in seconds; null for any time
+        prices: YAML file of models' prices, read before byokg's own (byokg/llm/prices.yaml)
         prompts: files that replace byokg's own by name; NAME.md in prompts.folder replaces the prompt NAME
     """
 
@@ -187,7 +187,7 @@ class Settings:
 
     run: RunOptions
     options: Mapping[str, str | None]
-    """Chosen option of each group; where an import path was given instead, that."""
+    """Chosen option of each group, or the import path given in its place."""
     components: Mapping[str, Mapping[str, Any]]
     """By group, `_target_` and all of its settings; groups whose option builds nothing are left out."""
     values: Mapping[str, Any]
@@ -197,13 +197,13 @@ class Settings:
         """Make the component that was chosen from a group.
 
         Args:
-            group: whose.
-            place: where a graph is; nothing for other groups.
-            given: what was made before, by name.
+            group: of the component.
+            place: place of a graph; empty for other groups.
+            given: shared components, by name.
 
         Raises:
-            ConfigError: none was chosen, a setting it needs is missing, it does not take what is given, or it is
-                nothing that the group is for.
+            ConfigError: none was chosen, a required setting is missing, it rejects its arguments, or it does not
+                implement the group's protocol.
             MissingExtra: it needs a package that is not installed.
         """
         if group not in self.components:
@@ -215,14 +215,14 @@ class Settings:
         return made(self.components[group], group, place, **given)
 
     def takes(self, group: str) -> frozenset[str]:
-        """Return the names of what the component chosen from a group can be given."""
+        """Return the names of arguments of the component chosen from a group."""
         return frozenset(inspect.signature(located(self.components[group][TARGET], group)).parameters)
 
     def open_graph(self, place: Path | str | None) -> GraphStore:
-        """Open a graph with the store and the settings that were chosen; a store of the user's own decides what of.
+        """Open a graph with the chosen store and settings; a user's own store defines its place.
 
         Raises:
-            ConfigError: there is no place, and the store needs one. Else what `open.open_graph` raises.
+            ConfigError: there is no place, and the store needs one. Otherwise the errors of `open.open_graph`.
         """
         target = self.components["graph"][TARGET]
         if place is None and (name := place_argument(located(target, "graph"))):
@@ -235,9 +235,9 @@ class Settings:
         return open_graph(str(place), opener=lambda place: cast(GraphStore, self.build("graph", place)))
 
     def recorded(self) -> dict[str, Any]:
-        """Return what a run's record keeps: all that can change an answer, no places of files and no secrets.
+        """Return the settings for a run's record: all that can change an answer, no places of files and no secrets.
 
-        The address of a graph's server is kept: nothing else says which graph it was.
+        The address of a graph's server is kept: nothing else identifies the graph.
         """
         values = {key: _without_places(value, key) for key, value in self.values.items() if key not in _NOT_RECORDED}
         if isinstance(self.run.graph.path, str):
@@ -386,7 +386,7 @@ def _change_target(plain: dict[str, Any], selected: dict[str, str | None], key: 
 def _overlaid(plain: dict[str, Any], values: Mapping[str, str], selected: Mapping[str, str | None]) -> dict[str, Any]:
     """Put values from the command line into a configuration, and resolve what YAML files refer to."""
     for key, text in values.items():
-        # What is typed is meant literally: only YAML files may refer to other settings.
+        # Words of the command line are literal: only YAML files may refer to other settings.
         _put(plain, key, text.replace("${", r"\${"), selected)
     try:
         resolved = cast("dict[str, Any]", OmegaConf.to_container(OmegaConf.create(plain), resolve=True))
@@ -398,7 +398,7 @@ def _overlaid(plain: dict[str, Any], values: Mapping[str, str], selected: Mappin
 
 
 def _put(plain: dict[str, Any], key: str, text: str, selected: Mapping[str, str | None]) -> None:
-    """Set one value, where no several settings stand."""
+    """Set one value, unless several settings stand at its place."""
     *place, name = key.split(".")
     node = plain
     for word in place:
@@ -504,7 +504,7 @@ def _holds_several(key: str, inside: Sequence[str]) -> ConfigError:
 
 
 def _unknown(key: str, selected: Mapping[str, str | None], known: Sequence[str]) -> ConfigError:
-    """Say what is wrong with a key that does not exist, given those that do in its place."""
+    """Describe an unknown key, given the existing keys at its place."""
     group, _, rest = key.partition(".")
     if not rest and (hint := nearest(key, [*known, *selected])):
         return ConfigError(f"no setting {key!r}; {hint}")
@@ -602,7 +602,7 @@ def _lines(values: Mapping[str, Any], descriptions: Mapping[str, str], place: st
 
 
 def descriptions(settings: Settings) -> dict[str, str]:
-    """Return what is said of settings, by their dotted name, in docstrings and in comments of YAML files."""
+    """Return descriptions of settings by dotted name, from docstrings and comments of YAML files."""
     found = described(RunOptions)
     for group, kind in _RUN_GROUPS.items():
         found |= {f"{group}.{name}": text for name, text in described(kind).items()}
@@ -625,7 +625,7 @@ def descriptions(settings: Settings) -> dict[str, str]:
 
 
 def described(target: Any) -> dict[str, str]:
-    """Return what the docstrings of a function, or of a class and those it inherits from, say of each argument."""
+    """Return the descriptions of arguments in the docstrings of a function, or of a class and its bases."""
     found: dict[str, str] = {}
     for source in [*reversed(target.__mro__), vars(target).get("__init__")] if isinstance(target, type) else [target]:
         section = re.search(
@@ -648,7 +648,7 @@ def _without_places(value: Any, place: str) -> Any:
 
 
 def _masked(value: Any, name: str = "") -> Any:
-    """Replace what looks like a secret, and paths by text."""
+    """Replace apparent secrets, and paths by text."""
     if isinstance(value, Mapping):
         return {key: _masked(each, str(key)) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -40,7 +40,7 @@ app = typer.Typer(no_args_is_help=True, help="Data sets: list, content, audit, c
 
 @app.command("list")
 def list_(config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
-    """List the layouts that can be read, and what is taken of them by subset=."""
+    """List the readable layouts, and the values of subset=."""
     from byokg.cli.components import about, options
 
     found = {f"{group}={name}": about(group, name) for group in ("dataset", "subset") for name in options(group)}
@@ -55,7 +55,7 @@ def list_(config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
 
 @app.command("info")
 def info(words: Words = None, config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
-    """Count what a data set holds; no graph is read.
+    """Count the content of a data set, without reading a graph.
 
     byokg data info dataset=metaqa dataset.root=DIR dataset.hops=2
     """
@@ -99,11 +99,11 @@ def audit(
     show: Annotated[int, typer.Option(min=0, help="Questions named for each finding.")] = 3,
     as_json: AsJson = False,
 ) -> None:
-    """Look for what lowers a score whatever is asked: lost answers, missing topics, templates, repetitions.
+    """Find faults that lower every score: lost answers, missing topics, templates, repetitions.
 
     byokg data audit dataset=folder dataset.root=DIR
 
-    Exit code 4 says that something was found. --json lists all questions of each finding.
+    Exit code 4: there are findings. --json lists all questions of each finding.
     """
     from dataclasses import asdict
 
@@ -162,13 +162,13 @@ def graph(
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N lines that are no statements.")
     ] = 0,
 ) -> None:
-    """Make what byokg graph build takes, of a data set's graph files or of the dump of Freebase or Wikidata.
+    """Convert a data set's graph files, or the dump of Freebase or Wikidata, for byokg graph build.
 
     byokg data graph dataset=cronquestions dataset.root=DIR --out DIR/graph
     byokg data graph freebase-rdf-latest.gz --out fb.nt.zst
 
-    Of a dump, statements about topics are kept whose relation is not about editing or other sites, and literals of the
-    languages asked for; see docs/scale.md.
+    Of a dump, statements about topics are kept, without editing history and links to other sites, and literals of the
+    chosen languages; see docs/scale.md.
     """
     if out is None:
         raise ConfigError("--out is missing; name the folder, or for a dump the file, to write")
@@ -194,7 +194,7 @@ def graph(
 
 
 def _filter_dump(source: Path, out: Path, wanted: Wanted, skip_bad: int) -> None:
-    """Filter a dump, say every few seconds how far that is, and what was left out in the end."""
+    """Filter a dump, with its progress every few seconds and a summary at the end."""
     from byokg.files import bytes_read
     from byokg.graph.rdf.dumps import Filtered, filter_dump
 
@@ -232,9 +232,9 @@ def fetch(
     ] = None,
     attempts: Annotated[int, typer.Option(min=1, help="Connections without progress before giving up.")] = 5,
 ) -> None:
-    """Download a data set from where its authors published it, and check what came.
+    """Download a data set from its authors' address, and verify it.
 
-    The same command continues a download that broke. SHA256SUMS in the folder lists the digests.
+    The same command continues a broken download. SHA256SUMS in the folder lists the digests.
     """
     from byokg.evaluation.datasets.fetch import SUMS, sources
     from byokg.evaluation.datasets.fetch import fetch as download
@@ -300,7 +300,7 @@ def _print_audit(name: str, result: Audit, show: int) -> None:
 
 
 def _told() -> Callable[[str, int, int | None], None]:
-    """Return what prints how far a file is, once every 64 MB."""
+    """Return a printer of a file's progress, once every 64 MB."""
     step = 64 << 20
     last: dict[str, int] = {}
 
@@ -371,7 +371,7 @@ def make(
 
 
 def _rewritten(made: Testset, settings: Settings) -> Testset:
-    """Have a test set put into other words, and say what became of it."""
+    """Rewrite the wording of a test set, and print a summary."""
     from byokg.cli.language_model import asking
     from byokg.evaluation.datasets.rewriting import rewrite
     from byokg.llm.usage import dollars
@@ -534,7 +534,7 @@ def _opened(store: Path | None, mode: Mode = "replay") -> RecordedReplies:
 
 
 def _keys(runs: list[Path] | None) -> set[str] | None:
-    """Return the keys of what runs used; None where none is given."""
+    """Return the keys of replies that runs used; None without runs."""
     from byokg.evaluation.records import reply_keys
 
     return set().union(*map(reply_keys, runs)) if runs else None

@@ -1,4 +1,4 @@
-"""What `byokg doctor` looks at: is this machine able to run byokg, what is optional, and what to do about the rest.
+"""Checks of `byokg doctor`: fitness of this machine, optional packages, and remedies.
 
 No connection is opened, except to a server whose address is given, and no key is ever read into a message.
 """
@@ -57,7 +57,7 @@ def doctor(
 ) -> None:
     """Check this machine, the installed extras, keys (set or not, never shown) and a graph.
 
-    Says what to do about what is missing or wrong.
+    Prints a remedy for everything missing or wrong.
     """
     settings = {} if graph is None else server_settings(graph, id_property, name_property, setting)
     checks = diagnose(graph, settings=settings)
@@ -67,7 +67,7 @@ def doctor(
 
 @dataclass(frozen=True)
 class Credential:
-    """Where a provider's credential may lie (any one of the places is enough), and what it serves."""
+    """Possible places of a provider's credential (any one is enough), and its use."""
 
     name: str
     variables: tuple[str, ...]
@@ -101,7 +101,7 @@ CREDENTIALS = (
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at: what was found, and what to do where something should be done."""
+    """One check: the finding, and a remedy if one is needed."""
 
     name: str
     state: State
@@ -191,7 +191,7 @@ def check_system(system: str) -> Check:
 
 
 def check_glibc(system: str, library: str, version: str) -> Check:
-    """Tell whether the C library can run the ArcadeDB wheel, which only the extra `cypher` needs."""
+    """Check that the C library can run the ArcadeDB wheel, needed only by the extra `cypher`."""
     wanted = ".".join(map(str, ARCADEDB_GLIBC))
     advice = f"only graph=arcadedb needs glibc {wanted} or newer: use graph=columnar, or a newer system or container"
     if system != "Linux":
@@ -204,11 +204,11 @@ def check_glibc(system: str, library: str, version: str) -> Check:
 
 
 def check_open_files(soft: int | None, hard: int | None) -> Check:
-    """Tell whether a graph with thousands of relation types can be opened in ArcadeDB.
+    """Check that a graph with thousands of relation types can be opened in ArcadeDB.
 
     Args:
         soft: limit in force; None is unlimited or unknown to this system.
-        hard: how far `ulimit` may raise it; None as above.
+        hard: largest value for `ulimit`; None as above.
     """
     if soft is None or soft >= OPEN_FILES:
         return Check("open files", "ok", "no limit" if soft is None else f"{soft:,}")
@@ -220,7 +220,7 @@ def check_open_files(soft: int | None, hard: int | None) -> Check:
 
 
 def check_disk(folder: Path) -> Check:
-    """Tell whether the file system of `folder` has room for graphs and runs."""
+    """Check that the file system of `folder` has room for graphs and runs."""
     free = shutil.disk_usage(folder).free
     found = f"{free / 1024**3:.1f} GiB free in {folder}"
     if free < FREE_BYTES_WANTED:
@@ -261,11 +261,11 @@ def check_packages(requirements: Sequence[str], extras: Sequence[str]) -> list[C
 
 
 def check_keys(environment: Mapping[str, str], home: Path) -> list[Check]:
-    """Tell which providers have credentials. Only the names of variables appear, never their values.
+    """Check the providers' credentials. Only the names of variables appear, never their values.
 
     Args:
         environment: variables to look in.
-        home: the user's home folder, where AWS keeps its files.
+        home: the user's home folder, for AWS's files.
     """
     checks = []
     for credential in CREDENTIALS:
@@ -323,7 +323,7 @@ def check_graph(place: str | Path, **settings: Any) -> Check:
 
 
 def _members(requirements: Sequence[Requirement], extra: str) -> list[Requirement]:
-    """Return what one extra ("" is the core) adds on this machine, other extras of byokg inside it spelled out."""
+    """Return the packages that one extra ("" is the core) adds on this machine, with nested extras resolved."""
     members: list[Requirement] = []
     for requirement in requirements:
         if _counts(requirement.marker, extra) and (extra == "" or not _counts(requirement.marker, "")):
@@ -336,7 +336,7 @@ def _members(requirements: Sequence[Requirement], extra: str) -> list[Requiremen
 
 
 def _counts(marker: Marker | None, extra: str) -> bool:
-    """Tell whether a marker holds on this machine when `extra` is asked for."""
+    """True if a marker holds on this machine for `extra`."""
     return marker is None or marker.evaluate({"extra": extra})
 
 

@@ -1,7 +1,7 @@
 """`byokg eval`, `byokg demo` and `byokg merge`: runs over data sets.
 
 `byokg eval -m` makes one run for each combination of settings, started by a Hydra launcher.
-Hydra's grammar says what is swept (`a,b`, `range(1,4)`), and its launchers where the jobs run: here one after another,
+Hydra's grammar defines sweeps (`a,b`, `range(1,4)`), and its launchers run the jobs: here one after another,
 in processes (`hydra/launcher=joblib`), or on a SLURM cluster (`hydra/launcher=submitit_slurm`). The settings of each
 job are read as for a single run, before the first one starts.
 """
@@ -269,7 +269,7 @@ class JobOutcome:
 
     name: str
     error: str = ""
-    """Empty where all went well."""
+    """Empty for success."""
     incomplete: bool = False
     """Whether the same command continues it."""
 
@@ -285,14 +285,14 @@ class Grid:
 
 
 def read_grid(words: Sequence[str]) -> Grid:
-    """Read which jobs a command line means: the product of all swept settings, in the order given.
+    """Read the jobs of a command line: the product of all swept settings, in the given order.
 
     Args:
-        words: `KEY=VALUE`, of which VALUE may be a sweep. A grid that an experiment lists (`hydra.sweeper.params`)
+        words: `KEY=VALUE`, of which VALUE may be a sweep. The grid of an experiment (`hydra.sweeper.params`)
             comes first; the command line replaces its entries. Lists are written in brackets.
 
     Raises:
-        ConfigError: nothing is swept, or Hydra is asked for another sweeper.
+        ConfigError: nothing is swept, or another Hydra sweeper is chosen.
     """
     ours = [word for word in words if not word.startswith(_HYDRA)]
     launcher = tuple(word for word in words if word.startswith(_HYDRA))
@@ -321,12 +321,12 @@ def read_grid(words: Sequence[str]) -> Grid:
 def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list[JobOutcome]:
     """Run all jobs, and print one table of their results; a job that fails does not stop the others.
 
-    The same command continues what is unfinished and only reads what is finished.
+    The same command continues unfinished runs and only reads finished ones.
 
     Args:
         words: see `read_grid`.
-        out: where the table goes.
-        err: where the rest goes.
+        out: console of the table.
+        err: console of the rest.
         quiet: print the table only.
 
     Raises:
@@ -349,7 +349,7 @@ def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list
 
 @dataclass(frozen=True)
 class _Runner:
-    """What a launcher calls in each job, perhaps in another process or on another machine."""
+    """The function that a launcher calls in each job, possibly in another process or on another machine."""
 
     jobs: tuple[Job, ...]
     settings: tuple[Settings, ...]
@@ -394,10 +394,10 @@ def _launch(grid: Grid, run: _Runner, err: Console) -> list[JobOutcome]:
             raise ConfigError(f"Hydra refuses {' '.join(grid.launcher)}: {error}") from error
         except (ByokgError, OSError):
             raise
-        except Exception as error:  # a job's process died, and its launcher raises what it likes
+        except Exception as error:  # a launcher raises any exception when a job's process dies
             print_line(err, f"{type(error).__name__}: {error}")
             return []
-    (grid.folder / "multirun.yaml").unlink(missing_ok=True)  # Hydra's own record; each run's config.yaml says more
+    (grid.folder / "multirun.yaml").unlink(missing_ok=True)  # Hydra's own record; each run's config.yaml has more
     return [each.return_value for batch in batches for each in batch]
 
 
@@ -421,7 +421,7 @@ def _listed_grid(words: Sequence[str]) -> dict[str, str]:
             params = config.hydra.sweeper.params
             listed = {} if params is None else cast("dict[str, Any]", OmegaConf.to_container(params, resolve=True))
     except HydraException:
-        return {}  # reading the jobs' settings says better what is wrong
+        return {}  # the reader of the jobs' settings has a better message
     return {key: str(value) for key, value in listed.items()}
 
 
@@ -464,7 +464,7 @@ def _as_word(value: Any) -> str:
 
 
 def _folder_name(text: str) -> str:
-    """Return a folder's name that tells the settings, and by a digest also those that look alike in it."""
+    """Return a folder's name with the settings, and a digest if they look alike in it."""
     name = re.sub(r"[^\w.,=+-]+", "-", text).strip(".-")
     return name if name == text and len(name) <= _NAME_LENGTH else f"{name[:_NAME_LENGTH]}-{_digest(text)}"
 
@@ -474,7 +474,7 @@ def _digest(text: str) -> str:
 
 
 def _table(grid: Grid, outcomes: Sequence[JobOutcome]) -> Table:
-    """Return one row for each job: percentages, and what a question took."""
+    """Return one row for each job: percentages, and the cost of a question."""
     rows: list[tuple[str, ...]] = []
     asked = False
     for job, outcome in zip(grid.jobs, outcomes, strict=True):

@@ -1,6 +1,6 @@
-"""`byokg eval` and what it shares with `byokg ask`: from settings to a graph, a pipeline and a scored run.
+"""Common part of `byokg eval` and `byokg ask`: from settings to a graph, a pipeline and a scored run.
 
-Data sets' own graphs, imported once and kept for all later runs.
+Data sets' own graphs are imported once and kept for all later runs.
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ _GRAPH_HASH_DIGITS = 12
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where graphs are kept unless `graph.cache` says otherwise: the user's cache folder."""
+    """Return the default folder of graphs, `graph.cache`: the user's cache folder."""
     return user_cache(environment) / "graphs"
 
 
 def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], None]) -> Path:
-    """Return the folder of the graph built from `source`, building it when there is none yet.
+    """Return the folder of the graph built from `source`, building it if there is none yet.
 
     The folder is named after the content of the source, so a changed source gets another one. Several processes may
-    ask at the same time: each builds, one keeps, and all use the same.
+    call it at the same time: each builds, one keeps, and all use the same.
 
     Args:
         source: file or folder, as `byokg graph build` takes it.
         name: first part of the folder's name, for people.
-        cache: where the folders lie.
-        note: told in one line what was built, or what is used.
+        cache: parent of the folders.
+        note: called with one line on the built or reused graph.
 
     Raises:
         ImportFailed: the source cannot become a graph.
@@ -140,14 +140,14 @@ class Bench:
     entities: EntityLinker
     pipeline: Any
     asks: Asking | None = None
-    """The language model, where the pipeline asks one."""
+    """The language model, if the pipeline uses one."""
     subgraphs: SubgraphDataset | None = None
-    """Where each question is asked of its own graph. `store` and `entities` are then the first question's."""
+    """Graph of each question, if each has its own. `store` and `entities` are then the first question's."""
     tracing: Tracing | None = None
-    """Who is told of every stage and call."""
+    """Instrumentation of every stage and call."""
 
     def graph(self, example: Example) -> tuple[GraphStore, NameIndex]:
-        """Return the graph that a question is asked of, and the names in it."""
+        """Return the graph of a question, and the names in it."""
         if self.subgraphs is None:
             return self.store, self.entities.names
         store = self.subgraphs.subgraph(example.first_id)
@@ -159,7 +159,7 @@ class Bench:
         return [store.ids(names.exact(name)) for name in example.answers]
 
     def graph_checksum(self) -> str:
-        """Return what a run records to say which graph it read."""
+        """Return the identity of the graph for the run's record."""
         return identity(self.store) if self.subgraphs is None else f"subgraphs:{self.subgraphs.checksum}"
 
     def __enter__(self) -> Self:
@@ -176,13 +176,13 @@ class Bench:
 
 
 def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], together: bool = False) -> Bench:
-    """Open the graph and build the pipeline; store, embedder, entity linker and model are built once and handed on.
+    """Open the graph and build the pipeline; store, embedder, entity linker and model are built once and shared.
 
     Args:
         settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
-        dataset: whose graph to take.
-        note: told in lines which graph was built or taken from the cache, and what of a server is being read.
-        together: many questions will be asked, so that replies of a language model may come later.
+        dataset: source of the graph.
+        note: called with lines on the built or cached graph, and on reads from a server.
+        together: many questions follow, so that replies of a language model may be delayed.
 
     Raises:
         ConfigError: there is neither a graph nor a data set, or the language model's settings are wrong.
@@ -303,19 +303,19 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
 
 
 def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:
-    """Run an evaluation and print its table and the run folder to `out`; what happens meanwhile goes to `err`.
+    """Run an evaluation and print its table and the run folder to `out`; progress goes to `err`.
 
     Args:
-        settings: what to run.
-        out: where the result goes.
-        err: where the rest goes.
+        settings: of the run.
+        out: console of the result.
+        err: console of the rest.
         quiet: print the result only.
-        estimate: answer only so many questions, and say from them what the run will take.
+        estimate: answer only so many questions, and extrapolate the cost of the run.
 
     Raises:
-        ConfigError: the settings do not fit together.
+        ConfigError: the settings contradict each other.
         RunError: the run folder cannot be used, or every single question failed.
-        RunIncomplete, KeyboardInterrupt: the run was stopped; how to continue it has been said.
+        RunIncomplete, KeyboardInterrupt: the run was stopped; the command that continues it has been printed.
     """
 
     def note(text: str) -> None:
@@ -437,13 +437,13 @@ def _run(
 
 
 def _token_counter(settings: Settings, bench: Bench) -> Callable[[str], int]:
-    """Return what counts the tokens of a context: what the pipeline's budget is counted with, where it has one."""
+    """Return the tokenizer of the pipeline's context budget, if it has one."""
     name = settings.components["pipeline"].get("tokens", ESTIMATE)
     return token_counter(name, None if bench.asks is None else bench.asks.model.chat_model)
 
 
 def prompt_digests(bench: Bench) -> dict[str, Any]:
-    """Return what a run's record keeps of prompts: a digest of the text of each."""
+    """Return the record of prompts for a run: a digest of the text of each."""
     return {} if bench.asks is None else {"prompts": bench.asks.prompts.digests()}
 
 
@@ -455,7 +455,7 @@ def _print_estimate(
     out: Console,
     note: Callable[[str], None],
 ) -> None:
-    """Answer some questions, which are paid and recorded, and say what all of them will take."""
+    """Answer some questions, which are paid and recorded, and extrapolate to all of them."""
     from byokg.llm.calling import answering, sampling
 
     if bench.asks is None:
@@ -479,7 +479,7 @@ def _print_estimate(
 
 
 def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[[str], None]) -> None:
-    """Make sure that what `key=gold` grants is there, and say for how many questions it is not."""
+    """Check that the annotation granted by `key=gold` exists, and report the questions without it."""
     if not any(annotated):
         raise ConfigError(
             f"{key}=gold grants nothing: no question of this data set has its {noun} annotated; leave it out"

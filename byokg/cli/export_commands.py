@@ -1,4 +1,4 @@
-"""`byokg graph export` and `byokg graph coverage`: a graph for other tools, and what it holds of a data set."""
+"""`byokg graph export` and `byokg graph coverage`: a graph for other tools, and its coverage of a data set."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ def coverage(
     top: Annotated[int, typer.Option(min=0, help="Missing relations shown; --json has all.")] = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show how much of a data set's gold topics, answers, triples and relations a graph holds, by split.
+    """Show the share of a data set's gold topics, answers, triples and relations in a graph, by split.
 
     byokg graph coverage DIR dataset=webqsp dataset.root=DIR
 
-    Exit code 4 says that something is missing, as it does of `byokg data audit`.
+    Exit code 4: something is missing, as for `byokg data audit`.
     """
     from byokg.cli.data_commands import FOUND
     from byokg.evaluation.coverage import coverage as look

@@ -1,6 +1,6 @@
-"""`byokg graph …`: building, looking at, querying and exporting graphs, in folders and on servers.
+"""`byokg graph …`: building, inspecting, querying and exporting graphs, in folders and on servers.
 
-What is in a graph, for people and as JSON.
+Descriptions of a graph are for people and as JSON.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from byokg.types import Language
 
 _ROWS = 20
-"""Rows of each table unless all are asked for; Freebase has thousands of relations."""
+"""Default number of rows of each table; Freebase has thousands of relations."""
 
 _ENDS, _PROPERTIES = 3, 20
-"""Node types shown at one end of a relation; properties shown of a type or a relation, unless all are asked for."""
+"""Default number of node types at one end of a relation, and of properties of a type or a relation."""
 
 _LABEL_WIDTH = 36
 """Characters of a relation's name that are never folded; the columns beside it fold first."""
@@ -60,14 +60,14 @@ _UNTYPED = "(no type)"
 
 @dataclass(frozen=True)
 class Indexes:
-    """What lies beside a saved graph to find nodes by name, each found to agree with its checksums."""
+    """Name indexes beside a saved graph, each with verified checksums."""
 
     names: NameFacts | None = None
     dense: Sequence[DenseFacts] = ()
 
 
 def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
-    """Return all there is to tell about a graph, as JSON holds it; what a server cannot count is null."""
+    """Return the full description of a graph, as JSON; null for counts that a server lacks."""
     schema = graph.schema()
     saved: dict[str, Any] = {}
     if isinstance(graph, ColumnarGraph):
@@ -201,7 +201,7 @@ def _properties(names: Sequence[str], details: Sequence[PropertySchema], everyth
 
 
 def _origin(graph: ColumnarGraph) -> str:
-    """Say what a graph was made from."""
+    """Describe the source of a graph."""
     if graph.source.get("kind") == "copy":
         return f"copy of {graph.source.get('store')}"
     files = ", ".join(f"{file['name']} ({file['bytes']:,} bytes)" for file in graph.source.get("files", ()))
@@ -303,7 +303,7 @@ def build(
     folder, wanted, size = folder_given(out, "--out"), _languages(cypher, sparql), _memory(memory)
     settings = server_settings(source, id_property, name_property, setting)
     options = _table_options(columns, header, delimiter, comment, undirected)
-    refuse_missing(wanted)  # what is missing is said before anything is built
+    refuse_missing(wanted)  # missing packages are reported before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
     try:
@@ -366,7 +366,7 @@ def _make(
     edge_properties: bool,
     options: TableOptions,
 ) -> ColumnarGraph:
-    """Import files, or copy what a server holds, into a folder."""
+    """Import files, or copy a server's graph, into a folder."""
     from byokg.open import is_address
 
     if not is_address(source):
@@ -401,7 +401,7 @@ def _make(
 
 
 def _index_names(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
-    """Index the names of a saved graph; return a line that says so."""
+    """Index the names of a saved graph; return a line about it."""
     import time
 
     from byokg.graph.name_indexes import build_names
@@ -419,10 +419,10 @@ def names(
     name_property: NameProperty = None,
     setting: Setting = None,
 ) -> None:
-    """Index the names of a graph anew, to find nodes by what they are called.
+    """Index the names of a graph anew, to find nodes by name.
 
     `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. The names of a graph
-    on a server are read and kept in the cache of this machine, where linking finds misspelt names among them.
+    on a server are read and kept in the cache of this machine, for linking of misspelt names.
     """
     from byokg.open import is_address
 
@@ -433,7 +433,7 @@ def names(
 
 
 def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) -> None:
-    """Read the names of a graph on a server, and say how many, and how old those were that were kept."""
+    """Read the names of a graph on a server, and print their number and the age of earlier ones."""
     import time
 
     from byokg.graph.name_indexes import keep_names, kept_names
@@ -625,13 +625,13 @@ def query(
 
 
 def _say_unknown_names(store: Queryable, text: str) -> None:
-    """Print what the query asks of the graph that the graph does not have."""
+    """Print the names in the query that the graph does not have."""
     from byokg.graph.guard.guard import lint_query
 
     try:
         findings = lint_query(store, text)
     except GraphError:
-        return  # what became of the query itself is said anyway
+        return  # the outcome of the query itself is printed anyway
     for finding in findings:
         stderr().print(
             f"note: line {finding.line}, column {finding.column}: {finding.message}", markup=False, soft_wrap=True

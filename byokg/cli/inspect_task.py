@@ -1,11 +1,11 @@
-"""A task of Inspect (`inspect_ai`) that asks a byokg pipeline the questions of a data set.
+"""A task of Inspect (`inspect_ai`) that runs a byokg pipeline on the questions of a data set.
 
     inspect eval byokg/kgqa --model none -T settings="dataset=atlas limit=100"
     inspect eval byokg/kgqa --model none -T settings="dataset=atlas pipeline=byokg llm=anthropic llm.model=MODEL"
 
-`settings` are those of `byokg eval`. The pipeline asks its own language model, and Inspect's model nothing.
-Scores are those of the `strict` profile; standard errors take questions of one cluster together. What the settings of a
-run alone say (`out`, `workers`, `shard`, `repeats`) has no effect: Inspect has `--max-samples` and `--epochs`.
+`settings` are those of `byokg eval`. The pipeline uses its own language model, and not Inspect's.
+Scores are those of the `strict` profile; standard errors take questions of one cluster together. Settings of the run
+alone (`out`, `workers`, `shard`, `repeats`) have no effect: Inspect has `--max-samples` and `--epochs`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
 
 
 def _solver(ask: Any) -> Any:
-    """Return what answers a sample: the pipeline, in a thread of its own."""
+    """Return the solver of a sample: the pipeline, in a thread of its own."""
     from functools import partial
 
     to_thread = import_extra("anyio.to_thread", "inspect", _PURPOSE)
@@ -118,7 +118,7 @@ def _solver(ask: Any) -> Any:
 
 
 def _scorer() -> Any:
-    """Return what scores a sample by the `strict` profile."""
+    """Return the scorer of a sample by the `strict` profile."""
     from byokg.evaluation.metrics import score
 
     scorers = import_extra("inspect_ai.scorer", "inspect", _PURPOSE)

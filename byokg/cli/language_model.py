@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from byokg.prompts import PromptLibrary
 
 REQUESTS = "requests"
-"""Subfolder of a run folder: what it waits for."""
+"""Subfolder of a run folder for pending requests."""
 
 _SOME_MODEL = "llm=anthropic llm.model=MODEL"
 
 
 def replies_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Return where replies are recorded unless a setting says otherwise: in the user's cache folder."""
+    """Return the default file of recorded replies: in the user's cache folder."""
     return user_cache(environment) / "replies.sqlite"
 
 
@@ -58,8 +58,8 @@ class Asking:
         Args:
             once: one pass, as by `run_evaluation`.
             folder: the run's.
-            settings: what it was made from.
-            note: told in one line what happens.
+            settings: of the run.
+            note: called with one line per event.
 
         Raises:
             RunIncomplete: replies are missing, or the budget is spent.
@@ -78,19 +78,19 @@ class Asking:
 def asking(
     settings: Settings, note: Callable[[str], None], together: bool = False, tracing: Tracing | None = None
 ) -> Asking | None:
-    """Make the language model that the settings name, if the pipeline asks one.
+    """Make the language model of the settings, if the pipeline uses one.
 
     Args:
         settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
-        tracing: told of every call.
-        note: told when traces leave the machine, or a price is not known.
-        together: many questions are asked, so that calls may be put aside.
+        tracing: receives every call.
+        note: called when traces leave the machine, or a price is unknown.
+        together: many questions follow, so that calls may be put aside.
 
     Returns:
-        None where the pipeline asks no language model.
+        None if the pipeline uses no language model.
 
     Raises:
-        ConfigError: the pipeline asks one and none is chosen, or a setting is wrong.
+        ConfigError: the pipeline needs one and none is chosen, or a setting is wrong.
         MissingExtra: the provider's package is not installed.
         ReplyStoreError: recorded replies cannot be used.
     """

@@ -65,7 +65,7 @@ _SOURCES = {
 def looked_up(
     store: GraphStore, linker: EntityLinker, texts: Sequence[str], question: str, top: int
 ) -> list[dict[str, Any]]:
-    """Return for each text what it was read as and its best candidates, as JSON holds them."""
+    """Return for each text its parse and its best candidates, as JSON."""
     mentions = [_located(text, question) for text in texts]
     found = [candidates[:top] for candidates in linker.link_all(mentions, question)]
     ids = list(dict.fromkeys(one.id for candidates in found for one in candidates))
@@ -143,7 +143,7 @@ def metrics_json(measured: Mapping[str, LinkingMetrics]) -> dict[str, Any]:
 
 
 def _located(text: str, question: str) -> Mention:
-    """Return the mention, at its place where it stands in the question."""
+    """Return the mention, with its place in the question if it occurs there."""
     start = question.find(text)
     return Mention(text, start, start + len(text)) if start >= 0 else Mention(text)
 
@@ -159,7 +159,7 @@ def _candidates(heading: str, rows: Sequence[Mapping[str, Any]], explain: bool) 
 
 
 def _reasons(row: Mapping[str, Any]) -> list[str]:
-    """Say what each method made of a candidate, the question, and the degree that breaks ties."""
+    """Describe each method's result for a candidate, the question's, and the degree that breaks ties."""
     reasons = []
     for match in row["matches"]:
         called = f" as {match['name']}" if match["name"] != row["name"] else ""
@@ -205,11 +205,11 @@ def link(
     setting: Setting = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show which nodes a name, a date or an id may mean.
+    """Show candidate nodes of a name, a date or an id.
 
     byokg link GRAPH "Jordan" --question "What is the capital of Jordan?" --explain
 
-    Equal names come first, then those that resemble it; dates, numbers and ids are read as such. GRAPH is a folder or
+    Equal names come first, then similar ones; dates, numbers and ids are read as such. GRAPH is a folder or
     an address, as for: byokg graph query
     """
     from byokg.cli.config import read_settings
@@ -302,7 +302,7 @@ def evaluate_linking(
 
 
 def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[str, EntityLinker]:
-    """Make one linker for each method with the chosen settings; only the chosen one where it is not ours."""
+    """Make one linker for each method with the chosen settings; only the chosen one if it is a user's own."""
     from functools import cache
 
     from byokg.graph.name_indexes import meanings
@@ -415,8 +415,8 @@ def embed(
 
     byokg graph embed DIR embedding=bge_m3 embedding.device=cuda
 
-    The index lies in DIR/dense, one for each embedder. What was embedded is kept and never embedded again: the same
-    command goes on after an interruption.
+    The index lies in DIR/dense, one for each embedder. Vectors are kept and never computed again: the same
+    command continues after an interruption.
     """
     from byokg.cli.config import read_settings
     from byokg.files import user_cache

@@ -1,4 +1,4 @@
-"""The `byokg` command: which commands there are, how they end, and how errors are told.
+"""The `byokg` command: its subcommands, exit codes, and error messages.
 
 A command's module is imported when the command is run, so `byokg --help` imports none of them.
 """
@@ -67,7 +67,7 @@ COMMANDS = {
         "Check this machine, the installed extras, keys (set or not, never shown) and a graph.",
     ),
 }
-"""By name, where a command is and what it does, in the order of a user's day."""
+"""Module and summary of each command, in the order of a user's day."""
 
 
 _WITHIN_PARAGRAPH = re.compile(r"(?<!\n)\n(?!\n|byokg )")
@@ -89,14 +89,14 @@ def load(name: str) -> Any:
 
 
 def _join_lines(command: Any) -> None:
-    """Have the help of a command broken where the terminal ends, and not where the source does."""
+    """Let the terminal break the lines of a command's help, and not the source."""
     command.help = _WITHIN_PARAGRAPH.sub(" ", cleandoc(command.help or ""))
     for part in getattr(command, "commands", {}).values():
         _join_lines(part)
 
 
 class _Commands(TyperGroup):
-    """Knows commands by name and what they do, and imports the one that is run."""
+    """Commands by name with their summaries; imports the one that is run."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:
@@ -178,14 +178,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Report an error in one line, or with its traceback where that is wanted; return the exit code."""
+    """Report an error in one line, or with its traceback if wanted; return the exit code."""
     from byokg.open import masked
 
     if _debugging():
         print(masked(traceback.format_exc()), end="", file=sys.stderr)
     usage = getattr(error, "format_message", None)  # click's errors, which come from click or typer by version
     if type(error).__name__ == "NoArgsIsHelpError":
-        print(usage() if callable(usage) else "", end="")  # empty where the help was printed already
+        print(usage() if callable(usage) else "", end="")  # empty if the help was printed already
         return WRONG
     if callable(usage):
         command = getattr(getattr(error, "ctx", None), "command_path", "byokg")  # the one whose options are meant

@@ -1,4 +1,4 @@
-"""Which questions a run asks: what the settings pick, require and draw, in this order; and what solves others."""
+"""Selection of a run's questions: by settings, requirements and draws, in this order; and their demonstrations."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FILE = "@"
 
 Graph: TypeAlias = "Callable[[Example], tuple[GraphStore, NameIndex]]"
-"""Gives the graph that a question is asked of, and the names in it."""
+"""Returns the graph of a question, and the names in it."""
 
 
 def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
@@ -48,10 +48,10 @@ def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> 
 
 
 def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
-    """Return the questions that fulfil what is required, and of these the ones that are drawn.
+    """Return the questions that meet the requirements, and of these the drawn ones.
 
     Raises:
-        ConfigError: nothing is left, or gold queries are to be executed on a graph that takes none.
+        ConfigError: nothing is left, or gold queries are to be executed on a graph without an engine for them.
     """
     from byokg.evaluation.datasets.audit import executed, with_answer
     from byokg.evaluation.datasets.base import drawn
@@ -128,14 +128,14 @@ def _tell_left_out(name: str, before: int, after: int, reasons: Mapping[str, int
 
 
 def topics_in(store: GraphStore) -> Callable[[Example], Sequence[EntityId]]:
-    """Return what gives the topic entities of a question that the graph has."""
+    """Return a function from a question to its topic entities in the graph."""
     from byokg.evaluation.datasets.folder import holds
 
     return lambda example: [id for id in example.topic_ids if holds(store, [id])]
 
 
 def gold_nodes(store: GraphStore, names: NameIndex) -> Callable[[Example], Sequence[EntityId]]:
-    """Return what gives the nodes that are a question's answers: by id, and else by name."""
+    """Return a function from a question to its answer nodes: by id, and else by name."""
     from byokg.evaluation.datasets.folder import holds
 
     def gold(example: Example) -> Sequence[EntityId]:
@@ -150,7 +150,7 @@ def gold_nodes(store: GraphStore, names: NameIndex) -> Callable[[Example], Seque
 def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callable[[str], None]) -> list[Solved]:
     """Return questions of the data set's training or development split with the path that finds their answers best.
 
-    Up to 300 are drawn, and none of the split that is asked.
+    Up to 300 are drawn, and none of the split under evaluation.
 
     Raises:
         ConfigError: there is no data set, or none of its other splits has a question that a path answers.
@@ -180,7 +180,7 @@ _SOLVED, _FITS = 300, 0.8
 
 
 def _other_split(settings: Settings) -> list[Example]:
-    """Return the questions of the split `train`, or `dev`, whichever there is and is not asked."""
+    """Return the questions of the split `train`, or `dev`: the first that exists and is not under evaluation."""
     own = settings.components["dataset"]
     for split in ("train", "dev") if "split" in settings.takes("dataset") else ():
         if own.get("split") in (split, ""):

@@ -1,4 +1,4 @@
-"""`byokg score`, `compare`, `table`, `report` and `view`. What is heavy is imported when a command runs."""
+"""`byokg score`, `compare`, `table`, `report` and `view`. Heavy modules are imported when a command runs."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ def score(
 
 
 def _published(anchors: str, subject: Measured, unasked: bool) -> list[Anchor]:
-    """Return what was published about a data set; unasked, about the one that was predicted, if anything is known.
+    """Return the published figures for a data set; by default, for that of the predictions, if any are listed.
 
     Raises:
-        ConfigError: nothing is known about the data set that was named.
+        ConfigError: no figure is listed for the named data set.
     """
     from byokg.evaluation.comparability import read_anchors
 
@@ -123,7 +123,7 @@ def _published(anchors: str, subject: Measured, unasked: bool) -> list[Anchor]:
 
 
 def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measured]:
-    """Read predictions and gold answers, and what they are about.
+    """Read predictions and gold answers, with their conditions.
 
     Raises:
         ConfigError: there is neither such a folder nor such a file.
@@ -170,7 +170,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
 
 
 def _only(cases: list[Case], asked: Sequence[Example]) -> list[Case]:
-    """Return the cases of the questions asked; all of them where none is named."""
+    """Return the cases of the named questions; all of them if none is named."""
     wanted = {example.id for example in asked}
     return [case for case in cases if (case.first_id or case.id) in wanted or not wanted]
 
@@ -243,13 +243,13 @@ def table(
     markdown: Annotated[bool, typer.Option("--markdown", help="The default.")] = False,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
 ) -> None:
-    """Write the table of runs that goes into a paper: LaTeX, Markdown or CSV.
+    """Write the table of runs for a paper: LaTeX, Markdown or CSV.
 
     byokg table runs/grid/*/ --latex > table.tex
 
-    Each figure has half the width of its 95 % interval; a dagger marks what differs from the first run after Holm's
-    correction; the best are bold among runs on the same questions and graph with the same grants and code, and the
-    notes say what the others differ in.
+    Each figure has half the width of its 95 % interval; a dagger marks significant differences from the first run after
+    Holm's correction; the best are bold among runs on the same questions and graph with the same grants and code, and
+    the notes list differences of the others.
     """
     from byokg.evaluation.profiles import PROFILES
     from byokg.evaluation.report.paper_table import paper_table, written
@@ -271,16 +271,16 @@ _EVERY = 100
 
 
 def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], None]) -> Profile:
-    """Have all cases judged, and return the verdicts as a profile.
+    """Judge all cases, and return the verdicts as a profile.
 
     Args:
         cases: questions with gold answers and predictions.
-        words: settings: `llm`, and whatever else tells how to ask it.
-        note: told in one line what happens.
+        words: settings: `llm` and its options.
+        note: called with one line per event.
 
     Raises:
         ConfigError: the settings name no language model, or questions have no text.
-        LlmError: the judge cannot be asked.
+        LlmError: a call of the judge failed for good.
     """
     wordless = sum(not case.question for case in cases)
     if wordless:

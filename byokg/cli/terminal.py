@@ -116,7 +116,7 @@ def stdout() -> Console:
 
 
 def watched(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
-    """Have a server's store tell what is being read of its whole graph, and return the store."""
+    """Print progress of a server store's scans, and return the store."""
     from byokg.graph.store import SlowSchemaStore
 
     if isinstance(store, SlowSchemaStore):
@@ -126,7 +126,7 @@ def watched(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
 
 @contextmanager
 def schema_shown(store: GraphStore) -> Iterator[None]:
-    """Show meanwhile what is being read of a server's schema, on standard error where that is a terminal."""
+    """Show progress of reading a server's schema, on standard error if that is a terminal."""
     from byokg.graph.store import SlowSchemaStore
 
     if not isinstance(store, SlowSchemaStore):
@@ -138,14 +138,14 @@ def schema_shown(store: GraphStore) -> Iterator[None]:
 
 
 def stderr() -> Console:
-    """Return a console for what happens meanwhile."""
+    """Return a console for progress."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
-    """Print one line about what happens, however long, to standard error."""
+    """Print one line of any length to standard error."""
     stderr().print(text, style="dim", markup=False, soft_wrap=True)
 
 
@@ -170,7 +170,7 @@ def in_these_words(error: GraphExists) -> GraphExists:
 
 
 def print_json(value: object) -> None:
-    """Print a value as JSON, in ASCII where the terminal knows no more."""
+    """Print a value as JSON, in ASCII if the terminal supports no more."""
     utf8 = sys.stdout.encoding.lower().replace("-", "").startswith("utf")
     print(json.dumps(value, ensure_ascii=not utf8, indent=2))
 
@@ -186,7 +186,7 @@ class MaskedLogs(logging.StreamHandler[TextIO]):
 
 
 _LINES = 10
-"""Lines in all, where there is no terminal."""
+"""Number of progress lines without a terminal."""
 
 _EVERY_S = 5.0
 """Seconds between two lines about a graph that is read."""
@@ -194,7 +194,7 @@ _EVERY_S = 5.0
 
 @contextmanager
 def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Callable[[Done], None]]:
-    """Give what to call after each question; what it shows goes to `console`, and a bar is removed at the end."""
+    """Give a callback for each question; its output goes to `console`, and a bar is removed at the end."""
     if quiet:
         yield lambda done: None
     elif console.is_terminal:
@@ -282,13 +282,13 @@ def _figures(done: Done) -> str:
 
 @contextmanager
 def copied(title: str, nodes: int | None, edges: int | None, console: Console) -> Iterator[Callable[[int, int], None]]:
-    """Give what to call with the nodes and edges that are done.
+    """Give a callback for the number of nodes and edges done.
 
     Args:
-        title: what is being done.
-        nodes: how many there are in all, if that is known.
+        title: of the task.
+        nodes: number in all, if known.
         edges: the same of edges.
-        console: where to print.
+        console: target of the output.
     """
     pace = _Pace(nodes)
     of_edges = f" of {edges:,}" if edges is not None else ""
@@ -350,7 +350,7 @@ class _Pace:
         return time.monotonic() - self._began
 
     def line(self, done: int, say: Callable[[], None]) -> None:
-        """Say something, if nothing was said for a while or everything is done."""
+        """Print progress, if nothing was printed for a while or everything is done."""
         if time.monotonic() - self._told >= _EVERY_S or done == self._total:
             self._told = time.monotonic()
             say()
@@ -365,21 +365,21 @@ class _Pace:
 
 
 _PLACE_BYTES = {"beside": 30, "in": 24}
-"""What an edge takes, about, while a graph is built, and in the graph that is built."""
+"""Bytes of an edge, about, while a graph is built, and in the finished graph."""
 
 _SURE = 0.005
-"""Share of the files that is read between two looks before a guess is made of what all of them hold. More has been read
-than has become edges: a look alone would tell too few."""
+"""Share of the files read between two samples before an extrapolation. Reading is ahead of the number of edges, so a
+single sample would underestimate."""
 
 
 def building(sources: Sequence[Path], out: Path, say: Callable[[str], None]) -> Callable[[str, int], None]:
-    """Return what to call, while a graph is built, with what is being done and the edges that are done.
+    """Return a callback, while a graph is built, for the phase and the number of edges done.
 
     Args:
         sources: the files that are read, in this order.
-        out: where the graph is to stand.
-        say: told in a line, every few seconds, how far that is and how long it will take; and once, as soon as that
-            can be guessed, how much space is needed, if it is more than a gigabyte or than there is.
+        out: folder of the graph.
+        say: called with a line, every few seconds, on progress and remaining time; and once, as soon as it can be
+            estimated, on the space needed, if it is more than a gigabyte or than available.
     """
     size = sum(path.stat().st_size for path in sources)
     began = told = time.monotonic()

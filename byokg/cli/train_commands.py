@@ -1,4 +1,4 @@
-"""`byokg fit` and `byokg train`: what is learnt from questions and answers."""
+"""`byokg fit` and `byokg train`: training on questions and answers."""
 
 from __future__ import annotations
 
@@ -89,14 +89,13 @@ def fit(
 
     byokg fit dataset=folder dataset.root=DIR graph.path=GRAPH --out weights
 
-    Weights of relation paths and a ranker are fitted on the questions of dataset.split, which is dev where it is not
-    said; of your own questions on all but those with split "test". Some choose whether the weights, or the ranker
-    beside them, answer better than what there was, and some are held out: their Hits@1 and Hit before and after are
-    printed, with 95 % intervals. Last, scores are fitted to the questions that chose and those held out: their AUROC
-    and calibration error before and after are of five parts, each scored by what was fitted without it. Settings:
-    sample (fewer questions), linking.entities (how those held out are asked), and those of the ranker, train.epochs,
-    train.rank, train.seed and more (see all with: byokg eval train=fit --show). Use what it writes with
-    pipeline.weights=DIR, in ask and eval
+    Weights of relation paths and a ranker are fitted on the questions of dataset.split, by default dev; of your own
+    questions on all but those with split "test". Some select between the old weights, the new ones, and the ranker
+    beside them, and some are held out: their Hits@1 and Hit before and after are printed, with 95 % intervals. Last,
+    scores are calibrated on the selection and held-out questions: their AUROC and calibration error before and after
+    are cross-fitted in five folds. Settings: sample (fewer questions), linking.entities (of the held-out questions),
+    and those of the ranker, train.epochs, train.rank, train.seed and more (list them with: byokg eval train=fit
+    --show). Use the output with pipeline.weights=DIR, in ask and eval
     """
     from byokg.cli.evaluation import make_pipeline, set_up
     from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
@@ -135,7 +134,7 @@ def fit(
     kept = candidates if _says_split(words) else [example for example in candidates if example.split != "test"]
     if len(kept) < len(candidates):
         say(f"{len(candidates) - len(kept):,} questions of the split 'test' are left out")
-    if "abstain" in settings.components["pipeline"]:  # every answer tells something
+    if "abstain" in settings.components["pipeline"]:  # every answer counts
         own = {**settings.components["pipeline"], "abstain": 0.0}
         settings = replace(settings, components={**settings.components, "pipeline": own})
     with set_up(settings, dataset, say, together=True) as bench:

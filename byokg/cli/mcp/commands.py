@@ -1,6 +1,6 @@
-"""`byokg bfs`: one BFS-QL request. `byokg paths`: one path query. `byokg mcp`: graphs for programs that speak MCP.
+"""`byokg bfs`: one BFS-QL request. `byokg paths`: one path query. `byokg mcp`: graphs for MCP clients.
 
-What is heavy is imported when it runs.
+Heavy modules are imported on demand.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class PathFormat(StrEnum):
-    """How `byokg paths` writes what it found."""
+    """Output format of `byokg paths`."""
 
     TABLE = "table"
     TEXT = "text"
@@ -49,7 +49,7 @@ _LEAST_MCP = 2
 """The first major version of the package `mcp` that will do."""
 
 _PATIENCE_S = 1.5
-"""Seconds that what runs may take to end when the process is told to."""
+"""Grace period in seconds for running calls when the process is stopped."""
 
 app = typer.Typer(no_args_is_help=True, help="Serve a graph to programs that speak the Model Context Protocol (MCP).")
 
@@ -138,7 +138,7 @@ def serve(
 
 
 def _refuse_other_mcp() -> None:
-    """Raise where the package that speaks the protocol is missing, or too old."""
+    """Raise if the package of the protocol is missing, or too old."""
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtra("mcp", "mcp", "an MCP server")
     found = version("mcp")
@@ -150,7 +150,7 @@ def _refuse_other_mcp() -> None:
 
 
 def _starting(place: str, stack: ExitStack) -> list[QueryStore]:
-    """Start the engines of a graph's folder in the background; without what an engine needs, it has none."""
+    """Start the engines of a graph's folder in the background; an engine without its packages is left out."""
     from byokg.cli.mcp.engines import StartingEngine
     from byokg.open import engines_in, is_address, refuse_missing
 
@@ -193,7 +193,7 @@ def _opened(
 
 
 def _starter(place: str, language: Language) -> Callable[[], QueryStore]:
-    """Return what starts an engine, and has it answer a first query."""
+    """Return a function that starts an engine, and runs a first query on it."""
     from byokg.open import open_queryable
 
     def start() -> QueryStore:
@@ -205,7 +205,7 @@ def _starter(place: str, language: Language) -> Callable[[], QueryStore]:
 
 
 def _leave(close: Callable[[], None], code: int) -> None:
-    """End the process soon, whatever its threads are at: one that waits for standard input cannot be told to stop."""
+    """End the process soon, whatever its threads do: one that waits for standard input cannot be interrupted."""
     threading.Timer(_PATIENCE_S, os._exit, [code]).start()
     close()
     sys.stdout.flush()
@@ -215,7 +215,7 @@ def _leave(close: Callable[[], None], code: int) -> None:
 def _serve_http(
     graph: GraphServer, host: str, port: int, token: str | None, origins: list[str], close: Callable[[], None]
 ) -> None:
-    """Serve until the process is told to end (Ctrl-C, or SIGTERM), which it then does within two seconds."""
+    """Serve until the process is stopped (Ctrl-C, or SIGTERM), which takes at most two seconds."""
     import socket
 
     import uvicorn
@@ -223,7 +223,7 @@ def _serve_http(
     from byokg.cli.mcp.server import http_app
 
     class Ending(uvicorn.Server):
-        """Ends what runs, and itself when its time is over."""
+        """Ends running calls, and itself when its time is over."""
 
         def handle_exit(self, sig: int, frame: Any) -> None:
             graph.close()
@@ -267,7 +267,8 @@ def bfs(
 
     byokg bfs GRAPH '{"seeds": ["Heat"], "max_hops": 2, "edge_filter": {"predicates": ["directed_by"]}, "limit": 50}'
 
-    Seeds are ids; find them with: byokg link GRAPH NAME. Filters say what comes first and in full; the rest are stubs.
+    Seeds are ids; find them with: byokg link GRAPH NAME. Filters select items that come first and in full; the rest are
+    stubs.
     """
     from byokg.graph.bfsql.protocol import BfsRequest, StrictBfsRequest, read_request, shown_schema
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class StartingEngine:
-    """A query engine that starts in the background; whoever needs it earlier waits for it.
+    """A query engine that starts in the background; earlier calls wait for it.
 
     Args:
-        language: what it takes.
-        start: starts it, and has it answer something, so that the first query finds it warm.
+        language: of its queries.
+        start: starts it, and runs a query, so that the first call finds it warm.
     """
 
     def __init__(self, language: Language, start: Callable[[], QueryStore]) -> None:
@@ -29,7 +29,7 @@ class StartingEngine:
         self._pool.shutdown(wait=False)
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the engine has."""
+        """Return an attribute of the engine."""
         while not self._engine.done():
             check()
             with contextlib.suppress(TimeoutError):

@@ -1,9 +1,8 @@
-"""Graphs as an MCP server: the tools of `retrieval.graph_tools` in the words of the Model Context Protocol.
+"""Graphs as an MCP server: the tools of `retrieval.graph_tools` in the terms of the Model Context Protocol.
 
-Tools answer with structured content, and the same as text; what is wrong with a call comes back as a text that says
-what to change. Schemas and entities are resources as well, and there is a prompt that says how to explore a graph. Log
-lines are JSON objects that hold names of tools, seconds, sizes and classes of errors, and nothing of the graph or of
-what was asked.
+Tools return structured content, and the same as text; a faulty call returns a text with a correction. Schemas and
+entities are resources as well, and a prompt explains how to explore a graph. Log lines are JSON objects that hold names
+of tools, seconds, sizes and classes of errors, and no data of the graph or the calls.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ _log = logging.getLogger("byokg.mcp")
 
 @dataclass(frozen=True)
 class Served:
-    """A graph, what calls it by, and the tools over it."""
+    """A graph, its name, and the tools over it."""
 
     name: str
     store: GraphStore
@@ -81,7 +80,7 @@ class Served:
 
     @cached_property
     def about(self) -> str:
-        """Say how large it is, unless that would be asked of a server, for which nobody waits at the start."""
+        """Describe its size, unless that would need a request to a server at the start."""
         if isinstance(self.store, SlowSchemaStore):
             return f"the knowledge graph {self.name}"
         schema = self.store.schema()
@@ -92,16 +91,16 @@ class Served:
 
 
 class GraphServer:
-    """Answers MCP requests from the tools over some graphs; `server` speaks the protocol.
+    """Answers MCP requests from the tools over some graphs; `server` implements the protocol.
 
-    Calls run in threads, so that one waits for no other. A call that takes longer than allowed, or that the client
+    Calls run in threads, so that none waits for another. A call that takes longer than allowed, or that the client
     gives up, is answered or dropped at once, and its thread ends at the next `graph.stopping.check`.
 
     Args:
-        graphs: what to serve; calls say which by `graph`, where there are several, and mean the first one otherwise.
+        graphs: served graphs; calls choose one by `graph`, if there are several, and use the first one otherwise.
         timeout_s: longest time of one call.
         schema_tokens: size of a schema resource; the tools have budgets of their own.
-        threads: calls that run at the same time; more wait for their turn, which counts as their time.
+        threads: concurrent calls; more wait for their turn, which counts as their time.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class GraphServer:
 
     @cached_property
     def tools(self) -> list[types.Tool]:
-        """Return what the tools are, those of all graphs together."""
+        """Return the list of tools, those of all graphs together."""
         import mcp_types as types
 
         found: dict[str, types.Tool] = {}
@@ -193,10 +192,10 @@ class GraphServer:
     async def _in_thread(
         self, context: ServerRequestContext[Any], stop: Stop, work: Callable[..., Any], *given: Any
     ) -> Any:
-        """Run something in a thread, and tell how long it has been at it, to clients that want to know.
+        """Run a function in a thread, with progress notifications to interested clients.
 
         Raises:
-            CallStopped: it took too long. It is told to end, as it is when the client gives up.
+            CallStopped: it took too long. It is cancelled, as it is when the client gives up.
         """
 
         def run() -> Any:
@@ -372,7 +371,7 @@ class GraphServer:
         return types.CompleteResult(completion=completion)
 
     def _completions(self, graph: Served, kind: str, begun: str) -> list[str]:
-        """Return what an argument may be: predicates and graphs by what is in them, entities by name."""
+        """Return completions of an argument: predicates and graphs by substring, entities by name."""
         if kind == "graph":
             return [name for name in self._graphs if begun.casefold() in name.casefold()]
         if kind == "predicate":
@@ -395,23 +394,23 @@ _ARENA_MAX, _ARENAS = -8, 2
 
 
 def share_heaps() -> None:
-    """Have the threads of this process share heaps, where the C library would give each its own, with holes in it."""
+    """Let the threads of this process share heaps; by default the C library gives each its own, with fragmentation."""
     if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
         mallopt(_ARENA_MAX, _ARENAS)
 
 
 def _give_back() -> None:
-    """Return memory that large calls have freed to the system, where the C library would keep it for this thread."""
+    """Return memory freed by large calls to the system; by default the C library keeps it for this thread."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):
         trim(0)
 
 
 class BearerGate:
-    """Lets requests through that carry a token; an ASGI application around another.
+    """Passes requests with a bearer token; an ASGI application around another.
 
     Args:
-        app: what is behind.
-        token: what `Authorization: Bearer …` must hold.
+        app: the protected application.
+        token: required value of `Authorization: Bearer …`.
     """
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -419,7 +418,7 @@ class BearerGate:
         self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 401 unless the token is right; what is no request, or asks for health, goes through."""
+        """Answer 401 unless the token is right; health checks and anything but requests pass."""
         if scope["type"] == "http" and scope["path"] != HEALTH:
             kind, _, given = dict(scope["headers"]).get(b"authorization", b"").partition(b" ")
             if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token):
@@ -478,7 +477,7 @@ def http_app(graph: GraphServer, host: str, token: str | None, origins: Sequence
 
 
 class LogLines(logging.Formatter):
-    """Writes what this file logs as it is, and of what other libraries log who said it: they quote what was asked."""
+    """Writes this file's log records unchanged, and of other libraries' records only the logger: they quote calls."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line of JSON."""
@@ -488,6 +487,6 @@ class LogLines(logging.Formatter):
 
 
 def _places(error: BaseException) -> list[str]:
-    """Return where an error came from, innermost last, as files and lines: its text may hold data."""
+    """Return the places of an error, innermost last, as files and lines: its text may hold data."""
     frames = traceback.extract_tb(error.__traceback__)
     return [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
