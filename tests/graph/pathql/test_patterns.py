@@ -233,6 +233,8 @@ def test_a_list_of_all_values_is_no_property_of_its_own(tmp_path: Path) -> None:
 def test_a_less_sign_without_spaces_is_no_name() -> None:
     assert edges_of("?s :r ?e . ?s :size ?n FILTER(?n<2&&?n>0)") == R
     assert edges_of("?s :r ?e . ?s :size ?n FILTER('b'< 1 || ?n >= 1)") == R
+    assert edges_of("?s :r ?e . ?s :size ?n FILTER(0<?n) FILTER(?n>0)") == R
+    assert edges_of("?s :r ?e FILTER(!(:n0<(:n1)) || ?s>:n0)") == []
 
 
 def test_minus_without_a_common_variable_leaves_all() -> None:
