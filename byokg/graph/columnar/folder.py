@@ -309,6 +309,11 @@ class Arrays:
         """Return the relations with undirected edges: ascending."""
         return np.empty(0, np.int64) if self.undirected is None else np.flatnonzero(self.undirected)
 
+    @property
+    def relation_count(self) -> int:
+        """Return R; 0 for a graph without undirected edges, which does not keep it."""
+        return 0 if self.undirected is None else len(self.undirected)
+
     def are_undirected(self, slot: Int64, relation: RelationArray) -> npt.NDArray[np.bool_]:
         """Return True for each slot of an undirected edge: (S,).
 

@@ -17,6 +17,11 @@ from byokg.graph.store import Direction, EdgeBatch, NumberSpace, RelationCounts
 
 Int64 = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+_BISECTED = 64
+"""Edges of a node for each relation wanted from which on these are bisected for, rather than all edges read."""
+
+_KEY_BITS = 63
+
 Number = TypeVar("Number", bound=np.integer)
 Triples: TypeAlias = npt.NDArray[Number]
 
@@ -73,8 +78,13 @@ def read_edges(
         own = direction in (way, Direction.BOTH)
         wanted = relations if own else both if relations is None else relations[np.isin(relations, both)]
         segment, slot = _slots(arrays, nodes, way, wanted, most)  # by node and slot, each once
-        relation, far = arrays.relation.take(slot), arrays.other.take(slot).astype(np.int64)
-        near = nodes.take(segment)
+        relation = arrays.relation.take(slot)
+        if wanted is not None:
+            allowed = np.zeros(arrays.relation_count, np.bool_)
+            allowed[wanted] = True
+            kept = np.flatnonzero(allowed.take(relation))
+            segment, slot, relation = segment.take(kept), slot.take(kept), relation.take(kept)
+        far, near = arrays.other.take(slot).astype(np.int64), nodes.take(segment)
         undirected = arrays.are_undirected(slot, relation)
         turnable = undirected & (far != near)
         if not own:
@@ -90,7 +100,7 @@ def read_edges(
     origin, inverse, relation, near, far, edge, undirected = (
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
-    order = np.lexsort((edge, far, relation, inverse, origin))
+    order = _order(origin, inverse, relation, far, edge)
     if most is not None:
         starts = np.flatnonzero(changes(origin[order] << 1 | inverse[order], relation[order]))
         rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
@@ -101,13 +111,23 @@ def read_edges(
     return EdgeBatch(head, relation[order], tail, edge[order], origin, inverse, space, undirected[order])
 
 
+def _order(origin: Int64, inverse: Bools, relation: Numbers, far: Int64, edge: Int64) -> Int64:
+    """Return the order that `EdgeBatch` promises: (E,)."""
+    side = origin << 1 | inverse
+    bits = [int(column.max(initial=0)).bit_length() for column in (side, relation, far)]
+    if sum(bits) > _KEY_BITS:
+        return np.lexsort((edge, far, relation, side))
+    # Two columns are sorted more quickly than four.
+    return np.lexsort((edge, (side << bits[1] | relation) << bits[2] | far))
+
+
 def _slots(
     arrays: Arrays, nodes: Int64, way: Direction, relations: Int64 | None, most: int | None
 ) -> tuple[Int64, Int64]:
-    """Return position of the node and slot of the edges out of nodes, or into them."""
+    """Return position of the node and slot of the edges out of nodes, or into them; others may be among them."""
     starts, stops = arrays.slots_of(nodes, way)
     which = np.arange(len(nodes))
-    if relations is not None:
+    if relations is not None and (most is not None or (stops - starts).sum() > _BISECTED * len(nodes) * len(relations)):
         which = which.repeat(len(relations))
         starts, stops = arrays.narrow(starts, stops, relations)
     elif most is not None:
