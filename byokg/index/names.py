@@ -1,7 +1,7 @@
 """Name lookup among millions, exact after folding or approximate, in memory or mapped from files.
 
 `NameIndex` does both; `NameSearch` is the protocol of entity linking for it and for `dense.DenseNames`. Approximate
-scores are those of thefuzz: rapidfuzz's WRatio of the processed strings.
+scores are those of thefuzz, rapidfuzz's WRatio of the processed strings, if parts of a text are made of whole words.
 
 A saved index is a folder of flat files, mapped into memory when it is opened. Its `meta.json` holds format, version,
 the identity of the owners' numbering, and size and SHA-256 of every other file: `names.arrow` and `words.arrow`
@@ -28,11 +28,11 @@ from rapidfuzz.utils import default_process
 
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
-from byokg.index.name_candidates import FAR, USUAL, WIDE, Effort, NameCandidates
+from byokg.index.name_candidates import FAR, FAR_PART, PART, SET, USUAL, VERY_FAR, WIDE, Effort, NameCandidates
 from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
 from byokg.index.string_hashes import Texts
 from byokg.index.vocabulary import Vocabulary, WordArrays
-from byokg.text.names import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name
+from byokg.text.names import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name, singular
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,11 @@ class NameSearch(Protocol):
         can be compared (empty, punctuation, control characters).
         """
 
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+"""Letters of scripts that leave no space between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese, Chinese."""
 
 _WHOLE = 4
 """A name of fewer letters is not taken for a part of a longer text; such a text only for a whole word of a name."""
@@ -86,8 +91,51 @@ def scores(text: str, names: Sequence[str], least: float) -> list[tuple[int, flo
     found = process.extract(
         text, plain, scorer=fuzz.WRatio, processor=default_process, limit=None, score_cutoff=100 * least
     )
-    scored = [(at, (_of_wholes(text, name) if _by_chance(text, name) else score) / 100) for name, score, at in found]
+    scored = [(at, _of_words(text, name, score) / 100) for name, score, at in found]
     return [(at, score) for at, score in scored if score > 0 and score >= least]
+
+
+def _of_words(text: str, name: str, score: float) -> float:
+    """Return the score of a text and a name, in percent, without what lies inside a word: `love` is not in `Slovene`.
+
+    A part of the longer one counts as far as it is made of whole words; a text that stands inside a longer word counts
+    nothing. Scripts that leave no space between words keep the score of any part.
+    """
+    if _by_chance(text, name):
+        return float(fuzz.ratio(text, compared(name)))
+    name = compared(name)
+    if _UNSPACED.search(text) is not None or _UNSPACED.search(name) is not None:
+        return score
+    if begins_inside(text, name):
+        return 0.0
+    shorter, longer = sorted((text, name), key=len)
+    if len(longer) < FAR * len(shorter):
+        return score
+    scale = PART if len(longer) <= VERY_FAR * len(shorter) else FAR_PART
+    words, within = shorter.split(), longer.split()
+    shared = 100.0 if not set(words).isdisjoint(within) else _best_run(sorted(words), sorted(within))
+    part = scale * max(_best_run(words, within), SET * shared)
+    return min(score, max(float(fuzz.ratio(text, name)), part))
+
+
+def begins_inside(text: str, other: str) -> bool:
+    """Return True if the shorter of two texts stands in the longer one, but nowhere from the beginning of a word."""
+    shorter, longer = sorted((text, other), key=len)
+    if len(shorter) == len(longer) or shorter not in longer or _UNSPACED.search(longer) is not None:
+        return False
+    return f" {shorter}" not in f" {longer}"
+
+
+def _best_run(words: Sequence[str], within: Sequence[str]) -> float:
+    """Return how much some words resemble the most similar run of others, in percent; plurals are equal."""
+    text, best = " ".join(words), 0.0
+    for size in range(max(1, len(words) - 1), len(words) + 2):
+        for first in range(len(within) - size + 1):
+            run = within[first : first + size]
+            if [singular(word) for word in run] == [singular(word) for word in words]:
+                return 100.0
+            best = max(best, float(fuzz.ratio(text, " ".join(run), score_cutoff=best)))
+    return best
 
 
 def _by_chance(text: str, name: str) -> bool:
@@ -99,10 +147,6 @@ def _by_chance(text: str, name: str) -> bool:
     if shorter >= _WHOLE or longer < FAR * shorter:
         return False
     return len(name) < len(text) or text not in name.split()
-
-
-def _of_wholes(text: str, name: str) -> float:
-    return float(fuzz.ratio(text, compared(name)))
 
 
 _QUALIFIED = re.compile(r"(\S.*?)\s+\(([^()]*)\)\s*")
@@ -379,8 +423,9 @@ class NameIndex:
     def search(self, texts: Sequence[str], k: int = 3, cutoff: float = 0.6) -> list[list[NameMatch]]:
         """Return the owners of the names most like each text, best first, as a comparison with every name would.
 
-        Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, and a name of less than
-        four letters is never found in a part of a text. An owner of several such names comes once, with the best.
+        Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, a part of a longer text
+        counts as far as it is made of whole words (`love` does not resemble `Slovene`), and a name of less than four
+        letters is never found in a part of a text. An owner of several such names comes once, with the best.
 
         Args:
             texts: mentions; one of punctuation alone, or of more than `LONGEST` letters, finds nothing.
@@ -416,6 +461,7 @@ class NameIndex:
         ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
         found: list[NameMatch | None] = []
         for text, row in zip(folded, ratios, strict=True):
+            row[[at for at in np.flatnonzero(row).tolist() if begins_inside(text, names[at])]] = 0
             best = float(row.max())
             if not text or best <= 0:
                 found.append(None)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from itertools import islice
 from threading import Lock
 from typing import Literal
 
@@ -133,6 +134,8 @@ METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
+_SOME = 200
+"""Nodes whose ids show what ids of the graph are like."""
 _HITS = 100
 """Nodes that a server's own index of names may find for a mention, and names with all its words that are looked at."""
 _POOL = 20
@@ -308,6 +311,19 @@ class EntityLinker:
             if self._dense is None and self._make_dense is not None:
                 self._dense = self._make_dense()
             return self._dense
+
+    @cached_property
+    def _numbered(self) -> bool:
+        """Whether the ids of most nodes are whole numbers: row numbers, or the like."""
+        some = list(islice(self._store.entities(), _SOME))
+        return 2 * sum(id.isdecimal() for id in some) > len(some)
+
+    def is_row_number(self, text: str) -> bool:
+        """Return True for a whole number that is an id and the name of no node, in a graph whose ids are numbers."""
+        if not self._numbered:
+            return False
+        nodes = self._store.nodes(self._store.ids(self.names.exact(text)[:_NAMESAKES]))
+        return all(node.name == node.id for node in nodes)
 
     def link(self, artifacts: Artifacts, question: str = "") -> Linked:
         """Link a round's mentions and draft answers.

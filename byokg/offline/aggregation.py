@@ -178,7 +178,7 @@ class OperatorRetriever:
         if demand.order is not None and len(linked) == 1:
             ends = self._kind_named(mentions[0], linked[0])
             found = self._operators.apply(demand, Candidates(0.0, ends), linked, ()) if ends else None
-            if found is not None:
+            if found is not None and (found.nodes or found.values):
                 return found, 0.0
         left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
         left_out += [one for one in mentions if one.start >= 0 and not demand.rest[one.start : one.end].strip()]
@@ -196,14 +196,19 @@ class OperatorRetriever:
             likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
         ends_of = [choice[1] for choice in likely]
         asked = self._kinds.asked(request.question.text, tuple(mentions), ends_of)
+        nothing: Outcome | None = None
+        """That of the likeliest candidate, of which nothing was left."""
         for strict in (True, False):
-            for score, ends, citations in likely:
+            for place, (score, ends, citations) in enumerate(likely):
                 ends = self._kinds.only(ends, asked)
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
                 kind = bool(asked) and bool(demand.count) and self._kinds.fits(ends, asked)
                 found = self._operators.apply(demand, candidates, linked, paths, strict, kind)
                 if found is not None and (found.nodes or found.values):
                     return found, score
+                nothing = nothing or (found if strict and place == 0 else None)
+        if nothing is not None:
+            return nothing, best
         if not choices:
             ends = self._named(demand.rest)
             if ends:
@@ -245,7 +250,7 @@ class OperatorRetriever:
             return None, 0.0
         _, score, united = best
         further = self._operators.apply(demand, Candidates(score, united.nodes), linked, paths)
-        return further or united, score
+        return further if further is not None and (further.nodes or further.values) else united, score
 
     def _named(self, question: str) -> tuple[EntityId, ...]:
         """Return all nodes of the kind that a question names, where it names no node.

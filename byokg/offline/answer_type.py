@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from itertools import chain, pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from byokg.offline.parse_constraints import read
 from byokg.offline.property_linking import measure
 from byokg.offline.relation_words import UNRELATED, content_words, done_by, heads_do, names_head, synonyms
 from byokg.offline.walks import walk_table
+from byokg.text.dates import read_date
 from byokg.text.labels import label_words, split_label
 from byokg.text.names import WORD, related, singular, split_words
 from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
@@ -61,6 +63,11 @@ class Kind:
     def __bool__(self) -> bool:
         return bool(self.types or self.heads or self.tails)
 
+
+_YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
+_MONTHS = "january february march april may june july august september october november december".replace(" ", "|")
+_DAY = re.compile(rf"\b(?:{_MONTHS})\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTHS})\b", re.IGNORECASE)
+_QUANTITY = re.compile(r"\W*\d[\d.,]*\s*\S{0,12}\s*$")
 
 _NO_KIND = Kind()
 
@@ -252,6 +259,13 @@ class Kinds:
         of_it = np.zeros(len(nodes), np.bool_)
         of_it[counts.origin[told]] = True
         return tuple(node for node, is_one in zip(nodes, of_it.tolist(), strict=True) if is_one)
+
+
+def is_of_value(name: str, value: Literal["date", "number"]) -> bool:
+    """Return True if a name is a date or holds a year, or is a number with or without a unit."""
+    if value == "date":
+        return _YEAR.search(name) is not None or _DAY.search(name) is not None or read_date(name) is not None
+    return measure(name) is not None or _QUANTITY.match(name) is not None
 
 
 def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:

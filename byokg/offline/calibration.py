@@ -26,6 +26,7 @@ from byokg.files import write_json
 from byokg.offline.answer_type import Kinds
 from byokg.offline.parse import Reading
 from byokg.offline.parse_constraints import path_reading, read
+from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
 from byokg.offline.runners_up import Ranked, runners_up
 from byokg.offline.schema_linking import Steps
 from byokg.text.labels import split_label
@@ -148,6 +149,10 @@ class Judgement:
     """What speaks most against it, in words."""
     further: tuple[AnswerItem, ...] = ()
     """The next best answers where it is unsure, each with the probability that it is right."""
+    unused: str = ""
+    """Parts of the question that the answer does not use, in quotes; empty where there are none."""
+    taken: str = ""
+    """Which of several nodes of one name was meant, if another fits as well; else empty."""
 
 
 class Confidence:
@@ -162,6 +167,8 @@ class Confidence:
         unit: path scores that make a difference: what a margin is told in.
         weights: file of weights that `byokg fit` wrote, or `scripts/fit_confidence.py`; None takes those that ship with
             the package.
+        coverage: finds the parts of the question that an answer does not use, which lower its probability; None looks
+            for none.
 
     Raises:
         ConfigError: the weights cannot be read.
@@ -176,7 +183,9 @@ class Confidence:
         ranked: Callable[[Context], Iterable[Ranked]] | None = None,
         unit: float = UNIT,
         weights: str | Path | None = None,
+        coverage: QuestionCoverage | None = None,
     ) -> None:
+        self._coverage = coverage
         self._steps = steps
         self._importance = importance
         self._choices = choices
@@ -193,7 +202,12 @@ class Confidence:
         worked_out = any(isinstance(item, ComputedEvidence) for item in context.evidence)
         if probability < UNSURE and self._ranked is not None and not worked_out:
             further = runners_up(islice(self._ranked(context), _RANKED), probability, self._unit)
-        return Judgement(probability, self._missing(signs), further)
+        if self._coverage is None:
+            return Judgement(probability, self._missing(signs), further)
+        parts, other = self._coverage.unused(context, items), self._coverage.ambiguous(context, items)
+        probability = min(probability * immaterial(parts), 1 / other.fitting)
+        further = () if other.namesakes else further  # answers of a namesake are about something else
+        return Judgement(probability, self._missing(signs), further, quoted(parts), other.taken)
 
     def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
         """Return what speaks for the first answer and against it."""

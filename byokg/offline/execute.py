@@ -21,12 +21,12 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.offline.constraints import Demand, Order, Threshold, TimeTest
 from byokg.offline.lexicon import idea
 from byokg.offline.property_linking import Measured, Measures, described, measure
-from byokg.offline.temporal import passes, period, united
+from byokg.offline.temporal import is_point, passes, period, united
 from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date
 from byokg.text.labels import split_label
 from byokg.text.names import related, split_words
-from byokg.types import INVERSE, EntityId, PathEvidence, Value
+from byokg.types import INVERSE, EntityId, PathEvidence, Properties, Value
 
 Int64 = npt.NDArray[np.int64]
 
@@ -113,6 +113,8 @@ class Operators:
     ) -> Outcome | None:
         """Do what is asked with some candidates; None where it cannot be done with these.
 
+        An outcome without nodes and values says that none of them is left.
+
         Args:
             demand: what is asked.
             candidates: nodes, and the paths to them.
@@ -153,9 +155,9 @@ class Operators:
                 count, cut = self._counted(candidates.paths[0], linked)
             text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
             return Outcome("count", text, values=(count,), uses=_ids(candidates), truncated=cut)
-        if not state.ends or not state.operations:
+        if not state.operations:
             return None
-        text = "; ".join([*state.done, listing(names, len(state.ends))])
+        text = "; ".join([*state.done, listing(names, len(state.ends))] if state.ends else state.done)
         return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates), truncated=cut)
 
     def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
@@ -229,8 +231,11 @@ class Operators:
                     if column is None:
                         kept.append(table)
                         continue
-                    held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
+                    told = self._store.edge_properties(table.edges[:, column])
+                    held = [period(each) for each in told]
                     fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
+                    if not fits.any() and _may_hold(told, held, test):
+                        return False
                     kept.append(table.taken(fits))
                 return self._narrow(state, kept, "time", f"{test.words or 'time'}")
             if strict:
@@ -529,6 +534,16 @@ class Operators:
     def _named(self, nodes: Sequence[EntityId]) -> list[str]:
         shown = list(nodes)
         return [node.name for node in self._store.nodes(shown)]
+
+
+def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TimeTest) -> bool:
+    """Return True if what some edges tell may hold in a time, however that is read: what began before may go on."""
+    if test.mention is not None:
+        return True
+    within = TimeTest(test.first or "0001", test.last or "9999")
+    points = map(is_point, told)
+    spans = ((Period(one.begin, None) if point else one) for one, point in zip(held, points, strict=True) if one)
+    return any(passes(one, within) for one in spans)
 
 
 def _several(nouns: Sequence[str]) -> bool:

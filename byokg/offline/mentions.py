@@ -16,6 +16,10 @@ _ARTICLES = frozenset("the a an".split())
 _LETTERS = 4
 """A shorter word or text is not looked for approximately: too much resembles it."""
 _QUALIFIER = re.compile(r"\s*\([^()]{1,40}\)")
+_ID = re.compile(r"\b(?:ids?|identifier|key|node)\b\W*$", re.IGNORECASE)
+_BEFORE = 40
+"""Characters before a number that may call it an id."""
+_QUOTES = tuple("\"'“”‘’`")
 _PART = 2
 """Words beside one that is a part of a name, on either side."""
 _RUN = 8
@@ -60,6 +64,7 @@ class MentionSpotter:
         importance: how much a word tells, about 1 on average.
         explained: how well some relation of the graph explains a word, in [0, 1].
         familiar: whether a word is an everyday one, and so not misspelt.
+        is_type: whether a word names a type of nodes, and so is no part of a name.
         settings: worths and thresholds.
     """
 
@@ -70,7 +75,9 @@ class MentionSpotter:
         explained: Callable[[str], float],
         familiar: Callable[[str], bool] = lambda word: False,
         settings: SpottingSettings | None = None,
+        is_type: Callable[[str], bool] = lambda word: False,
     ) -> None:
+        self._is_type = is_type
         self._entities = entities
         self._importance = importance
         self._explained = explained
@@ -146,7 +153,7 @@ class MentionSpotter:
                 most = max(most, 1 + longest[first + 1])
             for last in range(first, min(len(longest), first + most)):
                 mention = words.mention(first, last)
-                if names.knows(mention.text):
+                if names.knows(mention.text) and not self._row_number(words, mention):
                     worth = self._worth(words, first, last, names.writes(mention.text))
                     if worth > 0:
                         found.append((worth, first, last))
@@ -156,6 +163,15 @@ class MentionSpotter:
                 worth = max(within for within, start, end in found if first <= start and end <= last)
             whole.append((worth, words.qualified(words.mention(first, last))))
         return whole
+
+    def _row_number(self, words: _Words, mention: Mention) -> bool:
+        """Return True for a whole number that only is the id of nodes without a name: it says something else.
+
+        Not if it is in quotes, or is called an id.
+        """
+        return (
+            mention.text.isdecimal() and not words.marked_as_id(mention) and self._entities.is_row_number(mention.text)
+        )
 
     def _called_otherwise(self, words: _Words, named: Collection[Mention]) -> list[tuple[float, Mention]]:
         """Look up runs of words that are not named, but may be so otherwise: `the german chancellor`, `st paul`."""
@@ -220,8 +236,8 @@ class MentionSpotter:
         return found
 
     def _unexplained(self, word: str) -> bool:
-        """Tell whether a word says something that no relation explains."""
-        return _tells(word) and self._explained(word) < self.settings.strange
+        """Tell whether a word says something that no relation explains, and names no type."""
+        return _tells(word) and self._explained(word) < self.settings.strange and not self._is_type(word)
 
     def _lone(self, word: str, most: float) -> bool:
         """Tell whether a word stands in names, and nothing else explains it: a telling one, or none of everyday.
@@ -229,7 +245,7 @@ class MentionSpotter:
         Where no name is worth much, it may be explained in part.
         """
         telling = self._unexplained(word) and (self._importance(word) >= 1 or not self._familiar(word))
-        half = most < self.settings.little and self._told(word) > self.settings.half_told
+        half = most < self.settings.little and self._told(word) > self.settings.half_told and not self._is_type(word)
         return (telling or half) and self._entities.names.has_word(normalize_name(word))
 
     def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
@@ -244,7 +260,7 @@ class MentionSpotter:
                 run.pop()
             for first in run[-_RUN:]:
                 mention = words.mention(first, run[-1])
-                if len(mention.text) < _LETTERS:
+                if len(mention.text) < _LETTERS or all(map(self._is_type, words.folded[first : run[-1] + 1])):
                     continue
                 for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
                     shorter, longer = sorted((len(match.name), len(mention.text)))
@@ -300,6 +316,14 @@ class _Words:
                 for first in range(max(0, at - _PART), at + 1):
                     found += [(first, last) for last in range(at, min(len(self.folded), at + within * _PART + 1))]
         return found
+
+    def marked_as_id(self, mention: Mention) -> bool:
+        """Return True for a mention in quotes, or that follows `id` or `#`."""
+        before = self._text[max(0, mention.start - _BEFORE) : mention.start].rstrip()
+        after = self._text[mention.end : mention.end + 1]
+        return (
+            before.endswith("#") or _ID.search(before) is not None or (before[-1:] in _QUOTES and after[:1] in _QUOTES)
+        )
 
     def within(self, mention: Mention) -> list[int]:
         """Return the positions of a mention's words."""

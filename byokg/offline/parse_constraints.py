@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
+from typing import Literal
 
 from byokg.offline.constraints import Demand, Edge, Next, Order, Threshold, TimeTest
 from byokg.offline.lexicon import (
@@ -47,6 +48,13 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”«»„', " "))
 
 _BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the\s+)?(?:year\s+)?$", re.IGNORECASE)
 """Words after which a date bounds a time, and is no topic, though a node may have its name."""
+
+_COMPARED_BY = re.compile(r"\b(?:by|on|per)\s+(?:the\s+|its\s+|their\s+|total\s+)*$", re.IGNORECASE)
+"""Words after which a number of things is a measure, and not asked for: `ordered by the number of films`."""
+
+_BY_NUMBER = re.compile(
+    r"\b(?:by|based\s+on)\s+(?:the\s+)?(?:total\s+)?number\s+of\s+(?P<noun>[a-z]+)\b", re.IGNORECASE
+)
 
 _MOST_YEARS = 200
 """Number below which something is so many years old; others are years."""
@@ -316,7 +324,11 @@ class _Reader:
         return Order(nouns, most, dates=dates, words="" if compared else match["word"])
 
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
-        """Read «by area», which says what is compared."""
+        """Read «by area» and «by number of employees», which say what is compared."""
+        number = _BY_NUMBER.search(self._left)
+        if number is not None:
+            self._take(*number.span())
+            return (number["noun"], *nouns)
         for match in patterns().by.finditer(self._left):
             noun = " ".join(match["noun"].split())
             if noun in _measures() or " " in noun:
@@ -429,6 +441,8 @@ class _Reader:
     def _count(self) -> tuple[str, str]:
         """Read how a number of things is asked for."""
         match = patterns().count.search(self._left)
+        if match is not None and match.group()[:3] != "how" and _COMPARED_BY.search(self._left[: match.start()]):
+            return "", ""
         if match is None:
             return self._counted()
         words = WORD.findall(self._left[match.end() :])
@@ -546,6 +560,29 @@ def asking_when(text: str) -> str:
         return said.ljust(len(found.group()))
 
     return patterns().year_asked.sub(instead, text, count=1)
+
+
+_ASKS_WHEN = re.compile(
+    r"\W*(?:(?:in|on|at|by|since|until|from|and)\s+)?(?P<asks>when|(?:which|what)\s+(?:year|date|day|month))\b"
+    r"(?!.*[,;]\s*(?:who|whom|whose|which|what|where|how)\b)",
+    re.IGNORECASE,
+)
+_ASKS_LAST = re.compile(r"\b(?P<asks>when|(?:in\s+)?(?:which|what)\s+year)\W*$", re.IGNORECASE)
+_ASKS_NUMBER = re.compile(r"\W*(?:[a-z]+\W+){0,3}?(?P<asks>how\s+(?:many|much))\b", re.IGNORECASE)
+
+
+def asked_value(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "date", "number"], str]:
+    """Return what a question asks for, if that is a date or a number, and in which words: `when`, `how many`."""
+    hidden = list(text)
+    for one in mentions:
+        if one.start >= 0:
+            hidden[one.start : one.end] = HIDDEN * (one.end - one.start)
+    plain = "".join(hidden)[:_LONGEST]
+    if found := _ASKS_WHEN.match(plain) or _ASKS_LAST.search(plain):
+        return "date", " ".join(found["asks"].casefold().split())
+    if found := _ASKS_NUMBER.match(plain):
+        return "number", " ".join(found["asks"].casefold().split())
+    return "", ""
 
 
 def path_reading(text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None) -> Reading:

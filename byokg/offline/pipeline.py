@@ -30,6 +30,7 @@ from byokg.offline.path_scorer import MAX_HOPS, PathScorer
 from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, weights_for
 from byokg.offline.property_linking import Measures
+from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import Preference
 from byokg.offline.schema_linking import Steps
 from byokg.offline.temporal_neighbors import Sequences
@@ -106,7 +107,8 @@ def offline_pipeline(
     operators = OperatorRetriever(graph, operations, sequences, answerer.choices, kinds, steps=scorer.steps)
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
-    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, answerer.ranked, unit, sure)
+    coverage = QuestionCoverage(graph, scorer.steps)
+    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, answerer.ranked, unit, sure, coverage)
     stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 
@@ -142,6 +144,7 @@ def reading_parts(
         _all_numbered(store)  # it was trained on steps by their numbers
     steps = _steps(store, embedder, by_need)
     importance = lru_cache(1 << 14)(static.importance)
+    kinds = Kinds(store, by_need)
 
     def explained(word: str) -> float:
         _all_numbered(store)
@@ -153,6 +156,7 @@ def reading_parts(
         explained=lru_cache(1 << 14)(explained),
         # Rare and misspelt words fall into pieces.
         familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
+        is_type=(lambda word: False) if by_need else lru_cache(1 << 14)(lambda word: bool(kinds.named(word))),
     )
     learnt = None
     if fitted is not None and fitted.ranker is not None:

@@ -35,6 +35,14 @@ def period(properties: Properties) -> Period | None:
     return Period(begin.begin if begin else None, end.end if end else None)
 
 
+def is_point(properties: Properties) -> bool:
+    """Return True if an edge tells one date, of which it is open if something went on from then."""
+    names = idea("time")
+    words = {word for key in properties for word in split_words(split_label(key.rpartition(":")[2]))}
+    ends = {*names["begin_keys"], *names["end_keys"]}
+    return not words.isdisjoint(names["point_keys"]) and words.isdisjoint(ends)
+
+
 def united(periods: Iterable[Period]) -> Period | None:
     """Return the time from the first beginning to the last end."""
     known = [one for one in periods if one.start is not None]

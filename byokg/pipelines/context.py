@@ -22,7 +22,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Line, fold_lines
-from byokg.retrieval.verbalize import clean, feedback_text, names_of, types_text
+from byokg.retrieval.verbalize import clean, feedback_text, names_of, told_apart, types_text
 from byokg.text.names import estimate_tokens, is_identifier, normalize_name
 from byokg.text.values import read_literal
 from byokg.types import (
@@ -186,14 +186,16 @@ class ContextWriter:
         return self._written(context, tuple(problems), "".join(f"\n\n{part}" for part in parts if part))
 
     def _linked(self, context: Context) -> str:
-        """Name the linked entities with their types; empty if the graph has types for none of these."""
+        """Name the linked entities with their types, and namesakes with what distinguishes them; else empty."""
         every = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
         ids = [id for id in every if not is_value(id)]
         nodes = self._store.nodes(ids[:_LINKED_SHOWN])
         named = [node for node in nodes if not is_identifier(node.name)]
-        if not any(node.type for node in named):
+        apart = told_apart(named)
+        if not apart and not any(node.type for node in named):
             return ""
-        text = LINKED + " | ".join(clean(node.name) + (f" ({types_text(node)})" if node.type else "") for node in named)
+        of = {node.id: apart.get(node.id, types_text(node)) for node in named}
+        text = LINKED + " | ".join(clean(node.name) + (f" ({of[node.id]})" if of[node.id] else "") for node in named)
         text += f" | … (+{len(ids) - _LINKED_SHOWN:,} more)" if len(ids) > _LINKED_SHOWN else ""
         return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
 
@@ -204,7 +206,8 @@ class ContextWriter:
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
         ranked, beyond = self._ranked(context)
         asked = {item.id for item in ranked if _asked(item)}
-        lines = fold_lines(ranked, names_of(self._store, ranked, _MOST_ENDS), self._turned, asked, beyond)
+        names = names_of(self._store, ranked, _MOST_ENDS) | self._namesakes(context)
+        lines = fold_lines(ranked, names, self._turned, asked, beyond)
         ordered = self._ordered(lines, ranked, asked, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
@@ -229,6 +232,13 @@ class ContextWriter:
             {f"e{number}": line.items for number, (line, _) in enumerate(kept, start=1)},
             problems,
         )
+
+    def _namesakes(self, context: Context) -> dict[EntityId, str]:
+        """Return a name of their own for linked entities that share one, so that no line mixes them."""
+        ids = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
+        nodes = self._store.nodes([id for id in ids if not is_value(id)][:_LINKED_SHOWN])
+        apart = told_apart(nodes)
+        return {node.id: f"{node.name} ({apart[node.id]})" for node in nodes if node.id in apart}
 
     # Which evidence
 

@@ -20,8 +20,9 @@ from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
-from byokg.offline.answer_type import Kind, Kinds
+from byokg.offline.answer_type import Kind, Kinds, is_of_value
 from byokg.offline.calibration import UNSURE, Judgement
+from byokg.offline.parse_constraints import asked_value
 from byokg.offline.rerank import Choice, Preference
 from byokg.pipelines.context import ContextWriter
 from byokg.prompts import PromptLibrary
@@ -136,12 +137,18 @@ class ExtractiveAnswerer:
         return next((items for _, items in self.ranked(context)), [])
 
     def ranked(self, context: Context) -> Iterator[tuple[float, list[AnswerItem]]]:
-        """Yield what the best path evidence may answer, with its score, the best first."""
+        """Yield what the best path evidence may answer, with its score, the best first.
+
+        A question for a date or a number is answered by nothing else.
+        """
         choices = self.choices(context)
+        asked, _ = asked_value(context.question, context.rounds[0].artifacts.mentions if context.rounds else ())
         if self._preference is not None:
             choices = self._preference.ordered(context, choices)
         for score, ends, citations in choices:
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
+            if asked and 2 * sum(is_of_value(node.name, asked) for node in nodes) <= len(nodes):
+                continue
             if nodes:
                 yield (
                     score,
@@ -393,16 +400,19 @@ class Loop:
         note = ""
         if items and self.judge is not None:
             judged = self.judge.judge(question, context, items)
+            unused = "; ".join(filter(None, (judged.unused and f"not used: {judged.unused}", judged.taken)))
             if judged.probability < self.abstain:
                 note = (
                     f"not sure enough ({judged.probability:.2f}, and {self.abstain:g} was asked for) that it is "
-                    f"{items[0].name!r}: {judged.missing}"
+                    f"{items[0].name!r}: {unused or judged.missing}"
                 )
                 items = ()
             elif judged.probability < UNSURE:
-                note = f"unsure ({judged.probability:.2f}): {judged.missing}"
+                note = f"unsure ({judged.probability:.2f}): {unused or judged.missing}"
                 if judged.further:
                     note += f"; next best: {judged.further[0].name!r} ({judged.further[0].score:.2f})"
+            else:
+                note = unused
             items = tuple(replace(item, score=judged.probability) for item in items)
             items += judged.further if items else ()
         elif self.judge is not None:
@@ -454,7 +464,13 @@ def _lacking(context: Context) -> str:
     """Say what there was too little of for an answer."""
     computed = [item for item in context.evidence if isinstance(item, ComputedEvidence)]
     if computed and not computed[-1].nodes and not computed[-1].values:
-        return computed[-1].text
+        return (
+            computed[-1].text if computed[-1].operation == "verification" else f"nothing is left: {computed[-1].text}"
+        )
+    mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
+    asked, words = asked_value(context.question, mentions)
+    if asked and any(isinstance(item, PathEvidence) for item in context.evidence):
+        return f"the question asks {words}, and no {asked} was found that fits it"
     linked = [one.name for earlier in context.rounds for one in earlier.linked.entities]
     if linked:
         return f"no path from {', '.join(map(repr, dict.fromkeys(linked)))} fits the question"

@@ -19,12 +19,13 @@ Differs: a start and an end are one span, `relation [2001 – 2005]`, the paper 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
-from byokg.text.names import is_identifier, on_one_line
+from byokg.text.names import is_identifier, normalize_name, on_one_line
 from byokg.types import (
     INVERSE,
     Cell,
@@ -283,6 +284,24 @@ def named(node: EntityId, names: Mapping[EntityId, str]) -> str | None:
 def shown_name(node: EntityId, names: Mapping[EntityId, str]) -> str:
     """Return the text of a node; a mediator by its identifier, its only distinction."""
     return clean(names.get(node, node))
+
+
+def told_apart(nodes: Sequence[Node]) -> dict[EntityId, str]:
+    """Return what distinguishes each node that shares its name with another: its type, its id, and a property.
+
+    The property is the first one that all nodes of the name have, each with another value.
+    """
+    sharing: dict[str, list[Node]] = defaultdict(list)
+    for node in {node.id: node for node in nodes}.values():
+        sharing[normalize_name(node.name)].append(node)
+    found: dict[EntityId, str] = {}
+    for group in (group for group in sharing.values() if len(group) > 1):
+        common = [key for key in group[0].properties if all(key in node.properties for node in group)]
+        key = next((key for key in common if len({str(node.properties[key]) for node in group}) == len(group)), None)
+        for node in group:
+            of_it = [] if key is None else [f"{on_one_line(key)} {value_text(node.properties[key])}"]
+            found[node.id] = ", ".join([*([types_text(node)] if node.type else []), f"id {clean(node.id)}", *of_it])
+    return found
 
 
 def clean(text: str) -> str:

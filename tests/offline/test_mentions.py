@@ -186,3 +186,39 @@ def test_mentions_of_any_text_are_pieces_of_it_that_do_not_overlap(text: str) ->
 @given(st.sampled_from(FILMS))
 def test_a_name_standing_alone_is_found(triple: tuple[str, str, str]) -> None:
     assert [mention.text for mention in FILM_SPOTTER.spot(f"what about {triple[0]}")] == [triple[0]]
+
+
+# Rows without names: 1 and 2 are ids, and the names for lack of others.
+def row_numbers() -> MentionSpotter:
+    graph = ColumnarGraph.from_records([Node(EntityId(id), id, "House") for id in ("1", "2")], [])
+    return MentionSpotter(
+        EntityLinker(graph), lambda word: 1.0, lambda word: 0.0, is_type=lambda word: word in ("house", "houses")
+    )
+
+
+def test_a_number_in_a_question_is_no_row_number() -> None:
+    assert spotted(row_numbers(), "Who lives at 1 Coronation Street?") == []
+    assert spotted(row_numbers(), "Who lives at 1?") == []
+
+
+@pytest.mark.parametrize("text", ['Who lives at "1"?', "Who lives at house id 1?", "Who lives at #1?"])
+def test_a_number_in_quotes_or_called_an_id_is_one(text: str) -> None:
+    assert spotted(row_numbers(), text) == ["1"]
+
+
+def test_a_year_that_is_a_node_among_names_is_found() -> None:
+    assert spotted(spotter("1999", "Alien"), "films released in 1999") == ["1999"]
+
+
+def test_a_word_for_a_type_is_no_part_of_a_name() -> None:
+    graph = ColumnarGraph.from_records([Node(EntityId("c"), "Dairy Products", "Category")], [])
+    linker = EntityLinker(graph)
+    typed = MentionSpotter(linker, lambda word: 1.0, lambda word: 0.0, is_type=lambda word: word == "products")
+    assert spotted(typed, "list products") == []
+    assert spotted(typed, "list Dairy Products") == ["Dairy Products"]
+
+
+def test_nothing_is_found_inside_a_word() -> None:
+    assert spotted(spotter("Slovene", "Aras", "Mera"), "what is love") == []
+    assert spotted(spotter("Slovene", "Aras", "Mera"), "where is Laras") == []
+    assert spotted(spotter("Slovene", "Aras", "Mera"), "who is Tamera") == []

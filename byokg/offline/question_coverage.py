@@ -1,0 +1,419 @@
+"""Parts of a question that its answer does not use: constraints of which the evidence says nothing.
+
+The words of a question are covered by the mentions that the evidence starts from or passes, by the operations that were
+done, and by the relations, types and properties on the paths that the answer stands on. What is left and restricts the
+answer is named: names, numbers, quoted texts, comparisons and negations, and nouns of an adjunct (`in winter`) that
+nothing explains. Verbs, and nouns that others hang on, paraphrase relations and types too freely to be told from them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from byokg.graph.property_view import is_value
+from byokg.graph.store import GraphStore
+from byokg.offline.constraints import Demand
+from byokg.offline.lexicon import comparative, idea, superlative
+from byokg.offline.parse import REQUESTS
+from byokg.offline.parse_constraints import path_reading, read
+from byokg.offline.relation_words import NEGATIONS
+from byokg.offline.schema_linking import Steps
+from byokg.retrieval.verbalize import told_apart
+from byokg.text.labels import split_label
+from byokg.text.names import (
+    FUNCTION_WORDS,
+    QUESTION_WORDS,
+    WORD,
+    normalize_name,
+    related,
+    singular,
+    split_words,
+)
+from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, LinkedEntity, Mention, PathEvidence
+
+PartKind = Literal["name", "number", "quoted", "restriction", "adjunct", "relation", "widened"]
+
+
+@dataclass(frozen=True)
+class UnusedPart:
+    """A part of a question that its answer does not use."""
+
+    text: str
+    kind: PartKind
+    start: int
+    """Where it begins in the question."""
+    instead: str = ""
+    """What stands for it, if anything does."""
+
+
+IMMATERIAL: Mapping[PartKind, float] = MappingProxyType(
+    {"name": 0.5, "number": 0.4, "quoted": 0.3, "restriction": 0.5, "adjunct": 0.35, "relation": 0.4, "widened": 0.5}
+)
+"""Probability that an answer is right in spite of an unused part, against one without; see `benchmarks`."""
+
+_QUOTED = re.compile(r"\"([^\"]{1,200})\"|“([^”]{1,200})”|«([^»]{1,200})»|(?<!\w)'([^']{1,200})'(?!\w)")
+_NUMBER = re.compile(r"[\w.:/+()-]+")
+_CLAUSE_END = re.compile(r"\s*(?:[?.!,;:]|$)")
+_SENTENCE_END = re.compile(r"(?:^|[?.!:])[\W_]*$")
+_JOINED = re.compile(r"[\s.'’&-]{1,3}")
+_PREPOSITIONS = frozenset(
+    "in on at during by under near inside outside through across with without after before since until from to against "
+    "according amid amidst throughout despite unlike beyond beneath".split()
+)
+_GENERAL = frozenset(
+    "both each same one ones other others common another any anyone someone anybody somebody either all every few some "
+    "world present day today now person persons people thing things way ways word words total general particular "
+    "database graph data list home charge order turn fact addition part whole time times once half law laws".split()
+)
+"""Words of an adjunct that restrict nothing: pronouns and quantifiers, and what everything in a graph is of."""
+_ONLY = frozenset("only solely exclusively except excluding without top best worst average".split())
+"""Words that restrict an answer, besides negations, comparatives and superlatives."""
+_LEADING = frozenset("the a an his her its their our your my this that these those".split())
+_EXPLAINED = 0.25
+"""Likeness from which a relation or type explains a word, in [0, 1]."""
+_LONGEST = 1000
+"""Characters of a question of which operations are read, too."""
+_TIED = 0.001
+"""Difference of link scores below which names resemble a mention equally."""
+_PARTS = 5
+"""Nodes that are parts of another, from which that is taken for the whole of them."""
+_FEW = 3
+"""Words of a question up to which capitals say nothing of how it is written."""
+_NEAR = 3
+"""Words before a noun among which its preposition stands."""
+_NODES = 100
+"""Nodes of the evidence whose names and types are looked at."""
+
+
+@dataclass(frozen=True)
+class Ambiguity:
+    """Nodes that a mention may mean alike, and which of them an answer takes."""
+
+    taken: str = ""
+    """The node taken and the others, in words; empty if there are no others."""
+    fitting: int = 1
+    """How many nodes fit."""
+    namesakes: bool = False
+    """Whether they have one name, and do not only resemble the mention equally."""
+
+
+@dataclass(frozen=True)
+class _Used:
+    """What an answer stands on."""
+
+    steps: Sequence[int]
+    nodes: frozenset[EntityId]
+    words: frozenset[str]
+    """Singulars of words of types, names and results on the way."""
+    paths: Sequence[PathEvidence]
+    typed: bool
+    """Whether nodes on the way have types."""
+    everything: bool
+    """Whether it is worked out from all nodes of a type, since nothing is named."""
+
+
+class QuestionCoverage:
+    """Finds the parts of a question that an answer does not use; safe to share between threads.
+
+    Args:
+        store: the graph, without values as nodes.
+        steps: what the steps of the graph mean.
+    """
+
+    def __init__(self, store: GraphStore, steps: Steps) -> None:
+        self._store = store
+        self._steps = steps
+
+    def unused(self, context: Context, items: Sequence[AnswerItem]) -> tuple[UnusedPart, ...]:
+        """Return the parts of a question that an answer does not use, in its order; none of more than 1,000 characters.
+
+        Args:
+            context: what was found for the question.
+            items: the answers, at least one.
+        """
+        text, first = context.question, context.rounds[0]
+        if len(text) > _LONGEST:
+            return ()
+        mentions, demand = first.artifacts.mentions, read(context.question, first.artifacts.mentions)
+        computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
+        used = self._used(context, items, computed)
+        done = _executed(computed)
+        linked: dict[Mention, set[EntityId]] = {}
+        for entity in first.linked.entities:
+            linked.setdefault(entity.mention, set()).add(entity.id)
+        by_operation = {mentions[place] for place in _operands(demand, done)}
+        covered = bytearray(len(text))  # characters: 1 where nothing is left to look at
+        parts = _restrictions(text, demand, mentions, done, covered)
+        for one in (mention for mention in mentions if mention.start >= 0):
+            covered[one.start : one.end] = b"\x01" * (one.end - one.start)
+            if one in by_operation or not used.nodes.isdisjoint(linked.get(one, ())):
+                continue
+            if not all(map(self._explainer(used), split_words(one.text))):
+                parts.append(UnusedPart(one.text, "name", one.start))
+        parts += self._left(text, mentions, used, covered)
+        if computed is None or computed.operation == "count":
+            parts += self._unrelated(text, demand, mentions, used, linked)
+        return tuple(sorted(parts, key=lambda part: (part.start, part.text)))
+
+    def ambiguous(self, context: Context, items: Sequence[AnswerItem]) -> Ambiguity:
+        """Return which of several nodes a mention was taken for, if others fit as well.
+
+        Nodes of one name, or that resemble the mention equally, fit if the same relations lead from them elsewhere.
+
+        Args:
+            context: what was found for the question.
+            items: the answers, at least one.
+        """
+        linked = context.rounds[0].linked.entities
+        if len(linked) == len({one.mention for one in linked}):
+            return Ambiguity()
+        computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
+        used = self._used(context, items, computed)
+        walked = {
+            (item.source, item.relations): item.ends for item in context.evidence if isinstance(item, PathEvidence)
+        }
+        said: list[str] = []
+        most, namesakes = 1, False
+        for one in linked:
+            paths = [path for path in used.paths if path.source == one.id]
+            alone = not used.paths and computed is not None and one == _first(linked, one.mention)
+            rivals = [
+                other
+                for other in linked
+                if _alike(one, other)
+                and (alone or any(walked.get((other.id, path.relations), path.ends) != path.ends for path in paths))
+            ]
+            if rivals and (paths or alone):
+                said.append(self._taken(one, rivals))
+                most = max(most, 1 + len(rivals))
+                namesakes |= any(normalize_name(rival.name) == normalize_name(one.name) for rival in rivals)
+        return Ambiguity("; ".join(said), most, namesakes)
+
+    def _taken(self, one: LinkedEntity, rivals: Sequence[LinkedEntity]) -> str:
+        """Write which node a mention was taken for, and which others it may mean."""
+        nodes = self._store.nodes([one.id, *(rival.id for rival in rivals)])
+        apart = told_apart(nodes)
+        told = [f"{node.name} ({apart.get(node.id, f'id {node.id}')})" for node in nodes]
+        return f'"{one.mention.text}" taken as {told[0]}; also {", ".join(told[1:])}'
+
+    def _used(self, context: Context, items: Sequence[AnswerItem], computed: ComputedEvidence | None) -> _Used:
+        """Return the steps, nodes and words that the first answer stands on."""
+        by_id = {item.id: item for item in context.evidence}
+        cited = items[0].citations if computed is None else computed.uses
+        paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
+        of = self._steps.latest()
+        nodes = dict.fromkeys(path.source for path in paths)
+        nodes |= dict.fromkeys(item.id for item in items[:_NODES] if item.id is not None)
+        nodes |= dict.fromkeys(node for path in paths for walk in path.paths for node in walk.nodes)
+        if computed is not None and not paths:  # a fact about what the question names
+            nodes |= dict.fromkeys(one.id for one in context.rounds[0].linked.entities)
+        found = self._store.nodes([node for node in nodes if not is_value(node)][:_NODES])
+        words = {word for node in found for word in split_words(f"{split_label(' '.join(node.types))} {node.name}")}
+        if computed is not None:
+            words.update(split_words(split_label(computed.text)))
+        return _Used(
+            sorted({step for path in paths for step in of.walked(path.relations)}),
+            frozenset(nodes),
+            frozenset(map(singular, words)),
+            paths,
+            typed=any(node.type for node in found),
+            everything=not paths and not context.rounds[0].linked.entities,
+        )
+
+    def _explainer(self, used: _Used) -> Callable[[str], bool]:
+        """Return a function that is True for a word that the steps, types or names on the way explain."""
+        of, steps = self._steps.latest(), list(used.steps)
+
+        def explained(word: str) -> bool:
+            if word in FUNCTION_WORDS or word in QUESTION_WORDS or singular(word) in used.words:
+                return True
+            if any(len(other) > 3 and related(word, other) for other in used.words):
+                return True
+            means = (of.relation(word), of.kind(word), of.reach(word))
+            return bool(steps) and max(float(each[steps].max()) for each in means) >= _EXPLAINED
+
+        return explained
+
+    def _unrelated(
+        self,
+        text: str,
+        demand: Demand,
+        mentions: tuple[Mention, ...],
+        used: _Used,
+        linked: Mapping[Mention, Collection[EntityId]],
+    ) -> list[UnusedPart]:
+        """Return the words of a question none of which the path explains, and a mention in whose place it took another.
+
+        A path that goes from what is named to the one thing that this is part of, which no word speaks of, and from
+        there to several nodes, answers for the whole: what flows through France need not flow through Paris.
+        """
+        reading = path_reading(text, mentions, self._steps.named)
+        telling = [reading.words[place] for place in reading.telling]
+        explained, of = self._explainer(used), self._steps.latest()
+        walked = [(path, of.walked(path.relations)) for path in used.paths]
+        beyond = [(path, steps) for path, steps in walked if steps and of.hops(steps) > max(1, reading.links)]
+        parts: list[UnusedPart] = []
+        if telling and (beyond or (demand.counted and used.typed)) and not any(map(explained, telling)):
+            lower = text.casefold()
+            parts += [UnusedPart(word, "relation", lower.find(word)) for word in telling if word in lower]
+        for path, steps in beyond:
+            said = (max(float(of.relation(word)[steps[0]]), float(of.kind(word)[steps[0]])) for word in telling)
+            source = next((one for one, ids in linked.items() if path.source in ids), None)
+            unsaid = source is not None and len(path.ends) > 1 and max(said, default=0.0) < _EXPLAINED
+            if source is not None and unsaid and (whole := self._whole(path, steps[0])):
+                parts.append(UnusedPart(source.text, "widened", max(0, source.start), whole))
+        return parts
+
+    def _whole(self, path: PathEvidence, step: int) -> str:
+        """Return the name of the one node that a path passes first, if others are parts of it by that step; or ""."""
+        passed = {walk.nodes[1] for walk in path.paths}
+        if len(passed) != 1 or any(map(is_value, passed)):
+            return ""
+        counts = self._store.relation_counts(np.asarray(self._store.numbers(list(passed)), np.int64))
+        back = (counts.relation == step >> 1) & (counts.inverse != bool(step & 1))
+        return self._store.nodes(list(passed))[0].name if int(counts.count[back].sum()) >= _PARTS else ""
+
+    def _left(self, text: str, mentions: Sequence[Mention], used: _Used, covered: bytearray) -> list[UnusedPart]:
+        """Return what is left outside mentions and operations."""
+        explained = self._explainer(used)
+        parts: list[UnusedPart] = []
+        for quoted in _QUOTED.finditer(text):
+            start, end = quoted.span(quoted.lastindex or 0)
+            if not all(covered[start:end]) and not all(map(explained, split_words(text[start:end]))):
+                parts.append(UnusedPart(text[start:end], "quoted", start))
+                covered[start:end] = b"\x01" * (end - start)
+        for number in _NUMBER.finditer(text):
+            start, end = number.start(), number.start() + len(number.group().rstrip(".:/+()-"))
+            if not any(map(str.isdigit, number.group())):
+                continue
+            if not any(covered[start:end]) and not all(map(explained, split_words(text[start:end]))):
+                parts.append(UnusedPart(text[start:end], "number", start))
+            covered[start:end] = b"\x01" * (end - start)
+        return [*parts, *self._words(text, mentions, used, covered)]
+
+    def _words(self, text: str, mentions: Sequence[Mention], used: _Used, covered: bytearray) -> list[UnusedPart]:
+        """Return the words that are left and restrict the answer: names, comparisons and negations, adjuncts."""
+        explained = self._explainer(used)
+        every = [span.group() for span in WORD.finditer(text)]
+        titled = sum(word[:1].isupper() for word in every) * 2 > len(every) > _FEW
+        missing = {part for one in mentions if one.start < 0 for part in split_words(one.text)}
+        parts: list[UnusedPart] = []
+        run: list[re.Match[str]] = []
+        for span in WORD.finditer(text):
+            word = span.group()
+            folded = word.casefold()
+            if covered[span.start()] or folded in missing or folded in REQUESTS or explained(folded):
+                continue
+            if word[:1].isupper() and not titled and not _SENTENCE_END.search(text, 0, span.start()):
+                run = run if run and _JOINED.fullmatch(text, run[-1].end(), span.start()) else []
+                run.append(span)
+                if len(run) > 1:
+                    parts.pop()
+                parts.append(UnusedPart(text[run[0].start() : span.end()], "name", run[0].start()))
+            elif _restricts(folded):
+                parts.append(UnusedPart(word, "restriction", span.start()))
+            elif folded not in _GENERAL and (used.everything or _is_adjunct(text, span)):
+                parts.append(UnusedPart(word, "adjunct", span.start()))
+        return parts
+
+
+def _is_adjunct(text: str, span: re.Match[str]) -> bool:
+    """Return True for the head of a prepositional phrase at the end of a clause: `in winter?`."""
+    if not _CLAUSE_END.match(text, span.end()) or span.group().casefold() in idea("order")["units"]:
+        return False
+    before = [one.group().casefold() for one in WORD.finditer(text[: span.start()])][-_NEAR:]
+    while before and before[-1] in _LEADING:
+        before.pop()
+    return bool(before) and before[-1] in _PREPOSITIONS
+
+
+def _first(linked: Sequence[LinkedEntity], mention: Mention) -> LinkedEntity:
+    """Return the first node that a mention was linked to."""
+    return next(one for one in linked if one.mention == mention)
+
+
+def _alike(one: LinkedEntity, other: LinkedEntity) -> bool:
+    """Return True for two nodes that a mention may mean alike: by one name, or by names that resemble it equally."""
+    if one.id == other.id or one.mention != other.mention or one.method == "given":
+        return False
+    same = normalize_name(one.name) == normalize_name(other.name)
+    return same or (one.method == other.method and abs(one.score - other.score) < _TIED and one.method != "exact")
+
+
+def _restricts(word: str) -> bool:
+    """Return True for a word that restricts an answer: a negation, a comparative, a superlative, `only`."""
+    return word in NEGATIONS or word in _ONLY or comparative(word) is not None or superlative(word) is not None
+
+
+def _executed(computed: ComputedEvidence | None) -> Collection[str]:
+    """Return the fields of a demand that an operation did; all, where it did what it could on a path."""
+    if computed is None:
+        return ()
+    by_operation: Mapping[str, Collection[str]] = {
+        "verification": ("verify", "times"),
+        "sequence": ("next", "when"),
+        "union": ("union",),
+    }
+    every = ("count", "order", "times", "thresholds", "without", "lacking", "union")
+    return by_operation.get(computed.operation, every)
+
+
+def _operands(demand: Demand, done: Collection[str]) -> set[int]:
+    """Return the mentions that the operations that were done used, by number."""
+    found: set[int] = set()
+    if "times" in done:
+        found |= {test.mention for test in demand.times if test.mention is not None}
+    if "thresholds" in done:
+        found |= {bound.mention for bound in demand.thresholds if bound.mention is not None}
+    if "next" in done and demand.next is not None:
+        found |= set(demand.next.mentions)
+    found |= set(demand.without) if "without" in done else set()
+    found |= set(demand.union) if "union" in done else set()
+    return found
+
+
+def _restrictions(
+    text: str, demand: Demand, mentions: Sequence[Mention], done: Collection[str], covered: bytearray
+) -> list[UnusedPart]:
+    """Return what a question asks beyond a path that was not done; mark all that was read as covered."""
+    for at, (own, left) in enumerate(zip(text, demand.rest, strict=True)):
+        covered[at] |= own != left
+    if demand.count:
+        at = text.lower().find(demand.count.split()[0])
+        covered[max(0, at) : at + len(demand.count)] = b"\x01" * len(demand.count)
+    said: list[str] = []
+    said += [demand.count] if "count" not in done else []
+    said += [demand.order.words] if demand.order is not None and "order" not in done else []
+    said += [test.words for test in demand.times] if "times" not in done else []
+    said += [bound.words for bound in demand.thresholds] if "thresholds" not in done else []
+    said += [demand.next.words] if demand.next is not None and demand.next.step and "next" not in done else []
+    said += [demand.lacking] if "lacking" not in done else []
+    said += [mentions[place].text for place in demand.without] if "without" not in done else []
+    lower = text.lower()
+    phrases = [" ".join(phrase.replace("§", " ").split()) for phrase in said]
+    return [UnusedPart(phrase, "restriction", max(0, lower.find(phrase.lower()))) for phrase in phrases if phrase]
+
+
+def immaterial(parts: Sequence[UnusedPart]) -> float:
+    """Return the probability that an answer is right in spite of its unused parts, against one without any."""
+    product = 1.0
+    for kind in sorted({part.kind for part in parts}):
+        product *= IMMATERIAL[kind]
+    return product
+
+
+def quoted(parts: Sequence[UnusedPart]) -> str:
+    """Write unused parts in quotes, each once; empty where there are none."""
+    names = list(dict.fromkeys(f'"{part.text}"' + f" but {part.instead!r}" * bool(part.instead) for part in parts))
+    more = f" and {len(names) - _WRITTEN} more" if len(names) > _WRITTEN else ""
+    return ", ".join(names[:_WRITTEN]) + more
+
+
+_WRITTEN = 6
+"""Unused parts that are written out."""
