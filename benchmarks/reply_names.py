@@ -8,7 +8,8 @@ time). A name is *altered* if anything but it, byte for byte, is read, and *lost
 is *ambiguous* if the same bytes are another name in another layout, or words for no answer: `1. FC Köln`, `Unknown`,
 `- Spain`. Layouts whose marks stand in names as well, such as commas between names, are read with shown names alone.
 
-Bars: 0 altered, lost and ambiguous in every layout with shown names; 0 altered without, in layouts of one name a line.
+Bars: 0 altered and lost in every layout with shown names, and without in layouts of one name a line. With shown names
+a bullet is ambiguous where both readings were shown: `- Spain` and `Spain`; the longest counts.
 """
 
 from __future__ import annotations

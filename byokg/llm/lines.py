@@ -262,7 +262,8 @@ _NOTE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _CITES = re.compile(
-    r"\W*(?:evidence|citations?|cites?|cited|sources?|supported by|supporting (?:facts?|evidence)|facts?|support|refs?|"
+    r"[^\w$€£¥%+]*(?:evidence|citations?|cites?|cited|sources?|supported by|"
+    r"supporting (?:facts?|evidence)|facts?|support|refs?|"
     r"references?)\W*:(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
