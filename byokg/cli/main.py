@@ -33,7 +33,7 @@ COMMANDS = {
     "demo": ("eval_commands:demo", "Answer the shipped questions over the shipped graph, and score the answers."),
     "graph": ("graph_commands:graph_app", "Build a graph, look at one, query or export it."),
     "ask": ("ask_commands:ask", "Answer one question and show the evidence."),
-    "link": ("linking_commands:link", "Show which nodes a name, a date or an id may mean."),
+    "link": ("linking_commands:link", "Show candidate nodes of a name, a date or an id."),
     "eval": ("eval_commands:eval_", "Run a pipeline over a data set and score it."),
     "answer": ("eval_commands:answer", "Answer a file of questions that have no gold answers."),
     "eval-linking": (
@@ -48,7 +48,7 @@ COMMANDS = {
         "Compare runs over the same questions: differences with intervals, by type, questions won and lost.",
     ),
     "score": ("score_commands:score", "Score predictions again, under one metric profile or all of them side by side."),
-    "table": ("score_commands:table", "Write the table of runs that goes into a paper: LaTeX, Markdown or CSV."),
+    "table": ("score_commands:table", "Write the table of runs for a paper: LaTeX, Markdown or CSV."),
     "report": ("score_commands:report", "Write a report about runs as one HTML file that needs no network."),
     "view": ("score_commands:view", "Show runs in the browser, also while they run."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
