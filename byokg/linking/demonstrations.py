@@ -1,9 +1,9 @@
-"""Solved questions of a training split that a prompt shows beside a similar new one.
+"""Few-shot demonstrations: solved questions of a training split for prompts.
 
-A file has one JSON object a line, compressed or not: `question`, and what solves it: `path` or `chain` (relations from
+A file has one JSON object a line, compressed or not: `question`, and its solution: `path` or `chain` (relations from
 the topic entity to the answer, `^r` walked backwards; a list, or text with `->`), or `query` with its `language`
-(`cypher`, `sparql`). `topic` (a name) and `mentions` (each with `text` and `name`) say where a path starts, if they are
-there.
+(`cypher`, `sparql`). `topic` (a name) and `mentions` (each with `text` and `name`) give the start of a path, if
+present.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TRIED = 5
 
 @dataclass(frozen=True)
 class Solved:
-    """A question and what solves it."""
+    """A question and its solution."""
 
     question: str
     topic: str
@@ -47,7 +47,7 @@ class Solved:
     query: str
     language: str
     asks: str
-    """The question without what it names: what makes it similar to others."""
+    """The question without its mentions, for similarity."""
 
     @classmethod
     def of(cls, question: str, topic: str, path: Metapath, named: Sequence[str]) -> Solved:
@@ -56,20 +56,20 @@ class Solved:
 
 
 class SolvedQuestions:
-    """Finds the solved questions that are most similar to a new one, and hold in the graph at hand.
+    """Finds the demonstrations that are most similar to a question and valid in the graph.
 
-    Shown is only what the graph can do: every relation of a path is there, and the path leads somewhere where its topic
-    entity is in the graph, too; a query passes the guard and names nothing that the graph lacks. A question that is
-    asked is never shown solved, however it is capitalised or punctuated.
+    Only valid solutions are shown: every relation of a path exists, and the path has ends if its topic entity is in the
+    graph, too; a query passes the guard and names nothing that the graph lacks. A question never gets its own solution,
+    for any capitals or punctuation.
 
     Args:
-        solved: a file of solved questions, or these themselves.
+        solved: a file of demonstrations, or these themselves.
         store: the graph.
         embedder: compares questions.
-        k: questions shown at most.
+        k: demonstrations at most.
 
     Raises:
-        ConfigError: the file cannot be read, holds no solved question, or `k` shows none.
+        ConfigError: the file cannot be read, holds no demonstration, or `k` allows none.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class SolvedQuestions:
     def similar(self, question: str) -> list[Solved]:
         """Return at most k solved questions, the most similar first; equally similar ones in the order of the file."""
         asked = _key(question)
-        # What solved questions do not say in common names something, and would count for more than what is asked.
+        # Words common in demonstrations carry no meaning, and would outweigh the question's own.
         words = [word for word in split_words(question) if word in self._common]
         scores = self._vectors @ exact(self._embedder.encode([" ".join(words) or question])[0])
         order = np.argsort(-scores, kind="stable")[: self._k * _TRIED + 1].tolist()
@@ -108,7 +108,7 @@ class SolvedQuestions:
         return chosen
 
     def text(self, question: str) -> str:
-        """Write them for a prompt; empty where there is none."""
+        """Return the demonstrations as text for a prompt; empty if there are none."""
         blocks = []
         for one in self.similar(question):
             lines = [f"Question: {on_one_line(one.question)}"]
@@ -131,7 +131,7 @@ class SolvedQuestions:
         return frozenset(word for word, count in counts.items() if count > 1)
 
     def _holds(self, place: int) -> Solved | None:
-        """Return a solved question as this graph spells it, without what does not hold in it; None if nothing does."""
+        """Return a demonstration in this graph's labels, without invalid solutions; None if none is valid."""
         one = self._solved[place]
         path = self._spelled(one.path)
         if path and one.topic and not self._leads_somewhere(one.topic, path):
@@ -140,7 +140,7 @@ class SolvedQuestions:
         return replace(one, path=path, query=query) if path or query else None
 
     def _spelled(self, path: Metapath) -> Metapath:
-        """Return a path in the graph's relations, two that meet in a nameless node as one where it has only that."""
+        """Return a path in the graph's relations, two that meet in a nameless node as one if only that exists."""
         spelled: list[str] = []
         place = 0
         while place < len(path):
@@ -157,14 +157,14 @@ class SolvedQuestions:
         return tuple(spelled)
 
     def _leads_somewhere(self, topic: str, path: Metapath) -> bool:
-        """Tell whether a path ends anywhere; what starts at no node of that id cannot be told, and passes."""
+        """True if a path has ends; also if its start is no node, so that it cannot be checked."""
         try:
             return bool(len(follow(self._store, [EntityId(topic)], path, _HUB, _HUB).ends))
         except EntityNotFound:
             return True
 
     def _runs(self, one: Solved) -> bool:
-        """Tell whether the graph's engine takes a query, and has all that it names."""
+        """True if the graph's engine takes a query, and has all of its names."""
         engine = next((engine for language, engine in self._engines.items() if language == one.language), None)
         if not one.query or engine is None:
             return False
@@ -197,7 +197,7 @@ def _records(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _solved(record: Any, place: str) -> Solved | None:
-    """Read one record; None where it says nothing that solves it."""
+    """Read one record; None if it has no solution."""
     if not isinstance(record, dict) or not isinstance(record.get("question"), str):
         raise ConfigError(f'{place}: is no solved question; write {{"question": …, "path": […]}}')
     path = record.get("path") or record.get("chain") or ()
@@ -217,7 +217,7 @@ def _solved(record: Any, place: str) -> Solved | None:
 
 
 def _without(question: str, names: Sequence[str]) -> str:
-    """Return a question without some names in it; whole where nothing else would be left."""
+    """Return a question without some names in it; whole if nothing else would be left."""
     asks = question
     for name in names:
         asks = re.sub(re.escape(name), " ", asks, flags=re.IGNORECASE)

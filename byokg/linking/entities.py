@@ -1,6 +1,6 @@
-"""Entity linking: which nodes of the graph a mention may mean.
+"""Entity linking: candidate nodes of a mention.
 
-`EntityLinker` finds candidates by name and by id. `ContextScorer` decides between them by what is around each: seven
+`EntityLinker` finds candidates by name and by id. `ContextScorer` decides between them by their neighbourhood: seven
 nodes may be called Jordan, but a question about a capital means one that has a capital.
 """
 
@@ -36,7 +36,7 @@ _THRESHOLD = 0.3
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What is around N nodes, as T texts that describe it."""
+    """Neighbourhoods of N nodes, as T texts."""
 
     vectors: Vectors
     """(T, D) unit rows."""
@@ -71,7 +71,7 @@ class ContextScorer:
 
         Args:
             counts: the relations of N nodes.
-            types: the types of each: (N,).
+            types: their types, empty if there is none: (N,).
         """
         described = [list(some) for some in types]
         labels = self._store.relations
@@ -88,17 +88,17 @@ class ContextScorer:
         return Surroundings(self._vectors(list(row)), bounds, np.array([n for own in texts for n in own], np.int64))
 
     def fit(self, question: str, mention: Mention, around: Surroundings, nodes: Sequence[int]) -> Float:
-        """Rate nodes that one mention may mean.
+        """Rate candidate nodes of one mention.
 
         Args:
             question: its text.
             mention: the piece of it that is left out of account.
-            around: describes the nodes.
+            around: descriptions of the nodes.
             nodes: positions in it, N of them.
 
         Returns:
-            (N,) in [0, 1]: mean over the question's words of how well the best description fits; 0 for a node that
-            nothing describes, and for all when no other word says anything.
+            (N,) in [0, 1]: mean over the question's words of the best description's fit; 0 for a node without a
+            description, and for all without another content word.
         """
         out = np.zeros(len(nodes), np.float32)
         words = _other_words(question, mention)
@@ -121,7 +121,7 @@ class ContextScorer:
 
 
 def _other_words(question: str, mention: Mention) -> list[str]:
-    """Return the words of a question that say something, outside the mention and not in it."""
+    """Return the content words of a question outside the mention and not in it."""
     rest = f"{question[: mention.start]} {question[mention.end :]}" if mention.start >= 0 else question
     left_out = FUNCTION_WORDS | QUESTION_WORDS | set(split_words(mention.text))
     return [word for word in split_words(rest) if word not in left_out]
@@ -185,9 +185,9 @@ class _Search:
     casual: bool = False
     """Equal names are written otherwise, and far better known nodes may be meant (`mozart`)."""
     candidates: list[_Candidate] = field(default_factory=list)
-    """What is certain; later also what resembles."""
+    """Certain candidates; later also similar ones."""
     found: dict[LinkMethod, list[NameMatch]] = field(default_factory=dict)
-    """What resembles, as the indexes gave it."""
+    """Similar candidates, as the indexes returned them."""
 
     @property
     def numbers(self) -> list[int]:
@@ -201,7 +201,7 @@ class _Facts:
     """What ranking needs to know of N nodes."""
 
     rows: Mapping[int, int]
-    """Position of each node number in what follows."""
+    """Position of each node number in the arrays below."""
     nodes: Sequence[Node]
     counts: RelationCounts
     degrees: Sequence[int]
@@ -211,7 +211,7 @@ class _Facts:
         return self.nodes[self.rows[number]]
 
     def key(self, number: int) -> tuple[int, EntityId]:
-        """Return what breaks ties: the node of more edges comes first, then the lesser id."""
+        """Return the tie-breaker: the node of more edges comes first, then the lesser id."""
         return -self.degrees[self.rows[number]], self.node(number).id
 
 
@@ -329,8 +329,8 @@ class EntityLinker:
         """Link a round's mentions and draft answers.
 
         Args:
-            artifacts: what the KG-Linker proposes.
-            question: its text, for deciding between candidates.
+            artifacts: the KG-Linker's proposals.
+            question: its text, for disambiguation.
 
         Raises:
             EntityNotFound: an id given with a mention is not in the store.
@@ -359,7 +359,7 @@ class EntityLinker:
         return None if read is None else LinkedLiteral(read.value, read.kind, mention)
 
     def link_all(self, mentions: Sequence[Mention], question: str = "") -> list[tuple[LinkedEntity, ...]]:
-        """Return the nodes that each mention may mean, best first; each index is asked once for all mentions.
+        """Return the candidate nodes of each mention, best first; each index is read once for all mentions.
 
         Raises:
             EntityNotFound: an id given with a mention is not in the store.
@@ -379,10 +379,10 @@ class EntityLinker:
             for mention, search in zip(mentions, searches, strict=True)
         ]
 
-    # What is certain
+    # Exact candidates
 
     def _settle(self, search: _Search) -> None:
-        """Look for what the mention is, rather than resembles."""
+        """Look up exact candidates of the mention."""
         text = search.mention.text
         literal = read_literal(text)
         if literal is not None and literal.kind == "id":
@@ -397,7 +397,7 @@ class EntityLinker:
             also = full_names(text)
         bearers = self._bearers((*spellings, *also))
         search.candidates = _first_named(bearers[: len(dict.fromkeys(spellings))])
-        if by_need and search.candidates:  # what is called just so (`Russian`, a language) is meant
+        if by_need and search.candidates:  # an exact name (`Russian`, a language) is meant
             also = full_names(text)
         others = [NameMatch(number, name, _OTHER) for name, numbers in bearers if name in also for number in numbers]
         if not search.candidates and not others and not wordless:
@@ -415,7 +415,7 @@ class EntityLinker:
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
 
     def _written_otherwise(self, text: str) -> bool:
-        """Tell whether a text is written like none of the names that equal it."""
+        """True if a text is written like none of the names that equal it."""
         if self._names is None and isinstance(self._store, NamedStore):
             return False
         return not any(map(self.names.writes, dict.fromkeys((text, untitled(text)))))
@@ -433,9 +433,9 @@ class EntityLinker:
         return []
 
     def _bearers(self, names: Sequence[str]) -> list[tuple[str, list[int]]]:
-        """Return each name with the nodes that bear one equal to it.
+        """Return each name with the nodes of an equal one.
 
-        A server is asked for the names as they are first, all at once, which takes no index of all names.
+        A server first looks up the exact spellings, all at once, which needs no index of all names.
         """
         distinct = list(dict.fromkeys(names))
         if self._names is None and isinstance(self._store, NamedStore):
@@ -446,7 +446,7 @@ class EntityLinker:
         bearing = self.names.bearing(distinct)
         return [(name, owners[:_NAMESAKES].tolist()) for name, owners in zip(distinct, bearing, strict=True)]
 
-    # What resembles
+    # Similar candidates
 
     def _approximate(self, searches: Sequence[_Search]) -> None:
         """Ask each index about all mentions at once."""
@@ -467,7 +467,7 @@ class EntityLinker:
         """Return who bears names like each text: of those that a server's own index finds, if it has one."""
         if self._names is None and isinstance(self._store, NamedStore):
             found = self._store.resembling(texts, _HITS)
-            if found is not None:  # ranked by our own score: what servers find first shares few letters
+            if found is not None:  # ranked by our own score: the server's first results share few letters
                 hits = [NameIndex.of(entries) for entries in found]
                 return [self._alike(index, [text], pool)[0] for index, text in zip(hits, texts, strict=True)]
         return self._alike(self.names, texts, pool)
@@ -486,7 +486,7 @@ class EntityLinker:
     def _rank(self, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
         """Order each mention's candidates, and keep as many as are wanted."""
         asked = self._context if question.strip() else None
-        most = self._top_k if asked is None else None  # where the question decides, it decides among more
+        most = self._top_k if asked is None else None  # more candidates for disambiguation by the question
         for search in searches:
             certain = {candidate.number: candidate for candidate in search.candidates}
             if search.candidates and not self._extend:
@@ -507,7 +507,7 @@ class EntityLinker:
             del search.candidates[self._top_k * max(1, len(search.found.keys() - {"exact"})) :]
 
     def _facts(self, searches: Sequence[_Search]) -> _Facts:
-        """Ask the store about all nodes in question: one call for each thing that is asked."""
+        """Read the data of all candidate nodes: one call for each kind of data."""
         numbers = list(dict.fromkeys(number for search in searches for number in search.numbers))
         asked = np.array(numbers, np.int64)
         rivals = any(len(search.numbers) > 1 for search in searches)
@@ -533,7 +533,7 @@ class EntityLinker:
         return list(united.values())
 
     def _consult(self, context: ContextScorer, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
-        """Ask how well what is around each candidate fits the question; not where there is only one."""
+        """Rate the neighbourhood of each candidate by the question; skipped for a single one."""
         around = context.around(facts.counts, [node.types for node in facts.nodes])
         for search in searches:
             if len(search.candidates) > 1:
@@ -543,7 +543,7 @@ class EntityLinker:
                     candidate.context = fit
 
     def _score(self, candidate: _Candidate) -> float:
-        """Return what candidates are ordered by, in [0, 1]."""
+        """Return the ranking score of candidates, in [0, 1]."""
         score = max(match.score for match in candidate.matches)
         if self._fusion == "rrf" and self._method == "both" and candidate.method in ("fuzzy", "dense"):
             # Of the most that is possible: first with both methods.
@@ -553,7 +553,7 @@ class EntityLinker:
         return (1 - self._context_weight) * score + self._context_weight * candidate.context
 
     def _linked(self, search: _Search, facts: _Facts) -> tuple[LinkedEntity, ...]:
-        """Turn what is left of one mention's candidates into records."""
+        """Turn the remaining candidates of one mention into records."""
         return tuple(
             LinkedEntity(
                 id=facts.node(candidate.number).id,
@@ -573,7 +573,7 @@ class EntityLinker:
 
 
 _SAME = ("id", "exact")
-"""Methods that find what a mention is, rather than what it resembles."""
+"""Exact methods, in contrast to similarity."""
 
 _WELL = 0.9
 """Score from which on a draft answer is taken for a node."""
@@ -591,9 +591,9 @@ def _first_named(bearers: Iterable[tuple[str, Sequence[int]]]) -> list[_Candidat
 
 
 def _better_known(search: _Search, facts: _Facts) -> dict[LinkMethod, list[NameMatch]]:
-    """Return what has far more edges than what is named like a mention.
+    """Return candidates with far more edges than the exact matches of a mention.
 
-    The best known each of what is called so otherwise (`the uk`), and of names with all its words but a title.
+    The best known each of aliases (`the uk`), and of names with all its words but a title.
     """
     if not search.found:
         return {}
@@ -612,7 +612,7 @@ def _better_known(search: _Search, facts: _Facts) -> dict[LinkMethod, list[NameM
 
 
 def _matches_well(one: LinkedEntity) -> bool:
-    """Tell whether a draft answer means a node, and not merely holds its name."""
+    """True if a draft answer means a node, and does not merely contain its name."""
     return one.method in ("given", "id", "exact") or (one.score >= _WELL and not _piece(one.name, one.mention.text))
 
 
@@ -625,17 +625,17 @@ def _without_pieces(search: _Search, facts: _Facts) -> list[_Candidate]:
 
 
 def _piece(name: str, text: str) -> bool:
-    """Tell whether a name is a piece of a text, and clearly less than all of it."""
+    """True if a name is a piece of a text, and clearly less than all of it."""
     piece, whole = normalize_name(name), normalize_name(text)
     return piece in whole and len(piece) < _MOST_OF_IT * len(whole)
 
 
 _NEAR = 2
-"""Words before and after a mention that may say which of several namesakes it is (`the 1997 film Titanic`)."""
+"""Words before and after a mention that may separate namesakes (`the 1997 film Titanic`)."""
 
 
 def _beside(question: str, mention: Mention) -> frozenset[str]:
-    """Return the words that may tell a mention's node from its namesakes: those next to it, and its qualifier."""
+    """Return the words that may separate a mention's node from its namesakes: those next to it, and its qualifier."""
     words = split_words(qualifier(mention.text))
     if mention.start >= 0:
         before, after = split_words(question[: mention.start]), split_words(question[mention.end :])
@@ -647,10 +647,10 @@ def _beside(question: str, mention: Mention) -> frozenset[str]:
 def _order(
     mention: Mention, beside: Collection[str], facts: _Facts, candidate: _Candidate
 ) -> tuple[float, bool, bool, bool, int, EntityId]:
-    """Return the key that sorts a mention's candidates of equal scores.
+    """Return the sort key of a mention's candidates of equal scores.
 
-    First what the words beside the mention call it (`the film Titanic`: `Titanic (film)`, or a film of that name), then
-    the name that is written alike, then one that is no mere alias.
+    First the class in the words beside the mention (`the film Titanic`: `Titanic (film)`, or a film of that name), then
+    the same spelling, then a name that is no mere alias.
     """
     node = facts.node(candidate.number)
     told = {word for text in (qualifier(node.name), *node.types) for word in split_words(text)} - FUNCTION_WORDS

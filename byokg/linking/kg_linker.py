@@ -1,6 +1,6 @@
-"""The KG-Linkers: what to look for in the graph, from a question.
+"""The KG-Linkers: from a question to artifacts for retrieval.
 
-`LlmLinker` has a language model read the question, the schema and what was found so far, and write entities, relation
+`LlmLinker` lets a language model read the question, the schema and the evidence so far, and write entities, relation
 paths, queries and draft answers. `OfflineLinker` needs none: relation paths are grown out of the nodes that a question
 names, and ranked by embeddings and the graph's own words.
 """
@@ -54,7 +54,7 @@ from byokg.types import (
 )
 
 _MORE = 3
-"""Times as many metapaths are proposed where a question asks for more than a path: some only can it be done with."""
+"""Factor on the number of metapaths for a question with constraints: only some support these."""
 
 _UNSEEN = 3
 """Choices there are at a node beside the steps that it has: to stop, and two steps that a small graph may lack."""
@@ -82,7 +82,7 @@ _Grown = tuple[_Topic, Growth, Aligned]
 
 @dataclass(frozen=True)
 class _Joins:
-    """Metapaths in two parts of what was grown that end in the same nodes."""
+    """Pairs of metapaths in two parts of a growth that end in the same nodes."""
 
     one: int
     other: int
@@ -110,7 +110,7 @@ class Considered:
 
 
 class OfflineLinker:
-    """Proposes mentions and metapaths for a question, by what the graph holds and what its labels mean.
+    """Proposes mentions and metapaths for a question, by the graph's content and the meaning of its labels.
 
     Metapaths are grown from the topic entities hop by hop, in both directions, keeping the most promising; only
     those that exist are proposed. Every length competes with every other, which decides the number of hops.
@@ -122,15 +122,14 @@ class OfflineLinker:
         scorer: scores metapaths against the question.
         max_hops: edges a metapath may have, 1 to 3; an edge to a nameless node and the edge out of it make one hop
             for the scorer, and still two edges here.
-        beam: metapaths lengthened at each hop; those that stand at a nameless node are always lengthened.
-        sample: nodes looked at in each step of growing.
+        beam: metapaths extended at each hop; those that end at a nameless node are always extended.
+        sample: nodes sampled in each step of growing.
         top_k: metapaths proposed for each topic entity.
-        asked: tells which properties a question asks for, where `store` is a `PropertyView`.
-        kinds: tells which type of nodes a question asks for: besides the best metapaths, some of the best that lead to
-            such nodes are proposed.
+        asked: detects properties as answers, if `store` is a `PropertyView`.
+        kinds: predicts the answer type: besides the best metapaths, some of the best into such nodes are proposed.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", whose artifacts it writes.
-    Differs: writes no query, no draft answers and no BFS-QL; one round is all it has to say.
+    Differs: writes no query, no draft answers and no BFS-QL; it has a single round.
     """
 
     def __init__(
@@ -163,12 +162,12 @@ class OfflineLinker:
         turned = {} if scorer.steps.by_need else inverse_relations(self._edges)
         symmetric = [store.relations.index(label) for label in sorted(turned) if label in turned[label]]
         self._doubled = 2 * np.array(symmetric, np.int64) + 1
-        """Steps against relations that mean the same both ways, which lead where the steps along them do; none where
-        what a question walks over shows that."""
+        """Steps against symmetric relations, whose ends are those of the steps along them; none if walks per question
+        reveal them."""
 
     @property
     def store(self) -> GraphStore:
-        """Return the graph that is walked: with values as nodes and properties as relations, where it has them."""
+        """Return the walked graph: with values as nodes and properties as relations, if it has them."""
         return self._store
 
     def propose(self, question: Question, context: Context) -> Artifacts:
@@ -191,11 +190,11 @@ class OfflineLinker:
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
-        """Return what is scored for a question, for training and diagnosis.
+        """Return the scored candidates of a question, for training and diagnosis.
 
         Args:
             question: the question.
-            start: a mention, and the node to grow from, in place of what the question comes with.
+            start: a mention, and the node to grow from, in place of the question's own.
         """
         reading, _, scorer, grown = self._explore(question, start)
         none = np.empty((0, len(fields(Weights))), np.float32)
@@ -237,7 +236,7 @@ class OfflineLinker:
         return reading, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
-        """Return each mention with the name of what it means, and the nodes to start from."""
+        """Return each mention with the name of its entity, and the start nodes."""
         if question.topic_ids:
             mentions = [locate(node.name, question.text, (node.id,)) for node in self._given(question)]
         else:
@@ -254,9 +253,9 @@ class OfflineLinker:
         return named, list(topics.values())
 
     def _kinds(self, topics: Sequence[_Topic]) -> set[str]:
-        """Return what the topics are called by their types: the last word of each (`region`).
+        """Return the class nouns of the topics from their types: the last word of each (`region`).
 
-        Nothing on a server, where that would be one more request for each question.
+        Empty on a server, where that would be one more request for each question.
         """
         if self.scorer.steps.by_need:
             return set()
@@ -450,7 +449,26 @@ BFSQL_HOPS = 2
 """Edges from a seed that a BFS-QL request reaches at most, unless set otherwise."""
 
 _STATEMENTS = 2
-"""Statements of one language that are run, of several that a model wrote one after the other: the last ones."""
+"""Lets a language model write all artifacts of a round in one call.
+
+The first round has question and schema; later ones also the evidence so far, and may end with FINISH.
+
+Args:
+    model: writes the artifacts.
+    schema: renders the part of the graph's schema relevant to a question.
+    describe: writes the evidence so far as text for the prompt.
+    tasks: artifacts to write; a task left out is an ablation.
+    languages: query languages of the graph; `query` is one query in each, and none without any.
+    prompts: the prompts; None takes those of the package.
+    schema_tokens: budget of the schema's text.
+    path_language: form of the task `paths`: relation paths such as `r1 -> r2`, or one path query.
+    relations: separates relations from entities that a model wrote into a path; None goes by spelling.
+    solved: writes demonstrations similar to a question, below the schema.
+    spotted: detects the entities of a question, without a model; the first round's schema shows their
+        neighbourhood, later ones' that of linked entities.
+
+Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
+Differs: the schema holds the part relevant to the question, within a budget; the paper gives all of it."""
 
 
 class LlmLinker:
@@ -616,7 +634,7 @@ class LlmLinker:
         return read_paths(text, relations.spelled, relations.unplain)
 
     def _queries(self, text: str, ended: Set[str]) -> Iterator[GraphQuery]:
-        """Yield the queries that were written: mostly one for each language asked for; none of the tags `ended`."""
+        """Return the written request: as JSON with sorted keys, or unchanged if it is no JSON object."""
         for language in (each for each in self._languages if TAGS[each] not in ended):
             yield from (GraphQuery(language, query) for query in read_queries(text, TAGS[language])[-_STATEMENTS:])
         if self._path_queries and "pathql" not in ended:
@@ -631,7 +649,10 @@ def _bfsql(text: str) -> str | None:
 
 
 class GivenEntities:
-    """Proposes the entities that came with the question, and asks nobody: for retrievers that need no more."""
+    """Drop metapaths that end against a symmetric relation, as far as a server reveals it.
+
+    There the step against it has no ends but those of the step along it from the same nodes; at least several, since a
+    few may be chance (see `graph.inverses`, which reads edges everywhere in a graph in files)."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions of the given entities."""

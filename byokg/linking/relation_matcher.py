@@ -30,7 +30,7 @@ _UNPLAIN = re.compile(r"[^\w.:/ -]|\s[/-]|[/-]\s|\bthen\b|^[^:/]*/[^:]*$")
 
 @dataclass(frozen=True)
 class RelationMatch:
-    """What a written label was taken for."""
+    """Match of a written label."""
 
     written: str
     """Without the sign of inversion."""
@@ -68,9 +68,9 @@ class RelationMatcher:
         self._dense_cutoff = dense_cutoff
         self._embedder = embedder
         self.match = lru_cache(_REMEMBERED)(self._match)
-        """Return what a written label means, None when nothing is like it; see the class."""
+        """Return the relation for a written label, None if none is similar; see the class."""
 
-    # Of what is compared, nothing is read before something was written that has to be tied to it.
+    # Compared data is read on the first label that needs it.
 
     @cached_property
     def _relations(self) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ class RelationMatcher:
         return exact(self._embedder.encode(self._texts)) if self._embedder is not None and self._relations else None
 
     def nearest(self, written: str, count: int = 3) -> list[str]:
-        """Return the `count` relations most like a label: in meaning where there is an embedder, else in letters."""
+        """Return the `count` relations most like a label: in meaning with an embedder, else in letters."""
         text = normalize_label(written.removeprefix(INVERSE).strip())
         if self._embedder is not None and self._vectors is not None:
             scores = self._vectors @ exact(self._embedder.encode([text])[0])
@@ -111,7 +111,7 @@ class RelationMatcher:
         return [self._relations[at] for at in order]
 
     def spelled(self, written: str) -> bool:
-        """Tell whether a label is one of the graph's, exactly, folded, or but for a few letters."""
+        """True if a label is one of the graph's, exactly, folded, or but for a few letters."""
         match = self.match(written)
         return match is not None and match.method != "dense"
 

@@ -1,7 +1,7 @@
-"""The stage of the offline pipeline that works on what paths found: a retriever that retrieves by computing.
+"""Aggregation stage of the offline pipeline: a retriever that computes on the ends of paths.
 
-The first stage has answered what is left of the question as one of a path. `OperatorLinker` lets the stage run where
-the question asks for more; `OperatorRetriever` takes the likeliest candidates that the operations can be done with.
+The first stage has answered the rest of the question as a path question. `OperatorLinker` lets the stage run if the
+question has constraints or an aggregation; `OperatorRetriever` takes the likeliest candidates that support them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TRIED = 40
 """Candidates that operations are tried on, the likeliest first."""
 
 _MOST_NODES = 200_000
-"""Nodes of a type that are looked through where a question names nothing."""
+"""Nodes of a type that are scanned for a question without mentions."""
 
 _MOST_EDGES = 20_000_000
 """Edges that are looked through for the tails of a relation."""
@@ -60,7 +60,7 @@ _TYPES = 8
 
 
 def _there_and_back(path: PathEvidence) -> bool:
-    """Tell whether a path goes straight back over a relation: what is founded when others are, say."""
+    """True if a path goes straight back over a relation: things founded when others were, say."""
     return any(f"{INVERSE}{one}" == other or f"{INVERSE}{other}" == one for one, other in pairwise(path.relations))
 
 
@@ -68,30 +68,30 @@ Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
 
 def _dates(ends: Sequence[EntityId]) -> bool:
-    """Tell whether a path ends at values that are dates."""
+    """True if a path ends at date values."""
     return all(is_value(end) and _DATE.match(name_of_value(end)) is not None for end in ends)
 
 
 class OperatorLinker:
-    """Ends the stage where a question asks for nothing but a path."""
+    """Ends the stage if the question has neither constraints nor an aggregation."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return the mentions of the first round again; finished where there is nothing to do."""
+        """Return the mentions of the first round again; finished if there is nothing to compute."""
         mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
         return Artifacts(finished=read(question.text, mentions).plain)
 
 
 class OperatorRetriever:
-    """Does what a question asks beyond a path, with what the first stage found.
+    """Applies a question's constraints and aggregation to the results of the first stage.
 
     Args:
         store: the graph, without values as nodes.
-        operators: does the operations.
-        sequences: finds what is next in time.
-        choices: what may be the answer, best first: score, nodes and ids of evidence; without some mentions.
-        kinds: tells what kind of answer a question names.
-        steps: what the steps of the graph mean; without them, questions of yes and no are read as any other.
-        margin: what a candidate's score may be below the best one's; one further down is no answer to the question.
+        operators: executes the operations.
+        sequences: finds temporal neighbours.
+        choices: answer candidates, best first: score, nodes and ids of evidence; without some mentions.
+        kinds: predicts the answer type.
+        steps: schema linking; without it, yes/no questions are parsed as any other.
+        margin: largest difference of a candidate's score from the best one's.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class OperatorRetriever:
         self._tails = lru_cache(_TYPES)(self._read_tails)
 
     def retrieve(self, request: Request) -> list[Evidence]:
-        """Return one item that says what came of it; nothing where the operations fit no candidate."""
+        """Return one item with the result; empty if the operations fit no candidate."""
         first = request.context.rounds[0]
         mentions = first.artifacts.mentions
         demand = read(request.question.text, mentions)
@@ -154,7 +154,7 @@ class OperatorRetriever:
             if found is not None:
                 return found, 0.0
         if demand.verify and self._steps is not None and len(linked) == 2:
-            from byokg.offline.boolean import verified  # only where it is asked for
+            from byokg.offline.boolean import verified  # imported on demand
 
             one, other = sorted(linked, key=lambda place: mentions[place].start)
             before = len(WORD.findall(demand.rest[: mentions[other].start]))
@@ -185,7 +185,7 @@ class OperatorRetriever:
         choices = self._choices(request.context, left_out)
         if demand.count:
             choices = [choice for choice in choices if countable(choice[1])]
-        if demand.times and not _WHEN.match(request.question.text):  # what has a date then, and not the date
+        if demand.times and not _WHEN.match(request.question.text):  # entities with a date, not the date itself
             choices = [choice for choice in choices if not _dates(choice[1])] or choices
         by_id = {path.id: path for path in paths}
         best = choices[0][0] if choices else 0.0
@@ -231,7 +231,7 @@ class OperatorRetriever:
         text: str,
         mentions: tuple[Mention, ...],
     ) -> tuple[Outcome | None, float]:
-        """Unite what the same metapath reaches from either of two mentions, of the kind asked for where some is."""
+        """Return the union of one metapath's ends from either of two mentions, of the answer type if there is one."""
         best: tuple[bool, float, Outcome] | None = None
         first, second = ([path for path in paths if path.source in linked[place]] for place in demand.union)
         pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
@@ -253,9 +253,9 @@ class OperatorRetriever:
         return further if further is not None and (further.nodes or further.values) else united, score
 
     def _named(self, question: str) -> tuple[EntityId, ...]:
-        """Return all nodes of the kind that a question names, where it names no node.
+        """Return all nodes of the type that a question without mentions names.
 
-        Without types, a node is what the relation that leads to it calls it (`House 1 -city-> Arlen`).
+        Without types, the relation into a node names its type (`House 1 -city-> Arlen`).
         """
         words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
         if type := next((found for word in words if (found := self._kinds.named(word))), ""):
@@ -264,14 +264,14 @@ class OperatorRetriever:
         return self._tails(relation) if relation else ()
 
     def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:
-        """Return all nodes of the type that a mention names, where it was taken for a part of some node's name."""
+        """Return all nodes of the type that a mention names, if it was linked to a part of a node's name."""
         text = normalize_name(mention.text)
         if " " in text or any(normalize_name(node.name) == text for node in self._store.nodes(nodes)):
             return ()
         return self._named(text)
 
     def _read_type(self, type: str) -> tuple[EntityId, ...]:
-        """Return the nodes of one type; none where they, or on a server all nodes, are too many."""
+        """Return the nodes of one type; none if they, or on a server all nodes, are too many."""
         if isinstance(self._store, ColumnarGraph):
             rows = self._store.node_types.members(type)
             return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
@@ -279,7 +279,7 @@ class OperatorRetriever:
         return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if type in node.types)
 
     def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
-        """Return the nodes that a relation leads to; none where they, or the edges to look through, are too many."""
+        """Return the tails of a relation; none if they, or the edges to scan, are too many."""
         if not isinstance(self._store, ColumnarGraph) or self._store.edge_count > _MOST_EDGES:
             return ()
         bounds, relations, tails = self._store.outgoing

@@ -37,7 +37,7 @@ _NEAR, _NEARER = 0.5, 0.1
 """Likeness from which a type may be meant by another noun, and by how much it is to be nearer than all others."""
 
 _LOOKED_AT = 20
-"""Nodes whose types say what kind a path leads to: evenly spread over their ids, whatever order they come in."""
+"""Sampled ends of a path for type statistics: evenly spread over their ids, in any order of arrival."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,11 @@ class Kind:
     tails: frozenset[int] = frozenset()
     """of those that lead to them."""
     likeness: float = 1.0
-    """How much the noun means what the type is called: 1 where it is just that."""
+    """Similarity of the noun and the type's name: 1 if they are equal."""
 
     @property
     def sure(self) -> bool:
-        """Whether the noun is what the type is called."""
+        """True if the noun is the type's name."""
         return self.likeness == 1.0
 
     def __bool__(self) -> bool:
@@ -90,7 +90,7 @@ class Kinds:
         self._by_need = by_need
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
-        """Return the type, of all that the graph has, that a noun names; empty where none has such a name."""
+        """Returns the graph's type for a noun; empty if none has such a name."""
         self._sexed = lru_cache(1 << 10)(_sexed)
         self._relative = lru_cache(1 << 10)(_only_relative)
         self._sort = lru_cache(1 << 10)(_sort)
@@ -99,12 +99,12 @@ class Kinds:
         """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
 
     def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> Kind:
-        """Return what a question asks for, by its noun; nothing where the graph has none of that name.
+        """Predict the answer type of a question from its noun; None if the graph has no such type.
 
         Args:
             text: the question.
-            mentions: what it names.
-            ends: where the paths to choose from lead: the nodes at hand.
+            mentions: its mentions.
+            ends: ends of the candidate paths.
         """
         nouns = self._nouns(text, mentions)
         if self._by_need and not nouns and _ASKS.match(text) is None:
@@ -120,13 +120,13 @@ class Kinds:
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
 
     def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
-        """Return the mention that names what is asked for: `which forwards` are all that is a forward."""
+        """Return the mention that names the class: `which forwards` are all instances of a forward."""
         return self._sort(text, mentions)
 
     def of_sex(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> tuple[EntityId, ...]:
-        """Return the women of some people where a question asks for sisters, say; all where nodes do not tell.
+        """Keep people of the gender the question implies (`sisters`); keep all if the graph has no gender.
 
-        Only properties tell: `gender` or `sex`.
+        Only properties count: `gender` or `sex`.
         """
         sex = self._sexed(text, mentions)
         if not sex or any(map(is_value, ends)):
@@ -137,16 +137,16 @@ class Kinds:
     def through(
         self, text: str, mentions: tuple[Mention, ...], store: GraphStore, path: PathEvidence
     ) -> tuple[EntityId, ...]:
-        """Return the ends of a path that it comes to over relatives of the sex that a question names.
+        """Keep path ends whose intermediate relative has the implied gender.
 
-        `What did X's father do` goes over those parents alone who are men, as far as properties tell. It is not
-        looked at where types are compared by need, since it takes requests for each path.
+        `What did X's father do` passes only male parents, as far as properties record it. Skipped with per-question
+        type statistics, since it needs requests for each path.
 
         Args:
             text: the question.
-            mentions: what it names.
-            store: the graph, with values as nodes where the path ends in one.
-            path: where it may lead.
+            mentions: its mentions.
+            store: the graph, with values as nodes if the path ends in one.
+            path: the candidate path.
         """
         relative = self._relative(text, mentions) if self._tells_sex else ""
         column = _last_of_kin(path.relations, relative) if relative else 0
@@ -160,7 +160,7 @@ class Kinds:
         return tuple(end for end in path.ends if end in reached) or path.ends
 
     def _alike(self, noun: str) -> Kind:
-        """Return the type whose name means most what a noun does, if it is near and no other one is."""
+        """Return the type most similar to a noun, if it is near and without a close competitor."""
         if self._likeness is None:
             return _NO_KIND
         noun = singular(noun)
@@ -181,13 +181,13 @@ class Kinds:
         return Kind(heads=frozenset(heads), tails=frozenset(tails))
 
     def _synonymous(self, noun: str) -> Kind:
-        """Return the nodes that relations call by a synonym of a noun: `movies` where there is a `film`."""
+        """Return the nodes whose relation is a synonym of a noun: `movies` for a `film`."""
         noun = singular(noun)
         others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
         return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), likeness=_NEAR)
 
     def _doers(self, text: str, mentions: tuple[Mention, ...]) -> Kind:
-        """Return the nodes that do what is asked of them: `who plays in X`."""
+        """Return the heads of the relation for a verb: `who plays in X`."""
         reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
         if reading.words[:1] != ("who",) or not reading.words[1:] or reading.masked[1]:
             return _NO_KIND
@@ -200,7 +200,7 @@ class Kinds:
 
     @cached_property
     def _tells_sex(self) -> bool:
-        """Whether nodes have a property that tells their sex, where all properties are known without a request."""
+        """True if nodes have a gender property, and all properties are known without a request."""
         return not self._by_need and not set(_SEX_KEYS).isdisjoint(
             chain(*self._store.schema().node_properties.values())
         )
@@ -222,13 +222,13 @@ class Kinds:
         return _worded(sorted({type for node in self._store.nodes(list(looked_at)) for type in node.types}))
 
     def only(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
-        """Return the nodes that are of a type; all, where none is, or some are values, or types are not known."""
+        """Keep the nodes of a type; all, if none is of it, some are values, or types are unknown."""
         if not kind.types or any(map(is_value, ends)):
             return tuple(ends)
         return self.among(ends, kind) or tuple(ends)
 
     def fits(self, ends: Sequence[EntityId], kind: Kind) -> bool:
-        """Tell whether a third of some nodes are of a kind, and at least as many as are of others or are values."""
+        """True if a third of some nodes are of a type, and at least as many as are of others or are values."""
         some = _spread(ends)
         nodes = [end for end in some if not is_value(end)]
         of_it, told = len(self.among(nodes, kind)), len(some)
@@ -237,11 +237,11 @@ class Kinds:
         return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= told
 
     def fitting(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
-        """Return what of some nodes may be the answer where a kind is asked for: those of a type, or all or none."""
+        """Keep the possible answers for an answer type: the nodes of a type, or all or none."""
         return self.among(ends, kind) if kind.types else tuple(ends) if self.fits(ends, kind) else ()
 
     def may_be(self, text: str, ends: Sequence[EntityId]) -> bool:
-        """Tell whether nodes may answer a question: to who or where something is, numbers and dates are no answer."""
+        """Return False for numbers and dates if the question asks who or where."""
         if not _ASKS.match(text):
             return True
         some = _spread(ends)
@@ -269,9 +269,9 @@ def is_of_value(name: str, value: Literal["date", "number"]) -> bool:
 
 
 def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:
-    """Return the types that may answer who did something, or where something is; nothing where all types may.
+    """Return the types that can answer who or where; empty if all types can.
 
-    What has no type may be anything.
+    Untyped nodes can be anything.
     """
     asks = _ASKS.match(text)
     if asks is None:
@@ -306,7 +306,7 @@ def _worded(types: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
-    """Return the nouns that may name what is asked for, the likeliest first."""
+    """Return candidate nouns for the answer type, the likeliest first."""
     demand = read(text, mentions)
     if demand.count and demand.counted:
         return (demand.counted,)
@@ -323,7 +323,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
 
 
 def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
-    """Return the mention that stands where what is asked for is named."""
+    """Return the mention in the position of the answer's noun."""
     rest = read(text, mentions).rest
     reading = read_question(rest, mentions, _unplaced(mentions))
     if reading.sort is None:
@@ -348,7 +348,7 @@ def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
 
 
 def _only_relative(text: str, mentions: tuple[Mention, ...]) -> str:
-    """Return the only relative that a question speaks of, in the singular; empty where it speaks of none or of two."""
+    """Return the only relative of a question, in the singular; empty for none or several."""
     reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
     kin = {singular(word) for word in reading.unmasked} & _RELATIVES.keys()
     return kin.pop() if len(kin) == 1 else ""
@@ -364,7 +364,7 @@ def _last_of_kin(relations: Sequence[str], relative: str) -> int:
 
 
 def _sex_of(node: Node) -> str:
-    """Return what sex a node says it has: `m`, `f`, or empty."""
+    """Return a node's gender: `m`, `f`, or empty."""
     told = next((str(node.properties[key]).casefold() for key in _SEX_KEYS if key in node.properties), "")
     return _SEXES.get(told, "")
 
@@ -375,7 +375,7 @@ def _unplaced(mentions: Iterable[Mention]) -> list[str]:
 
 
 def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:
-    """Return the first type that a noun names; empty where it names none."""
+    """Return the first type that a noun names; empty if there is none."""
     noun = idea("count")["singular"].get(noun, noun)
     for name, words in types.items():
         if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):

@@ -1,9 +1,9 @@
-"""Questions of yes and no: whether the graph has what is said of two things.
+"""Yes/no questions: verification of a statement about two mentions.
 
-«Is Paris the capital of France?» is answered with yes where an edge between the two means what the question says. A
-graph seldom holds all that is true, so that what it lacks may hold all the same: the answer is no only where the edge
-leads elsewhere and never leads to several, and none at all otherwise. Where the question says that there is one (`the
-capital of France`), and the graph has one there, it is enough that the edge seldom leads to several.
+«Is Paris the capital of France?» is answered with yes if an edge between the two has the question's meaning. A graph is
+incomplete, so a missing edge proves nothing: the answer is no only if the relation has another tail there and never
+several, and otherwise there is none. If the question presupposes uniqueness (`the capital of France`), and the graph
+has one tail there, it is enough that the relation seldom has several.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SAID = 0.8
 """and from which it means one that leads elsewhere."""
 
 _SELDOM = 0.1
-"""Share of nodes that may have several of what the question says there is one of."""
+"""Largest share of nodes with several tails of a presumed unique relation."""
 
 _NOTHING = "the graph has nothing that says yes or no"
 
@@ -41,7 +41,7 @@ Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
 
 
 class Meanings(Protocol):
-    """What the steps of a graph mean, as `linking.relation_meaning.Steps` tells."""
+    """Schema linking, as provided by `schema_linking.Steps`."""
 
     count: int
     labels: Sequence[str]
@@ -50,10 +50,10 @@ class Meanings(Protocol):
         """Return how much a word resembles the relation of each step."""
 
     def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
-        """Tell which steps go against how a word ties the phrases of a question."""
+        """Mask relations whose direction contradicts the word's syntactic role."""
 
     def named(self, word: str) -> bool:
-        """Tell whether a relation of the graph is called by a word."""
+        """True if a word names a relation of the graph."""
 
     def latest(self) -> Meanings:
         """Return the same with all relations that have numbers by now."""
@@ -66,13 +66,13 @@ def verified(
 
     Args:
         store: the graph.
-        steps: what its steps mean.
-        reading: the question; its masked words are the two mentions.
-        second: where the second of them begins, in words.
-        sides: the nodes that each of the two may mean.
-        times: when it is to have been so.
+        steps: schema linking.
+        reading: the question parse; its masked words are the two mentions.
+        second: first word of the second mention.
+        sides: candidate nodes of each of the two.
+        times: temporal constraints.
     """
-    # «is Cid the grandparent of Ann» where the graph has parents: no edge says so.
+    # «is Cid the grandparent of Ann» in a graph with parents only: no edge states it.
     if has_unknown_relative(reading, steps.named):
         return Outcome("verification", _NOTHING)
     several: frozenset[int] | None = None
@@ -104,24 +104,24 @@ def verified(
 
 
 def _the_one(reading: Reading) -> bool:
-    """Tell whether the question says that there is one of what it asks about: `the capital of`, `the first lady of`."""
+    """True if the question presupposes uniqueness: `the capital of`, `the first lady of`."""
     nouns = [place for place, tie in enumerate(reading.ties) if tie.use == "noun" and not reading.masked[place]]
     return bool(nouns) and reading.words[nouns[0] - 1 : nouns[0]] == ("the",)
 
 
 def _turned(values: Float) -> Float:
-    """Return what is said of each step as said of the step back."""
+    """Return values of each step as values of its inverse."""
     turned: Float = values.reshape(-1, 2)[:, ::-1].ravel()
     return turned
 
 
 def _said(steps: Meanings, reading: Reading, second: int) -> Float:
-    """Return how well each step out of the first thing, and out of the second, means what the question says."""
+    """Return the similarity of each step out of the first mention, and out of the second, to the question."""
     found = np.zeros((2, steps.count), np.float32)
     told = False
     of = np.array([_words(label)[-1:] == ["of"] for label in steps.labels], np.bool_)
     back = np.stack((of, ~of), axis=1).ravel()
-    """Steps away from what a noun names: against `capital`, and along `capital_of`."""
+    """Steps away from the referent of a noun: against `capital`, and along `capital_of`."""
     for place, word in enumerate(reading.words):
         if reading.masked[place] or word in FUNCTION_WORDS or word in QUESTION_WORDS:
             continue

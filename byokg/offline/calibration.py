@@ -1,10 +1,9 @@
-"""How sure the first answer is: the probability that it is right, on any graph.
+"""Confidence of the first answer: the probability that it is right, on any graph.
 
-`Confidence` looks at what does not depend on which graph or whose questions they are: how much of what else fits says
-the same as the answer, by how much its path beats the others, what of the question it explains, which words it passes
-over that the graph has relations for, how its mentions were linked, whether its kind is the one asked for, what should
-have been worked out. A logistic function of these makes a probability of them. `scripts/fit_confidence.py` fits it on
-questions of several graphs, where some signs count nothing, and `byokg fit` on those of one graph, where they may.
+`Confidence` uses features that are independent of graph and question set: agreement among candidates, score margin,
+explained share of the question, unused schema words, linking certainty, answer type, unexecuted constraints. A
+logistic function turns them into a probability. `scripts/fit_confidence.py` fits it on questions of several graphs,
+with some features fixed at 0, and `byokg fit` on those of one graph, with all of them.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 """The weights that ship with the package."""
 
 UNIT = 10.0
-"""Path scores that make a difference: margins are told in this unit."""
+"""Score units of a relevant difference: margins are expressed in it."""
 
 _WIDEST = 6.0
-"""Units beyond which a margin says no more."""
+"""Units beyond which a margin carries no more information."""
 
 _FLOOR = 0.01
 """Share that an answer has at least, so that its odds are finite."""
@@ -66,13 +65,13 @@ _RANKED = 25
 """Candidates that may follow an unsure answer, the best ones."""
 
 _SAME = 0.5
-"""Share of two candidates' ends that are common where both say the same."""
+"""Share of two candidates' ends that are common if they agree."""
 
 UNSURE = 0.5
-"""Probability below which an answer is told to be unsure."""
+"""Probability below which an answer is reported as unsure."""
 
 _ANYTHING = frozenset(("thing", "things"))
-"""What is asked for where nothing is said of its kind."""
+"""Placeholder for an unspecified answer type."""
 
 _ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
 """Logarithm of the odds of an answer that nothing competes with."""
@@ -81,14 +80,14 @@ _ONE_WAY = math.log(2)
 """The sign of an answer that one candidate holds."""
 
 _FAIR = 0.5
-"""Score, in hundreds, of what was worked out along no path."""
+"""Score, in hundreds, of a computed result without a path."""
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Signs:
-    """What speaks for a first answer, and what against it; shares are in [0, 1]."""
+    """Calibration features of a first answer; shares are in [0, 1]."""
 
     share: float = 0.0
     """The share, among all candidates, of those that answer the same, or that hold the one of its nodes that most hold,
@@ -100,19 +99,19 @@ class Signs:
     score: float = 0.0
     """The score of its path, in hundreds."""
     covered: float = 0.0
-    """Share of what the question says that its path explains."""
+    """Share of the question that its path explains."""
     unexplained: float = 0.0
-    """How much of what the question says it does not explain, in words of average importance."""
+    """Unexplained part of the question, in words of average importance."""
     overlooked: float = 0.0
     """How many words of the question it does not explain that another relation of the graph would explain."""
     weakest: float = 0.0
     """How well the question explains the path's least explained step."""
     reach: float = 0.0
-    """How well the last step leads to what the question's noun names."""
+    """Similarity of the last step's range and the answer-type noun."""
     midway: float = 0.0
-    """By how much better the last step leads to another noun of the question than to the one asked for."""
+    """Excess of the last step's similarity to another noun of the question over that to the answer-type noun."""
     kind: float = 0.0
-    """Whether what the path leads to is of the type asked for: 1, or -1; 0 where no type is called like that."""
+    """Whether the path's ends are of the answer type: 1, or -1; 0 if no type has such a name."""
     undone: float = 0.0
     """Whether something should have been worked out, and was not."""
     doubt: float = 0.0
@@ -128,12 +127,12 @@ class Signs:
 
 
 AGAINST = frozenset(("unexplained", "overlooked", "undone", "doubt", "unused", "midway", "short", "long", "namesakes"))
-"""Signs that speak against an answer; all others speak for it."""
+"""Features that count against an answer; all others count for it."""
 
 COMMON = frozenset("share ways gap score overlooked kind undone doubt midway short long namesakes".split())
-"""Signs that mean the same on every graph; what the others mean is told by questions of the graph itself.
+"""Features with the same meaning on every graph; the others are fitted on questions of the graph itself.
 
-A word that a graph has no relation for (`movie` where all are) is left unexplained by right answers, too.
+A word without a relation in the graph (`movie` if all are) stays unexplained by right answers, too.
 """
 
 NAMES = tuple(field.name for field in fields(Signs))
@@ -141,14 +140,14 @@ NAMES = tuple(field.name for field in fields(Signs))
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is thought of an answer."""
+    """Confidence estimate of an answer."""
 
     probability: float
     """That the first answer is right, in [0, 1]."""
     missing: str
-    """What speaks most against it, in words."""
+    """Strongest evidence against it, in words."""
     further: tuple[AnswerItem, ...] = ()
-    """The next best answers where it is unsure, each with the probability that it is right."""
+    """The next best answers of an unsure one, each with its probability."""
     unused: str = ""
     """Parts of the question that the answer does not use, in quotes; empty where there are none."""
     taken: str = ""
@@ -195,7 +194,7 @@ class Confidence:
         self.weights = read_weights(FITTED if weights is None else Path(weights))
 
     def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
-        """Return how sure the first of some answers is, what is missing, and what follows where it is unsure."""
+        """Return the confidence of the first answer, the missing support, and the runners-up if it is unsure."""
         signs = self.signs(question, context, items)
         probability = self.weights.probability(signs)
         further: tuple[AnswerItem, ...] = ()
@@ -210,7 +209,7 @@ class Confidence:
         return Judgement(probability, self._missing(signs), further, quoted(parts), other.taken)
 
     def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
-        """Return what speaks for the first answer and against it."""
+        """Return the calibration features of the first answer."""
         first = context.rounds[0]
         mentions = first.artifacts.mentions
         demand = read(question.text, mentions)
@@ -241,12 +240,12 @@ class Confidence:
         )
 
     def _among(self, context: Context, cited: Sequence[str]) -> Signs:
-        """Compare the answer with what else it could be."""
+        """Compare the answer with the other candidates."""
         choices = self._choices(context, ())
         if not choices:
             return Signs()
         alike = {choice[2]: choice for choice in reversed(choices)}
-        # Of several paths that say the same, the first one is judged.
+        # Of several paths with the same meaning, the first one is judged.
         own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
         units = [choice[0] / self._unit for choice in choices]
         score = own[0] / self._unit
@@ -264,7 +263,7 @@ class Confidence:
         return [self._steps.latest().walked(path.relations) for path in paths]
 
     def _known(self, context: Context) -> Sequence[int] | None:
-        """Return the steps that the question could have meant: None for all, where they are known without a request."""
+        """Return the steps that the question could mean: None for all, if they are known without a request."""
         if not self._steps.by_need:
             return None
         found = self._walks(item for item in context.evidence if isinstance(item, PathEvidence))
@@ -273,13 +272,13 @@ class Confidence:
     def _words(
         self, reading: Reading, walks: Sequence[Sequence[int]], known: Sequence[int] | None, done: Collection[str]
     ) -> dict[str, float]:
-        """Say what the steps explain of the question, and the question of the steps.
+        """Measure mutual coverage of steps and question.
 
         Args:
-            reading: the question.
-            walks: the steps of each path that the answer stands on.
-            known: steps that it could have stood on, None for all.
-            done: words that stand for what was worked out.
+            reading: the question parse.
+            walks: the steps of each path behind the answer.
+            known: possible steps, None for all.
+            done: words of executed operations.
         """
         of = self._steps.latest()
         steps = sorted({step for walk in walks for step in walk})
@@ -318,7 +317,7 @@ class Confidence:
         }
 
     def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
-        """Say how sure it is what the question names."""
+        """Measure the certainty of the mentions' links."""
         linked = [one for earlier in context.rounds[:1] for one in earlier.linked.entities]
         used = {path.source for path in paths}
         own = [one for one in linked if one.id in used]
@@ -329,7 +328,7 @@ class Confidence:
         }
 
     def _length(self, reading: Reading, walks: Iterable[Sequence[int]]) -> dict[str, float]:
-        """Compare the hops of the longest path with what ties the question's phrases."""
+        """Compare the hops of the longest path with the links between the question's phrases."""
         of = self._steps.latest()
         hops = max((of.hops(walk) for walk in walks if walk), default=0)
         if not hops:
@@ -343,18 +342,18 @@ class Confidence:
         asked = self._kinds.asked(text, mentions, [ends])
         if not ends or not asked.types or not asked.sure:
             return 0.0
-        # That a person answers who, or a place where, says no more than that it may.
+        # A person for who, or a place for where, is merely compatible.
         return float(len(asked.types) == 1) if self._kinds.fits(ends, asked) else -1.0
 
     def _missing(self, signs: Signs) -> str:
-        """Say what speaks most against an answer."""
+        """Describe the strongest evidence against an answer."""
         against = {name: -part for name, part in self.weights.parts(signs).items() if name in _SAID}
         worst = max(against, key=lambda name: against[name])
         return _SAID[worst] if against[worst] > 0 else "nothing speaks for it in particular"
 
 
 def _common(paths: Sequence[PathEvidence]) -> Sequence[EntityId]:
-    """Return what all of some paths lead to, be it of the kind that is asked for or not; else what the first does."""
+    """Return the common ends of some paths, of the answer type or not; else those of the first."""
     if not paths:
         return ()
     others = [frozenset(path.ends) for path in paths[1:]]
@@ -362,7 +361,7 @@ def _common(paths: Sequence[PathEvidence]) -> Sequence[EntityId]:
 
 
 def _doubt(linked: Sequence[LinkedEntity]) -> float:
-    """Return how far the least sure mention is from certain, each by the best of what it may mean."""
+    """Return the uncertainty of the least certain mention, each by its best candidate."""
     best: dict[Mention, float] = {}
     for one in linked:
         best[one.mention] = max(best.get(one.mention, 0.0), one.score)
@@ -370,12 +369,13 @@ def _doubt(linked: Sequence[LinkedEntity]) -> float:
 
 
 def _worked_out(computed: ComputedEvidence | None) -> Collection[str]:
-    """Return the words that what was worked out is told in: `longest by length of 12`."""
+    """Return the words that describe the executed operation: `longest by length of 12`."""
     return {singular(word) for word in split_words(split_label(computed.text))} if computed is not None else ()
 
 
 def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
-    """Return how much of the candidates' weight says the same as one of them, or holds one of its ends, as log odds."""
+    """Return the share of the candidates' weight that agrees with one of them, or holds one of its ends, as log
+    odds."""
     best, ends = max(choice[0] for choice in choices), _some(own[1])
     total = same = 0.0
     for score, others, _ in choices:
@@ -389,7 +389,7 @@ def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
 
 
 def _holding(own: Choice, choices: Iterable[Choice], worth: Callable[[float], float]) -> Mapping[EntityId, float]:
-    """Return for each end of a candidate, of some, what the candidates that hold it are worth, each by its score."""
+    """Return for each end of a candidate the weight of the candidates that hold it."""
     ends = _some(own[1])
     held: dict[EntityId, float] = dict.fromkeys(ends, 0.0)
     for score, others, _ in choices:
@@ -422,7 +422,7 @@ _SAID = {
     "namesakes": "it starts from what may be several things under one name",
     "undone": "the question asks for more than a path, and that could not be worked out",
 }
-"""What a sign against an answer means, for those that say something to a reader."""
+"""Descriptions of features against an answer, for those meaningful to a reader."""
 
 
 @dataclass(frozen=True)
@@ -433,10 +433,10 @@ class Fitted:
     weights: tuple[float, ...]
     """In the order of `Signs`."""
     middle: tuple[float, ...]
-    """What each sign is on average: what its part is told against."""
+    """Mean of each feature, the reference of its contribution."""
 
     def parts(self, signs: Signs) -> dict[str, float]:
-        """Return what each sign adds to the logarithm of the odds, above what it does on average."""
+        """Return the contribution of each feature to the log odds, relative to its mean."""
         values = vars(signs)
         return {
             name: weight * (values[name] - middle)
@@ -454,7 +454,7 @@ class Fitted:
 
 @lru_cache(8)
 def read_weights(file: Path) -> Fitted:
-    """Read weights. Raises `ConfigError` where the file holds none for these signs."""
+    """Read weights. Raises `ConfigError` if the file has none for these features."""
     try:
         held = json.loads(file.read_text("utf-8"))
         weights, middle = held["weights"], held["middle"]

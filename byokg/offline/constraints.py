@@ -1,4 +1,4 @@
-"""What a question asks beyond a path, as records that `reading` fills and `execute` obeys."""
+"""Constraints and aggregation of a question, as records filled by `parse_constraints` and executed by `execute`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TimeTest:
     mention: int | None = None
     """The mention whose own time it is, in place of dates."""
     words: str = ""
-    """How the question says it."""
+    """Words of the question."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class Order:
     """The most or the least of something."""
 
     nouns: tuple[str, ...]
-    """What is compared, as words; none compares dates."""
+    """Compared property, as words; none compares dates."""
     most: bool
     place: int = 1
     dates: bool = False
-    """Whether dates are compared where no number is found."""
+    """True if dates are compared when there is no number."""
     words: str = ""
     edge: Edge = "any"
-    """Which end of a period is ordered, where only that is asked for."""
+    """End of a period that is ordered, if only one is."""
     counted: bool = False
     """Whether the nouns may also name things to count (`the most neighbours`)."""
 
@@ -71,14 +71,14 @@ class Next:
 
 @dataclass(frozen=True)
 class Demand:
-    """What a question asks beyond a path."""
+    """Constraints and aggregation beside the path."""
 
     rest: str
     """The question without the words that were read, as long as it was."""
     count: str = ""
-    """How it asks for a number; empty where it does not."""
+    """Words of a count; empty without one."""
     counted: str = ""
-    """What is counted, as the word after that."""
+    """Noun of the counted things."""
     order: Order | None = None
     times: tuple[TimeTest, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
@@ -86,15 +86,15 @@ class Demand:
     without: tuple[int, ...] = ()
     """Mentions that are taken away."""
     lacking: str = ""
-    """What the answers have none of (`no land border`)."""
+    """Negated property of the answers (`no land border`)."""
     union: tuple[int, ...] = ()
     """Mentions of which either is enough."""
     verify: bool = False
     """Whether it asks for yes or no about two mentions."""
     when: Edge | None = None
-    """Which end of a period is asked for, where the question asks when something was between two mentions."""
+    """End of a period, if the question asks when two mentions were related."""
 
     @property
     def plain(self) -> bool:
-        """Tell whether the question asks for nothing but a path."""
+        """True if the question is a path question only."""
         return self == Demand(self.rest)

@@ -1,7 +1,7 @@
-"""Doing with a path's nodes what a question asks beyond the path: filter, compare, subtract, order, count.
+"""Execution of constraints and aggregations on a path's nodes: filter, compare, subtract, order, count.
 
-An operation is done only where question and graph agree: there is a property like the word, an edge that says when, a
-number to compare. Where they do not, `Operators.apply` returns None, and the question is one of a path.
+An operation is executed only if question and graph agree: there is a property like the word, a temporal edge, a number
+to compare. Otherwise `Operators.apply` returns None, and the question is a path question.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from byokg.types import INVERSE, EntityId, PathEvidence, Properties, Value
 Int64 = npt.NDArray[np.int64]
 
 _LISTED = 10
-"""Names written out in a line that says what was done."""
+"""Names written out in the description of an operation."""
 
 _MOST_COUNTED = 1_000_000
-"""Ends of one path that are counted; of more, it is said that they are at least as many."""
+"""Ends of one path that are counted; more give a lower bound."""
 
 _ALIKE = 0.3
 """Likeness from which a noun may name nodes of a type."""
@@ -61,11 +61,11 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of an operation."""
+    """Result of an operation."""
 
     operation: str
     text: str
-    """What was done, and with what, in words."""
+    """Description of the operation and its operands."""
     nodes: tuple[EntityId, ...] = ()
     values: tuple[Value, ...] = ()
     uses: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class _State:
     candidates: Candidates
     ends: list[EntityId]
     tables: list[WalkTable] | None = None
-    """The walks of each path, to what is left of the ends."""
+    """The walks of each path, to the remaining ends."""
     done: list[str] = field(default_factory=list)
     operations: list[str] = field(default_factory=list)
     dates: dict[EntityId, list[Period]] | None = None
@@ -89,12 +89,12 @@ class _State:
 
 
 class Operators:
-    """Does operations on one graph; safe to share between threads.
+    """Executes operations on one graph; thread-safe.
 
     Args:
         store: the graph, without values as nodes.
-        measures: finds properties by what they are called.
-        reach: how well each step leads to what a word names: (S,) in [0, 1], as `Steps.reach`.
+        measures: links words to properties.
+        reach: similarity of each step's range to a word: (S,) in [0, 1], as `Steps.reach`.
     """
 
     def __init__(self, store: GraphStore, measures: Measures, reach: Callable[[str], npt.NDArray[np.float32]]) -> None:
@@ -168,14 +168,14 @@ class Operators:
         return len(walks.ends), walks.truncated
 
     def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
-        """Return which of some named nodes is the most; None where they have nothing to compare."""
+        """Return the greatest of some named nodes; None if they have nothing to compare."""
         state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
             return None
         return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
 
     def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
-        """Tell whether nodes may be what a noun names, where that is a measure of something else (`inhabitants`)."""
+        """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
         if noun not in idea("order")["units"]:
             return True
         likeness = {type: self._measures.likeness(noun, type) for type in self._store.schema().node_types if type}
@@ -185,7 +185,7 @@ class Operators:
         return any(best in node.types for node in self._store.nodes(nodes[:_LISTED]))
 
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
-        """Tell whether paths lead to one node wherever they start: nobody asks how many those are."""
+        """True if paths have one end from any start: nobody asks for their number."""
         number = {label: number for number, label in enumerate(self._store.relations)}
         labels = [label for path in paths for label in path.relations]
         steps = [2 * number.get(label.removeprefix(INVERSE), -1) + label.startswith(INVERSE) for label in labels]
@@ -214,7 +214,7 @@ class Operators:
         return None
 
     def _timed(self, state: _State, test: TimeTest, linked: Mapping[int, Sequence[EntityId]], strict: bool) -> bool:
-        """Keep what falls into a time: by the edges that lead there, or by dates of the nodes themselves."""
+        """Keep ends within a time: by the edges into them, or by dates of the nodes themselves."""
         own = None
         if test.mention is not None:
             own = self._own_time(linked.get(test.mention, ()), test.near)
@@ -282,7 +282,7 @@ class Operators:
         return None
 
     def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
-        """Keep what is above or below a number."""
+        """Keep ends above or below a number."""
         column = self._measured(state, bound.nouns, bound.dates)
         if column is None:
             if bound.mention is not None or not bound.nouns:
@@ -312,7 +312,7 @@ class Operators:
         return self._kept_at(state, hop, fits, "comparison", f"{found.name} {'>' if more else '<'} {value:,.12g}")
 
     def _without(self, state: _State, negated: Sequence[EntityId], paths: Sequence[PathEvidence]) -> bool:
-        """Take away what a path from another node reaches, the best path that reaches any of it."""
+        """Subtract the ends of a path from another node, the best path that reaches any of the candidates."""
         before = frozenset(state.ends)
         if before & frozenset(negated) or self._reached(state, negated):
             state.ends = [end for end in state.ends if end not in negated]
@@ -332,7 +332,7 @@ class Operators:
         return False
 
     def _reached(self, state: _State, nodes: Sequence[EntityId]) -> bool:
-        """Tell whether a candidate's path leads to some nodes as well; as topic entities they were left out."""
+        """True if a candidate's path leads to some nodes as well; as topic entities they were left out."""
         numbers = np.asarray(self._store.numbers(list(nodes)), np.int64)
         for path in state.candidates.paths:
             table = walk_table(self._store, path.source, path.relations)
@@ -389,7 +389,7 @@ class Operators:
         return True
 
     def _passed(self, state: _State, nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
-        """Return of how many nodes on its way the path comes to each end, where these are what the nouns mean.
+        """Return the number of intermediate nodes of each end, if these are the referents of the nouns.
 
         `Which club has the most players of Spain` goes from Spain over its players to their clubs.
         """
@@ -437,7 +437,7 @@ class Operators:
         state.operations.append("superlative")
         return True
 
-    # Where what is compared stands
+    # Compared values
 
     def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, Measured] | None:
         """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
@@ -455,7 +455,7 @@ class Operators:
     def _property(
         self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
     ) -> Measured | None:
-        """Return what nodes are compared by: one of their properties, or a number or date that an edge leads to."""
+        """Return the compared value: one of the nodes' properties, or a number or date behind an edge."""
         found = self._measures.find(self._store.nodes(nodes), nouns, dates, least)
         return found or self._measures.find(described(self._store, nodes, least), nouns, dates, least)
 
@@ -483,10 +483,12 @@ class Operators:
         reach = np.max([self._reach(noun) for noun in nouns], axis=0)
         steps = counts.relation.astype(np.int64) * 2 + counts.inverse
         known = distinct(steps) if len(nodes) > 1 else steps
-        known = known[known < len(reach)]  # a server may not have told of all when steps were compared with words
+        known = known[known < len(reach)]  # a server may know more relations than were linked to words
         if not len(known):
             known = np.arange(many)
-        known = known[np.argsort(known & 1, kind="stable")]  # `players` is a relation before it is what has `teams`
+        known = known[
+            np.argsort(known & 1, kind="stable")
+        ]  # `players` is a relation before it is the class of things with `teams`
         best = int(known[np.argmax(reach[known])])
         everything = int(np.argmax(reach[:many]))
         if reach[best] < _ENOUGH or reach[best] < 0.7 * reach[everything]:
@@ -513,7 +515,7 @@ class Operators:
         return [table.taken(np.isin(table.nodes[:, -1], numbers)) for table in tables]
 
     def _dated(self, table: WalkTable) -> int | None:
-        """Return the last hop whose edges say when they hold."""
+        """Return the last hop with temporal edges."""
         for column in range(len(table.steps) - 1, -1, -1):
             some = table.edges[:50, column]
             if any(period(each) is not None for each in self._store.edge_properties(some)):
@@ -547,25 +549,25 @@ def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: T
 
 
 def _several(nouns: Sequence[str]) -> bool:
-    """Tell whether a word is for several things or deeds (`most cited`), and not for much of one (`the most land`)."""
+    """True if a word is for several things or deeds (`most cited`), and not for much of one (`the most land`)."""
     return any(noun.endswith(("s", "ed")) or noun in idea("count")["singular"] for noun in nouns)
 
 
 def _received(nouns: Sequence[str], relation: str) -> bool:
-    """Tell whether nouns speak of being at the far end of a relation: `most cited`, `most citations` of `cites`."""
+    """True if nouns name the far end of a relation: `most cited`, `most citations` of `cites`."""
     words = split_words(split_label(relation))
     passive = [noun for noun in nouns if noun.endswith(("ed", "tion", "tions"))]
     return any(related(noun, word) for noun in passive for word in words)
 
 
 def countable(ends: Sequence[EntityId]) -> bool:
-    """Tell whether nodes can be counted, or are the number itself, as 1049 is; dates and texts are neither."""
+    """True if nodes can be counted, or are the number itself, as 1049 is; dates and texts are neither."""
     values = [name_of_value(end) for end in ends if is_value(end)]
     return not values or (len(ends) == 1 and "-" not in values[0][1:] and measure(values[0]) is not None)
 
 
 def _role(candidates: Candidates) -> str:
-    """Return which end of a period values are, by the name of their property; empty where it does not say."""
+    """Return the end of a period in a property's name; empty if there is none."""
     for path in candidates.paths:
         words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
         for role in ("begin", "end"):

@@ -40,18 +40,18 @@ def _phrase(phrase: str) -> str:
 
 @dataclass(frozen=True)
 class Adjective:
-    """What a word that compares is about."""
+    """Meaning of a comparing word."""
 
     word: str
     nouns: tuple[str, ...]
     less: bool = False
-    """Whether the most of it is the least of what the nouns name."""
+    """True if the most of it is the least of the nouns."""
     dates: bool = False
-    """Whether it compares dates where no number is found."""
+    """True if it compares dates when there is no number."""
 
 
 def measured_by(thing: str) -> tuple[str, ...]:
-    """Return the nouns for what a unit measures, or the noun itself."""
+    """Return the nouns for the quantity of a unit, or the noun itself."""
     return tuple(idea("order")["units"].get(thing, ())) or (thing,)
 
 
@@ -73,29 +73,29 @@ def adjectives() -> Mapping[str, Adjective]:
 
 
 def superlative(word: str) -> Adjective | None:
-    """Return what a superlative is about: one of the list, or any other word in `est`; None where it is none."""
+    """Return the meaning of a superlative: one of the list, or any other word in `est`; None for other words."""
     known = adjectives().get(word)
     return known if known is not None and (word.endswith("est") or word == "best") else None
 
 
 def comparative(word: str) -> Adjective | None:
-    """Return what a comparative is about; None where a word is none of the list."""
+    """Return the meaning of a comparative; None for words outside the list."""
     known = adjectives().get(word)
     return known if known is not None and (word.endswith(("er", "ter")) and word != known.word) else None
 
 
 def measured_by_verb(verb: str) -> tuple[str, ...]:
-    """Return the nouns for what the most of a verb is the most of: `costs the most`."""
+    """Return the nouns of a verb of measure: `costs the most`."""
     return tuple(next(nouns for plain, nouns in idea("order")["verbs"].items() if verb.lower() in verb_forms(plain)))
 
 
 def dated_by(event: str) -> tuple[str, ...]:
-    """Return what the time of an event is called, by the verb for it: `born`, `died`, or the verb itself."""
+    """Return the name of an event's time, by its verb: `born`, `died`, or the verb itself."""
     return tuple(idea("time")["events"].get(" ".join(event.split()), ())) or (event,)
 
 
 def greatest(word: str) -> bool | None:
-    """Tell whether the most of something is meant (`the largest`, `the later`) or the least; None for other words."""
+    """True for the most of something (`the largest`, `the later`), False for the least; None for other words."""
     order = idea("order")
     if word in order["first"] or word in order["sooner"]:
         return False

@@ -20,7 +20,7 @@ _SAID = 0.8
 """How much a word has to resemble a property's name for the question to be about it."""
 
 _MEANT = 0.45
-"""The same where the question asks how high, long or old something is, and so for some number."""
+"""The same for questions of how high, long or old something is, and so for some number."""
 
 _DATES = frozenset({"year", "years", "date", "dates"})
 
@@ -28,11 +28,11 @@ _SAMPLE = 32
 
 
 class AskedValues:
-    """Tells which properties a question asks for.
+    """Detects questions for a literal, and its property.
 
     Args:
         view: the graph with values as nodes.
-        steps: what its steps mean.
+        steps: schema linking.
         measures: compares words with names of properties.
     """
 
@@ -78,7 +78,7 @@ class AskedValues:
             allowed |= self._steps.relation(word)[2 * self.first :: 2] >= _SAID
         allowed &= ~self._of_edges | ~self._dates
         for place in np.flatnonzero(allowed & self._of_edges).tolist():
-            # The relation alone, as in «what it activates», asks for nodes, and not for how sure that is.
+            # The bare relation, as in «what it activates», takes nodes, and not their confidence.
             name = self._labels[place].rpartition(".")[2]
             allowed[place] = any(self._measures.likeness(word, name) >= _SAID for word in words)
         return allowed, False
@@ -98,7 +98,7 @@ def _measured(reading: Reading) -> tuple[str, ...]:
 
 
 def _named_measures(words: frozenset[str] | set[str]) -> tuple[str, ...]:
-    """Return what a measure is called besides: `altitude` is `elevation`, too."""
+    """Return synonyms of a measure: `altitude` is `elevation`, too."""
     for group in idea("order")["adjective"]:
         if "dates" not in group and not words.isdisjoint(group["nouns"]):
             named = [noun for noun in group["nouns"] if noun in words]

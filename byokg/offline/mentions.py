@@ -28,20 +28,20 @@ _RUN = 8
 
 @dataclass(frozen=True)
 class SpottingSettings:
-    """What makes a piece of text a mention; found on the dev splits of MetaQA, WebQSP and atlas."""
+    """Thresholds of mention detection; tuned on the dev splits of MetaQA, WebQSP and atlas."""
 
     same_case: float = 1.5
     """Worth of a name with capitals that is written just so."""
     other_case: float = 0.7
-    """Worth of a name where the text has capitals, but not those of the name."""
+    """Weight of a name if the text has capitals, but not those of the name."""
     explained: float = 0.9
     """How much of a word's importance is lost when a relation of the graph explains it."""
     another: float = 0.5
     """A further mention needs this share of the best one's worth,"""
     another_name: float = 0.1
-    """or this one where it is written with the capitals of a name,"""
+    """or this one if it has the capitals of a name,"""
     another_thing: float = 0.2
-    """or this one where it is a lower-case name with its article, in a question that writes names with capitals."""
+    """or this one for a lower-case name with its article, in a question that writes names with capitals."""
     most: int = 3
     """Mentions at most."""
     misspelt_cutoff: float = 0.85
@@ -51,7 +51,7 @@ class SpottingSettings:
     little: float = 0.2
     """Where no name is worth as much as this,"""
     half_told: float = 0.5
-    """a word may be a part of a name that tells more than this beyond what relations explain."""
+    """a word may be a part of a name with more than this weight beyond the explained part."""
     strange: float = 0.5
     """A word that no name has is taken for misspelt if no relation explains it as well as this."""
 
@@ -85,11 +85,11 @@ class MentionSpotter:
         self.settings = settings or SpottingSettings()
 
     def spot(self, text: str) -> list[Mention]:
-        """Return the mentions in a question, the most telling first; none overlap.
+        """Return the mentions in a question, the heaviest first; none overlap.
 
         Names that stand in the text (case, accents and punctuation folded) compete with misspelt ones, which are
-        looked for around words that nothing accounts for. A name of which a part stands there that no relation explains
-        (`Romney`) counts if it tells more than all of these. Only when there is neither, misspelt names are looked for
+        searched around unexplained words. A name with an unexplained part in the text
+        (`Romney`) counts if it outweighs all of these. Only without either, misspelt names are searched
         everywhere, and then parts of names that relations explain, too.
         """
         words = _Words(text)
@@ -119,13 +119,13 @@ class MentionSpotter:
         return kept
 
     def _capital(self, mention: Mention) -> bool:
-        """Tell whether a mention within a sentence is written with the capitals of a name."""
+        """True if a mention within a sentence has the capitals of a name."""
         return mention.start > 0 and mention.text[:1].isupper() and self._entities.names.writes(mention.text)
 
     def _thing(self, words: _Words, mention: Mention, first: Mention) -> bool:
-        """Tell whether a mention is a thing by its exact name, `the euro`, that no relation of the graph is called.
+        """True if a mention is a thing by its exact name, `the euro`, that names no relation of the graph.
 
-        What goes on with a noun is none (`the euro area`), nor is anything in a question that knows no capitals.
+        One that continues with a noun is none (`the euro area`), nor is any in a question without capitals.
         """
         places = words.within(mention)
         folded = [words.folded[place] for place in places]
@@ -142,7 +142,7 @@ class MentionSpotter:
     def _exact(self, words: _Words) -> list[tuple[float, Mention]]:
         """Look up every run that is not longer than the names that start with its first word.
 
-        A name tells no less than those that stand within it (`governor of Ohio`), whatever its letters.
+        A name weighs no less than those within it (`governor of Ohio`), whatever its letters.
         """
         names = self._entities.names
         longest = [names.longest_from(normalize_name(word)) for word in words.folded]
@@ -240,9 +240,9 @@ class MentionSpotter:
         return _tells(word) and self._explained(word) < self.settings.strange and not self._is_type(word)
 
     def _lone(self, word: str, most: float) -> bool:
-        """Tell whether a word stands in names, and nothing else explains it: a telling one, or none of everyday.
+        """True if a word occurs in names, and nothing else explains it: an informative one, or none of everyday.
 
-        Where no name is worth much, it may be explained in part.
+        If no name weighs much, it may be explained in part.
         """
         telling = self._unexplained(word) and (self._importance(word) >= 1 or not self._familiar(word))
         half = most < self.settings.little and self._told(word) > self.settings.half_told and not self._is_type(word)
@@ -270,7 +270,7 @@ class MentionSpotter:
         return found
 
     def _worth(self, words: _Words, first: int, last: int, same: bool) -> float:
-        """Say how much a run tells that is a name; `same` where the name has the capitals of the run."""
+        """Return the weight of a run that is a name; `same` if the name has the capitals of the run."""
         surface, folded = words.mention(first, last).text, words.folded[first : last + 1]
         capitals = surface != surface.casefold()
         # The first word of a sentence has a capital whatever it is.
@@ -282,11 +282,11 @@ class MentionSpotter:
         return worth * (self.settings.other_case if capitals and not same else 1.0)
 
     def _told(self, word: str) -> float:
-        """Return how much a word tells beyond what relations explain."""
+        """Return the weight of a word beyond its explanation by relations."""
         return self._importance(word) * (1 - self.settings.explained * self._explained(word))
 
     def _strange(self, word: str) -> bool:
-        """Tell whether a word is in no name, explained by no relation, and unfamiliar."""
+        """True if a word is in no name, explained by no relation, and unfamiliar."""
         return (
             not self._entities.names.has_word(normalize_name(word))
             and self._explained(word) < self.settings.strange
@@ -295,7 +295,7 @@ class MentionSpotter:
 
 
 class _Words:
-    """The words of a text, and where they stand."""
+    """The words of a text, and their places."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -338,7 +338,7 @@ class _Words:
 
 
 def _ordering(text: str) -> bool:
-    """Tell whether a text orders things (`the oldest bridge`), and so is no name that was misspelt."""
+    """True if a text is a superlative phrase (`the oldest bridge`), and so no misspelt name."""
     return any(superlative(word) is not None for word in split_words(text))
 
 

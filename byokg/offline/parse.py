@@ -1,9 +1,9 @@
-"""Reading a question: the words that say something, what kind of answer they ask for, and how they hang together.
+"""Question parsing: content words, answer type, and syntactic links.
 
 «The boss of the employees working on X» has three noun phrases: the employees *work on* X, and the boss is one *of*
-theirs. Each tie between two phrases is a hop of the path that the question asks for. A noun before `of` or after `'s`
-names what is reached from the other phrase; a verb leads from its subject to its object. No tagger is asked: English
-marks both with a few words and endings.
+theirs. Each link between two phrases is a hop of the question's path. A noun before `of` or after `'s` names the far
+end as seen from the other phrase; a verb leads from its subject to its object. There is no tagger: English marks both
+with a few words and endings.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, spl
 from byokg.types import Mention
 
 REQUESTS = frozenset("name list give find show tell".split())
-"""Words that ask for what follows when the question has no question word (`Name the capitals of …`)."""
+"""Verbs before the noun phrase of the answer in questions without a question word (`Name the capitals of …`)."""
 
 AUXILIARIES = frozenset(
     "is are was were be do does did has have had the a an of some all me can could many much".split()
 )
-"""Words between a question word and the noun it asks for (`what is the language …`)."""
+"""Words between a question word and its noun (`what is the language …`)."""
 
 SHARING = frozenset("same share shares shared sharing also together common fellow besides".split())
-"""Words that speak of what two things have in common (`films with the same director`), and name no relation."""
+"""Words for a shared property of two things (`films with the same director`), which name no relation."""
 
 _EMPTY = frozenset({"name", "names"})
-"""Words that say nothing before `of` (`the name of the currency of …`)."""
+"""Empty words before `of` (`the name of the currency of …`)."""
 
 _SORTS = frozenset("kind kinds type types sort sorts".split())
-"""Words that say nothing before `of` either, but where they are what is asked for (`what type of film is …`)."""
+"""Empty words before `of`, unless they are the answer type (`what type of film is …`)."""
 
 CO = "co"
-"""What makes a word one for what two share (`co-wrote`, `co-stars`)."""
+"""Prefix of a shared activity (`co-wrote`, `co-stars`)."""
 
 _KIN = {
     "grandparent": "parent parent",
@@ -72,10 +72,10 @@ _SHORT = {
     },
     "": {"bro": "brother", "sis": "sister"},
 }
-"""Other words for them, without what they begin with."""
+"""Synonyms, without their prefix."""
 
 _BORDERS = frozenset("border borders boundary boundaries".split())
-"""What neighbours share is nothing that they have in common."""
+"""A border is shared by neighbours and is no common property."""
 
 _PARTS = frozenset("kind kinds type types sort sorts part parts out one some all because die died made full".split())
 """Words before an `of` that is no link."""
@@ -99,14 +99,14 @@ _ONE = frozenset(("one", "ones"))
 _WIDE = frozenset(
     "place date day year time cause country city state field area form style genre body piece line".split()
 )
-"""Nouns so wide that one without an article says which: `date of birth`, `style of music`, `body of water`."""
+"""Nouns so wide that one without an article qualifies them: `date of birth`, `style of music`, `body of water`."""
 _OF_NOUNS = frozenset("in of for from".split())
-"""Prepositions that go with a noun as often as with a verb: `what teams in Spain`."""
+"""Prepositions that follow a noun as often as a verb: `what teams in Spain`."""
 _NEXT = 2
-"""Nouns between the verb of a question and what it names: `belongs to the *drug family* of X`."""
+"""Nouns between the verb of a question and its object: `belongs to the *drug family* of X`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
 _LEADING = frozenset(("asks", "the", "other", "of"))
-"""What may stand before the noun phrase that says what is asked for: `which of the`, `show me all`."""
+"""Words before the noun phrase of the answer: `which of the`, `show me all`."""
 _CONJUNCTIONS = frozenset("and or but".split())
 _BEING = frozenset("is are was were be been being am".split())
 _DOING = frozenset("do does did".split())
@@ -115,11 +115,11 @@ _HAVING = frozenset("has have had having".split())
 _RELATIVE = frozenset("who whom which that where".split())
 _PERSON = frozenset(("who", "whom"))
 _THIRD = frozenset("he she it they".split())
-"""Pronouns for what was named before."""
+"""Pronouns for an earlier phrase."""
 _NAMING = frozenset("called named caused".split())
 """Verbs that tie nothing further: `X's river is called what`, `what caused X's death`."""
 _NAMES_KIND = (("what",), ("which",), ("how",), ("who",))
-"""Words after which a question may name what it asks for."""
+"""Words that may precede the noun of the answer."""
 _ADVERBIAL = frozenset(("how", "when", "where", "why"))
 _COMPOUNDING = frozenset(
     "sports arts sales goods games news awards savings parts women men politics physics series".split()
@@ -136,11 +136,11 @@ _PARTICIPLES = frozenset(
 
 @dataclass(frozen=True)
 class Tie:
-    """How a word ties the phrase nearer to what the question names to the one further off."""
+    """Syntactic role of a word: its link of the phrase nearer to the mention with the one further off."""
 
     use: Use = ""
     outward: bool = True
-    """For a noun, whether it names what is reached on the way out; for a verb, whether its subject is the nearer."""
+    """For a noun, True if it names the outward end; for a verb, True if its subject is the nearer."""
 
 
 FREE = Tie()
@@ -169,7 +169,7 @@ class Reading:
     words: tuple[str, ...]
     """Casefolded words of the question, W of them."""
     masked: tuple[bool, ...]
-    """(W,) true where the word belongs to a mention."""
+    """(W,) True for words of a mention."""
     asks: str
     """The question word, or empty."""
     focus: tuple[int, ...]
@@ -179,24 +179,25 @@ class Reading:
     phrase: tuple[int, ...]
     """(W,) a number shared by neighbouring content words, with nothing but question words between; 0 elsewhere."""
     shares: bool = False
-    """Whether it speaks of what two things have in common (`the same`, `also`)."""
+    """True for a shared property of two things (`the same`, `also`)."""
     links: int = 0
     """Ties from one noun phrase to the next (`the *capital of* …`, `employees *working on* …`), each a hop."""
     possible_links: int = 0
-    """What may be more links: `what *gender is* X's child`, `the *X director*`, `films *whose* director …`."""
+    """Number of possible further links: `what *gender is* X's child`, `the *X director*`, `films *whose* director
+    …`."""
     ties: tuple[Tie, ...] = ()
     """(W,) how each word ties phrases."""
     asked: tuple[int, ...] = ()
     """The nouns that name the kind of answer: the focus, and those of which it is a sort (`what type of *film*`)."""
     passed: tuple[int, ...] = ()
-    """Nouns outside mentions that are not what is asked for: what the question passes on its way."""
+    """Nouns outside mentions that are not the answer type: intermediate phrases."""
     headed: tuple[int, ...] = ()
-    """The nouns of what is asked for where no word asks, or what is asked for begins with a name: `*suppliers* from X`,
+    """Head nouns of the answer without a question word, or with a name in front: `*suppliers* from X`,
     `which X *players*`."""
     sort: int | None = None
-    """Where what is asked for is a name alone, its first word: `which *forwards* are coached by X`."""
+    """First word of a mention that names the class: `which *forwards* are coached by X`."""
     empty: tuple[int, ...] = ()
-    """Words that add nothing where they stand: `the *name* of X`, `which *type* of music`."""
+    """Empty words in their context: `the *name* of X`, `which *type* of music`."""
 
     @property
     def most_hops(self) -> int:
@@ -210,7 +211,7 @@ class Reading:
 
     @property
     def telling(self) -> tuple[int, ...]:
-        """Return the places of words that say something of what is asked, outside mentions."""
+        """Return the places of content words, outside mentions."""
         silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS
         return tuple(
             place
@@ -226,17 +227,17 @@ def read_question(
     kinds: Callable[[], Collection[str]] = tuple,
     known: Callable[[str], bool] | None = None,
 ) -> Reading:
-    """Take a question apart.
+    """Parse a question.
 
     Args:
         text: the question.
         mentions: pieces of it that name topic entities; those with a position are masked.
         names: names of topic entities that do not stand in the text as they are; words resembling theirs
             are masked.
-        kinds: returns what the mentions are called by their types (`region`); asked only where one may stand before its
-            mention (`the region of Western Asia`), and then masked with it, since it leads nowhere else.
-        known: tells whether the graph has a relation that a word is for; a relative (`grandmother`) for whom it has
-            none is read as one of a relative (`mother of a parent`). None leaves words as they are.
+        kinds: returns the types of the mentions (`region`); called only if one may stand before its
+            mention (`the region of Western Asia`), and then masked with it, since it is no hop.
+        known: True if the graph has a relation for a word; a relative (`grandmother`) without one is parsed as a
+            relative's relative (`mother of a parent`). None leaves words as they are.
     """
     spans = list(WORD.finditer(text))
     words = tuple(span.group().casefold() for span in spans)
@@ -327,7 +328,7 @@ def _relatives(
 def _in_law(
     words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
 ) -> tuple[tuple[str, ...], list[bool]]:
-    """Read `mother in law` as one word, where the graph has a relation for spouses and none for it."""
+    """Join `mother in law` into one word, if the graph has a relation for spouses and none for it."""
     read = list(zip(words, masked, strict=True))
     for place in reversed(range(1, len(read) - 1)):
         law = read[place : place + 2]
@@ -353,7 +354,7 @@ def _siblings(words: tuple[str, ...], masked: list[bool]) -> tuple[tuple[str, ..
 
 
 def has_unknown_relative(reading: Reading, known: Callable[[str], bool]) -> bool:
-    """Tell whether a question speaks of a relative whom no relation of the graph is for; see `read_question`."""
+    """True if a question names a relative without a relation in the graph; see `read_question`."""
     spoken = {_relative(word) for word in reading.unmasked}
     return any(word in _KIN and not known(word) for word in spoken)
 
@@ -368,7 +369,7 @@ def _relative(word: str) -> str:
 
 
 def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
-    """Return the relatives, each of the next, that a relative is: itself, where the graph has a relation for it."""
+    """Return the relatives, each of the next, that define a relative: itself, if the graph has a relation for it."""
     if word not in _KIN or known(word):
         return [word]
     parts = [part for relative in _KIN[word].split() for part in _parts(relative, known)]
@@ -376,9 +377,9 @@ def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
 
 
 def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Collection[str]]) -> list[int]:
-    """Find the words that only say what a mention is: `the UN region` of Western Asia, `the city` of Paris.
+    """Find the words that only name a mention's type: `the UN region` of Western Asia, `the city` of Paris.
 
-    An article before them and none of the words that ask (`what is the region of …`) tell them from what is asked for.
+    An article before them and no question word (`what is the region of …`) separate them from the answer type.
     """
     found: list[int] = []
     for place in range(2, len(words) - 1):
@@ -395,7 +396,7 @@ def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Col
 
 
 def _shares(words: Sequence[str], position: int) -> bool:
-    """Tell whether a word speaks of what two things have in common, as `same`, and `other` in `which other films`."""
+    """True if a word marks a shared property, as `same`, and `other` in `which other films`."""
     word = words[position]
     if word in SHARING and _BORDERS.intersection(words[position + 1 : position + 4]):
         return False
@@ -405,9 +406,9 @@ def _shares(words: Sequence[str], position: int) -> bool:
 
 
 def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
-    """Tell whether a word before `of` adds nothing to what follows: `the name of the currency`, `which type of music`.
+    """True if a word before `of` adds nothing to the next noun: `the name of the currency`, `which type of music`.
 
-    Only in `what type of film is Alien` it asks for the type: where a name follows the verb.
+    Only in `what type of film is Alien`, with a name after the verb, it is the answer type.
     """
     if words[position + 1] != "of" or masked[position]:
         return False
@@ -420,7 +421,7 @@ def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -
 
 
 def _does(words: Sequence[str]) -> tuple[str, ...]:
-    """Name what `what does X do (for a living)` asks for."""
+    """Return the noun for `what does X do (for a living)`."""
     asked = list(words)
     until = len(asked)
     if asked[-3:] == ["for", "a", "living"] or asked[-2:] == ["for", "work"]:
@@ -487,7 +488,7 @@ def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) ->
 
 
 def _headed(tags: Sequence[str]) -> tuple[int, ...]:
-    """Return the nouns of the first noun phrase, which end it; none where a verb comes before it."""
+    """Return the nouns of the first noun phrase, which end it; none after a verb."""
     phrases = _noun_phrases(tags)
     first, last = next(iter(phrases), (0, 0))
     owned = tags[last : last + 1] == ["own"] and tags[0] in ("asks", "who") and tags[1:2] == ["being"]
@@ -503,7 +504,7 @@ def _headed(tags: Sequence[str]) -> tuple[int, ...]:
 
 
 def _sort(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return where the name of what is asked for begins: several of it, since one may be named for itself."""
+    """Return the start of the name of the answer's class: with several members, since one may be named for itself."""
     first, last = next(iter(_noun_phrases(tags)), (0, 0))
     leading = tags[2:first] if tags[:2] in (["who", "being"], ["asks", "being"]) else tags[:first]  # who are the
     if set(leading) - _LEADING or "noun" in tags[first:last] or tags[last : last + 1] == ["own"]:
@@ -579,9 +580,9 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
 
 
 def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether the question's own verb ties what is asked for to a phrase: `who wrote`, `when was … born`.
+    """True if the question's own verb links the answer to a phrase: `who wrote`, `when was … born`.
 
-    Words that ask may follow: `the films of X were made by whom`, `given the ship that X built, what does it carry`.
+    Question words may follow: `the films of X were made by whom`, `given the ship that X built, what does it carry`.
     """
     if tags[0] not in ("who", "asks") and tags[:2] != ["to", "asks"]:
         return _asked_last(words, tags, phrases)
@@ -600,7 +601,7 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
 
 
 def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
-    """Count what may be a link, and may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
+    """Count possible links that may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
     joined = (["mention", "noun"], ["mention", "verb", "noun"])
     count = tags.count("whose")
     count += sum(tags[place : place + len(form)] == form for form in joined for place in range(len(tags)))
@@ -610,7 +611,7 @@ def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int
 
 
 def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
-    """Tell whether what is asked for stands behind what it is tied to, and not tied yet.
+    """True if the answer's phrase follows its link, and is not linked yet.
 
     `The films of X were made by whom`, `given the ship that X built, what does it carry`, `name the port it sails to`.
     """
@@ -632,20 +633,20 @@ def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tup
 
 
 def _verb(words: Sequence[str], tags: Sequence[str], place: int, outward: bool) -> Tie:
-    """Tell how a verb is used, by the word after it."""
+    """Return the role of a verb, by the word after it."""
     after = words[place + 1] if tags[place + 1 : place + 2] == ["to"] else ""
     return Tie("passive" if after == "by" else "oblique" if after else "active", outward)
 
 
 def _nearer_left(topics: Sequence[int], last: int, start: int) -> bool:
-    """Tell whether the mention that is nearest to a tie stands before it; so where there is none after it."""
+    """True if the mention nearest to a link stands before it; also if there is none after it."""
     left = [last - topic for topic in topics if topic < last]
     right = [topic - start for topic in topics if topic >= start]
     return not right or (bool(left) and min(left) < min(right))
 
 
 def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun: bool, empty: frozenset[str]) -> bool:
-    """Tell whether what stands between two phrases ties them."""
+    """True if the words between two phrases link them."""
     said = tags[last:start]
     if "and" in said or not said:
         return False
@@ -663,7 +664,7 @@ def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun
 
 
 def _compound(words: Sequence[str], tags: Sequence[str], last: int, start: int) -> bool:
-    """Tell whether two nouns make one: `place of birth`, where the second stands without an article."""
+    """True if two nouns form a compound: `place of birth`, whose second has no article."""
     return words[last - 1] in _WIDE and start == last + 1 and tags[start] == "noun" and not words[start].endswith("s")
 
 
@@ -718,14 +719,14 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
 
 
 def _acts(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str], place: int) -> bool:
-    """Tell whether what follows `may` is a verb (`what may treat X`), and not who may do it (`what may people eat`)."""
+    """True if a verb follows `may` (`what may treat X`), and not a subject (`what may people eat`)."""
     if tags[-1:] != ["doing"] or words[place - 1] not in _MODAL:
         return False
     return "noun" in tags or place + 1 == len(words) or masked[place + 1] or words[place + 1] in FUNCTION_WORDS
 
 
 def _may(words: Sequence[str], masked: Sequence[bool], place: int) -> bool:
-    """Tell whether a word that may be a name or a month has a verb after it, or a name that does something."""
+    """True if a word that may be a name or a month has a verb after it, or an active name."""
     before, after = words[max(0, place - 1)], words[place + 1 : place + 2]
     return place > 0 and before not in _PREPOSITIONS and bool(after) and (masked[place + 1] or after[0].isalpha())
 
@@ -733,7 +734,7 @@ def _may(words: Sequence[str], masked: Sequence[bool], place: int) -> bool:
 def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the place of the verb of a question that seems to have none: `which rivers flow through X`.
 
-    It is the last word of what is asked for, before a preposition or a name, and does not end as the noun before it:
+    It is the last word of the answer's phrase, before a preposition or a name, and agrees with the noun before it:
     `the rivers flow`, `the river flows`. Without a noun it ends in s: `what treats X`.
     """
     asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
@@ -757,7 +758,7 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
 
 
 def _joining_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of a verb between what is asked for and another noun: `which products contain parts of X`."""
+    """Return the place of a verb between the answer's noun and another: `which products contain parts of X`."""
     asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
     if words[asking : asking + 1] not in _NAMES_KIND:
         return None
@@ -768,14 +769,14 @@ def _joining_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
 
 
 def _between_plurals(words: Sequence[str], place: int) -> bool:
-    """Tell whether a word that is no plural stands between two: `products contain parts`, not `sports team members`."""
+    """True if a word that is no plural stands between two: `products contain parts`, not `sports team members`."""
     before, word, after = (*words[max(0, place - 1) : place + 2], "", "")[:3]
     several = before.endswith("s") and not before.endswith("ss") and before not in _COMPOUNDING
     return several and after.endswith("s") and not word.endswith("s")
 
 
 def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of the verb after one that only says more of its noun: `papers published there cite X`."""
+    """Return the place of the verb after one that only qualifies its noun: `papers published there cite X`."""
     if "asks" not in tags or not {"being", "doing", "having", "who"}.isdisjoint(tags) or tags.count("verb") != 1:
         return None
     verb = tags.index("verb")
@@ -789,7 +790,7 @@ def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
 
 
 def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of a verb that `did` helps, where only its place at the end tells: `when did X's son die`."""
+    """Return the place of a verb with `did`, if only its final place reveals it: `when did X's son die`."""
     helps = [place for place, tag in enumerate(tags) if tag == "doing"]
     helping = helps[0] if len(helps) == 1 else -1
     last = len(tags) - 1
@@ -812,12 +813,12 @@ def _inflected(word: str) -> bool:
 
 
 def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
-    """Tell whether a word before an article is the verb of a question that has none: `countries use the euro`."""
+    """True if a word before an article is the verb of a question without another: `countries use the euro`."""
     return after in (("the",), ("a",), ("an",)) and "asks" in tags and not {"verb", "being", "doing"}.intersection(tags)
 
 
 def _is_verb(word: str, tags: Sequence[str], doing: bool, after: Sequence[str] = ()) -> bool:
-    """Tell whether a word that says something is a verb, by what stands around it and by its ending."""
+    """True if a content word is a verb, by its context and its ending."""
     before = tags[-1] if tags else ""
     ending = _inflected(word)
     if before == "mention":

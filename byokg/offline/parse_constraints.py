@@ -1,7 +1,7 @@
-"""Reading what a question asks beyond a path: a count, the most of something, a time, a comparison, a difference.
+"""Parse aggregations and constraints: count, superlative, time, comparison, set difference.
 
-`read` takes these out of a question's words, so that what is left is the question of a path (`which countries border
-Austria`), and says what is to be done with the nodes that it leads to. What a mention covers is never read.
+`read` takes these out of a question's words, so that the rest is a path question (`which countries border Austria`),
+and returns the operations on its ends. Words of a mention are never parsed.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _TRIGGERS = re.compile(
     r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't)\b|n't",
     re.IGNORECASE,
 )
-"""What a question has that asks for more than a path: a quick look that spares most questions the rest."""
+"""Pattern of any aggregation or constraint: a quick check that spares most questions the rest."""
 
 _QUOTES = str.maketrans(dict.fromkeys('"“”«»„', " "))
-"""Marks around names, which say nothing."""
+"""Marks around names, without meaning."""
 
 _BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the\s+)?(?:year\s+)?$", re.IGNORECASE)
 """Words after which a date bounds a time, and is no topic, though a node may have its name."""
@@ -64,14 +64,14 @@ _LONGEST = 1000
 
 
 def read(text: str, mentions: Sequence[Mention]) -> Demand:
-    """Read what a question asks beyond a path.
+    """Parse the constraints and aggregation of a question.
 
     Args:
         text: the question.
-        mentions: what in it names something; those without a place in the text are left out of account.
+        mentions: its mentions; those without a place in the text are left out of account.
 
     Returns:
-        What it asks; nothing beyond a path of a text of more than a thousand characters.
+        The constraints; none if the text is longer than 1,000 characters.
     """
     if len(text) > _LONGEST or _TRIGGERS.search(text) is None:
         return Demand(text)
@@ -84,7 +84,7 @@ def _read(text: str, mentions: tuple[Mention, ...]) -> Demand:
 
 
 class _Reader:
-    """A question while it is read: `_left` has spaces in place of what was read, and marks in place of mentions."""
+    """State of a parse: `_left` has spaces in place of parsed words, and marks in place of mentions."""
 
     def __init__(self, text: str, mentions: Sequence[Mention]) -> None:
         self._text = text
@@ -97,7 +97,7 @@ class _Reader:
         self._kept = list(text)
 
     def demand(self) -> Demand:
-        """Read one thing after the other: what is read first is not read again."""
+        """Parse one construct after the other: parsed words are not parsed again."""
         pairs = self._pair()
         following = self._next()
         thresholds = (*self._thresholds(), *self._than())
@@ -128,10 +128,10 @@ class _Reader:
             self._asks(),
         )
 
-    # What is taken out
+    # Removal of parsed words
 
     def _take(self, start: int, end: int, instead: str = "") -> None:
-        """Take out what was read; mentions stay. `instead` stands at its start."""
+        """Remove parsed words; mentions stay. `instead` stands at its start."""
         for at in range(start, end):
             if self._whole[at] != HIDDEN:
                 self._kept[at] = " "
@@ -153,7 +153,7 @@ class _Reader:
         return within[-1] if within else None
 
     def _word_before(self, start: int) -> str:
-        """Return the word that says something right before a place; mentions are passed over."""
+        """Return the content word right before a place; mentions are skipped."""
         words = WORD.findall(self._left[:start].replace(HIDDEN, " "))
         telling = [word for word in words[-6:] if word not in FUNCTION_WORDS and word not in QUESTION_WORDS]
         return telling[-1] if telling else ""
@@ -163,7 +163,7 @@ class _Reader:
     _says_or = False
 
     def _until_other(self, start: int, last: int) -> int:
-        """Return where the words about a mention end: at the clause's end, or before another mention."""
+        """Return the end of the words about a mention: at the clause's end, or before another mention."""
         return min([last, *(one.start for one in self._mentions if start <= one.start)])
 
     def _pair(self) -> tuple[int, ...]:
@@ -240,7 +240,7 @@ class _Reader:
         return tuple(found)
 
     def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
-        """Return where the words that only lead up to a number begin: «with a population of», «have an area of»."""
+        """Return the start of the words that only introduce a number: «with a population of», «have an area of»."""
         before = re.search(
             r"(?:\b(?:with|have|has|having|that\s+have|are\s+home\s+to|is\s+home\s+to|cover|covers|that\s+are|that\s+is|which\s+are|of)\s+)?"
             r"(?:(?:an?|the|its|their|whose)\s+)?(?:(?:"
@@ -310,7 +310,8 @@ class _Reader:
         return None
 
     def _having(self, compared: bool) -> Order | None:
-        """Read «has the latest start date»: what is compared, in words of the graph; one may do where two are named."""
+        """Parse «has the latest start date»: the compared property, in words of the graph; one may do if two are
+        named."""
         match = patterns().having.search(self._left)
         most = None if match is None else greatest(match["word"])
         words = [] if match is None else match["phrase"].split()
@@ -358,7 +359,7 @@ class _Reader:
         return Order(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
     def _compared(self) -> Order | None:
-        """Read «which is bigger, A or B»; its words are empty, since they say nothing without the two."""
+        """Parse «which is bigger, A or B»; its words are removed, since they mean nothing without the two."""
         verb = patterns().verb_more.search(self._left)
         if verb is not None:
             self._take(*verb.span())
@@ -389,7 +390,7 @@ class _Reader:
         return None
 
     def _when(self) -> tuple[TimeTest, ...]:
-        """Read «when A won», where something else is asked for."""
+        """Parse «when A won» beside another question."""
         if sum(mention.start >= 0 for mention in self._mentions) < 2:
             return ()
         for match in patterns().when.finditer(self._left):
@@ -403,7 +404,7 @@ class _Reader:
         return ()
 
     def _times(self) -> tuple[TimeTest, ...]:
-        """Read dates, and what they bound."""
+        """Parse dates and their relations."""
         found: list[TimeTest] = []
         made = patterns()
         for pattern in (made.between, made.years):
@@ -439,7 +440,7 @@ class _Reader:
         return TimeTest(first, last, edge, near, strict, words=" ".join(match.group().split()))
 
     def _count(self) -> tuple[str, str]:
-        """Read how a number of things is asked for."""
+        """Parse the words of a count."""
         match = patterns().count.search(self._left)
         if match is not None and match.group()[:3] != "how" and _COMPARED_BY.search(self._left[: match.start()]):
             return "", ""
@@ -476,7 +477,7 @@ class _Reader:
         return "end" if ends else "begin" if begins else "any"
 
     def _difference(self) -> tuple[tuple[int, ...], str]:
-        """Read what is taken away: mentions, or things that the answers have none of."""
+        """Parse a subtrahend: mentions, or a negated property."""
         made = patterns()
         clauses = [(clause.start(), clause.end()) for clause in re.finditer(r"[^,;?]+", self._left)]
         taken: list[int] = []
@@ -494,7 +495,7 @@ class _Reader:
                     own = self._mentions[mention]
                     if pattern is made.without:
                         self._take(*match.span())
-                    if own.start >= match.end():  # what is said of it is not said of what is asked for
+                    if own.start >= match.end():  # words about it are not about the answer
                         self._take(match.start(), own.end)
                         self._take(own.end, self._until_other(own.end, last))
                     else:
@@ -531,7 +532,7 @@ def _place(ordinal: str | None) -> int:
 
 
 def _iso(text: str) -> str | None:
-    """Return a date as ISO 8601, as precise as it was said."""
+    """Return a date as ISO 8601, of the given precision."""
     plain = " ".join(text.split()).removesuffix("s") if re.fullmatch(r"\d{4}s", text) else " ".join(text.split())
     read = read_literal(plain)
     return None if read is None else str(read.value)
@@ -551,7 +552,7 @@ def _number(text: str) -> float | None:
 def asking_when(text: str) -> str:
     """Return a question for a year or a date as one that begins with «when»; any other as it is.
 
-    Where dates are the values of properties, the word `year` tells none of them from the others.
+    If dates are property values, the word `year` distinguishes none of them.
     """
 
     def instead(found: re.Match[str]) -> str:
@@ -586,6 +587,6 @@ def asked_value(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "da
 
 
 def path_reading(text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None) -> Reading:
-    """Read what is left of a question as one of a path; `known` is as for `read_question`."""
+    """Parse the rest of a question as a path question; `known` is as for `read_question`."""
     missing = [mention.text for mention in mentions if mention.start < 0]
     return read_question(asking_when(read(text, mentions).rest), mentions, missing, known=known)

@@ -72,7 +72,7 @@ def ngrams(reading: Reading) -> list[str]:
 
 @dataclass(frozen=True)
 class RankerWeights:
-    """What is learnt; D is the embedder's dimensions, r the rank."""
+    """Trained weights; D is the embedder's dimensions, r the rank."""
 
     features: Float64
     """(F,) one weight for each feature of `path_scorer.Weights`."""
@@ -105,15 +105,15 @@ def place_steps(metapaths: Int64, count: int) -> Int64:
 
 
 class PathRanker:
-    """Scores metapaths of one graph; safe to share between threads.
+    """Scores metapaths of one graph; thread-safe.
 
     Args:
-        weights: what was learnt.
+        weights: trained weights.
         known: numbers of n-grams, rows of `weights.ngrams`.
         places: numbers of placed labels (`2 ^directed_by`: place, label), rows of `weights.labels`.
         store: the graph.
-        steps: its steps.
-        embedder: gives the question's vector; the one that the ranker was trained with.
+        steps: its schema linking.
+        embedder: encodes questions; the one that the ranker was trained with.
     """
 
     def __init__(
@@ -183,15 +183,15 @@ class PathRanker:
         return on_grid(product(vector, self._weights.question)[0] + words)
 
     def fits(self, question: Float64, metapaths: Sequence[Int64], steps: Steps | None = None) -> Float64:
-        """Say how well metapaths go with a question, apart from their features.
+        """Return the fit of metapaths with a question, apart from their features.
 
         Args:
             question: (r,) from `question`.
             metapaths: their steps in parts, each (P', L).
-            steps: what is known of them, where they are learnt by need.
+            steps: schema statistics so far, if they are collected per question.
 
         Returns:
-            (P,) in natural logarithms: how much likelier one is than another.
+            (P,) log-odds of each.
         """
         placed = np.concatenate([place_steps(part, self._count) for part in metapaths])
         table = self._table
@@ -202,14 +202,14 @@ class PathRanker:
         return product(table[placed].sum(axis=1), question[:, None])[:, 0]
 
     def weigh(self, features: Float64) -> Float64:
-        """Return what the features of P metapaths add: (P, F) to (P,)."""
+        """Return the score of the features of P metapaths: (P, F) to (P,)."""
         return product(features, self._weights.features[:, None])[:, 0]
 
 
 def save_ranker(
     folder: Path, weights: RankerWeights, known: Sequence[str], places: Sequence[str], record: dict[str, object]
 ) -> None:
-    """Write a ranker into a folder that exists; `record` says how it was trained, with the embedder's name."""
+    """Write a ranker into a folder that exists; `record` describes its training, with the embedder's name."""
     tensors = {
         "features": weights.features,
         "question": weights.question,

@@ -1,11 +1,11 @@
-"""Scoring metapaths against a question: which words explain which hop.
+"""Scoring of metapaths against a question: an alignment of words with hops.
 
 A hop is explained by the words of one stretch of the question, and stretches follow each other from the topic entity
 outwards, as in «who directed the films *written by* X»: the words next to X belong to the first hop. All ways to cut
 the question into one stretch a hop are tried. Two edges joined by a nameless (mediator) node make one hop, and a hop
 straight back over the relation just walked («films that *share directors* with X») may go unexplained.
 
-This replaces the KG-Linker's language model where there is none; no paper is followed.
+This replaces the KG-Linker's language model; no paper is followed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DATES = frozenset({"year", "years", "date", "dates"})
 
 @dataclass(frozen=True)
 class Weights:
-    """How much each feature of a metapath counts; `scripts/fit_path_scorer.py` says what they were fitted on."""
+    """Weight of each feature of a metapath; `scripts/fit_path_scorer.py` lists the training data."""
 
     coverage: float = 9.7
     """Share of the question's content words that some hop explains."""
@@ -54,9 +54,9 @@ class Weights:
     asked: float = 70.9
     """Cosine of who, when or where with the names at the end."""
     focus: float = 40.8
-    """Cosine of the noun asked for with the names at the end."""
+    """Cosine of the answer-type noun with the names at the end."""
     kind: float = 5.4
-    """How well the last hop leads to what the noun asked for names."""
+    """Similarity of the last hop's range and the answer-type noun."""
     weakest: float = 21.0
     """How well the least explained of several hops is explained."""
     unexplained: float = -4.6
@@ -76,7 +76,7 @@ class Weights:
     back: float = -2.6
     """Hops straight back."""
     shared: float = 85.8
-    """A hop straight back, as far as it is explained, where the question speaks of what two things have in common."""
+    """A hop straight back, as far as it is explained, if the question has a shared property of two things."""
     to_and_fro: float = -36.7
     """More than one hop straight back."""
     joined: float = 66.9
@@ -99,16 +99,16 @@ class AlignmentSettings:
     reorder: float = 0.05
     """Cost of reading the question in another order than by distance from the topic entity."""
     against: float = 0.5
-    """What an explanation is worth by a word that points the other way (`boss` for «reports to», towards the boss)."""
+    """Worth of an explanation by a word of the opposite direction (`boss` for «reports to», towards the boss)."""
     unmeant: float = 25.0
-    """What a path loses for each step that says the opposite of another relation (`contraindicated in`) unasked."""
+    """Loss of a path for each step whose relation is an unmentioned antonym of another (`contraindicated in`)."""
     expected: float = 0.5
     """Explanation expected of every content word, when coverage is turned into a share."""
 
 
 @dataclass(frozen=True)
 class Aligned:
-    """What P metapaths have to say for themselves."""
+    """Features of P metapaths."""
 
     features: Float
     """(P, F) in the order of `Weights`; the first is not yet divided by what could be explained at best."""
@@ -149,16 +149,16 @@ class Hops:
 
 
 class PathScorer:
-    """Scores metapaths of one graph against questions; safe to share between threads.
+    """Scores metapaths of one graph against questions; thread-safe.
 
     Args:
-        steps: what the steps of the graph mean.
-        embedder: gives the vectors of questions.
-        weights: how much each feature counts.
-        settings: how words are matched with hops.
-        importance: how much a word tells, about 1 on average.
-        ranker: trained on questions, if there is one; it has the last word on which metapath is best, and none on
-            which ones are looked at.
+        steps: schema linking of the graph.
+        embedder: encodes questions.
+        weights: weight of each feature.
+        settings: of the alignment of words and hops.
+        importance: weight of a word, about 1 on average.
+        ranker: trained on questions, if there is one; it decides the order of metapaths, and not which are
+            considered.
     """
 
     def __init__(
@@ -227,7 +227,7 @@ class QuestionScorer:
         self._know(scorer.steps.latest())
 
     def meet(self, growth: Growth) -> None:
-        """Learn what lies at the ends of metapaths before they are scored, where steps are learnt by need."""
+        """Collect statistics of the ends of metapaths before they are scored, if these are collected per question."""
         if self._steps.by_need:
             known = self._steps.met(growth)
             if known is not self._steps:
@@ -268,12 +268,12 @@ class QuestionScorer:
         return np.stack(rows) if rows else np.empty((0, self._steps.count), np.float32)
 
     def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
-        """Tell which steps lead mostly to nodes without a name, which are no answers: (P,)."""
+        """Mask steps that lead mostly to nodes without a name, which are no answers: (P,)."""
         told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
         return told
 
     def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
-        """Tell which steps lead to nodes of a kind: (S,)."""
+        """Mask steps into nodes of a type: (S,)."""
         return self._steps.typed(kind)
 
     def align(self, metapaths: Int64, choices: Float | None = None) -> Aligned:
@@ -392,7 +392,7 @@ class QuestionScorer:
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def promise(self, aligned: Sequence[Aligned]) -> list[Float]:
-        """Score metapaths without what was learnt, which knows whole paths only: for deciding which to lengthen."""
+        """Score metapaths without the trained ranker, which scores whole paths only: for the beam."""
         features = self.features(aligned).astype(np.float64)
         # One feature after another, and not `@`: in this order on every CPU.
         scores = np.zeros(len(features))
@@ -402,7 +402,7 @@ class QuestionScorer:
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
     def _unmeant(self, aligned: Sequence[Aligned]) -> npt.NDArray[np.float64]:
-        """Return what metapaths lose for steps that say the opposite of what is said: (P,) for all together."""
+        """Return the loss of metapaths for unmentioned antonyms: (P,) for all together."""
         steps = [(part.metapaths, part.others) for part in aligned]
         lost = [sum(self._unsaid[some].sum(axis=1) for some in pair if some is not None) for pair in steps]
         return self._scorer.settings.unmeant * np.concatenate(lost).astype(np.float64)
@@ -420,11 +420,11 @@ class QuestionScorer:
             (P,) explained words, (P, H) how well each hop is explained, and (P, H) how well by its own words.
 
         Args:
-            relation: (N, C) how much each content word resembles the relation of each hop that occurs, and
-            kind: (N, C) what it leads to.
-            reach: (F, C) how well it leads to what each focus word names.
+            relation: (N, C) similarity of each content word to the relation of each hop that occurs, and
+            kind: (N, C) to its range.
+            reach: (F, C) similarity of its range to each answer-type noun.
             units: (P, H) columns of `relation`, `kind` and `reach`.
-            returns: (P, H - 1) whether a hop goes straight back over the one before.
+            returns: (P, H - 1) True if a hop goes straight back over the one before.
         """
         count, hops = units.shape
         focus_best = reach.max(axis=0, initial=0.0)[units[:, -1]]
@@ -462,12 +462,12 @@ class QuestionScorer:
             supports[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
 
     def _stretches(self, relation: Float, kind: Float, order: Sequence[int]) -> tuple[Float, Float]:
-        """For every stretch of an order of n words, say how well each hop explains it.
+        """For every stretch of an order of n words, compute how well each hop explains it.
 
         Returns:
             (n + 1, n + 1, C) the best explanation of a single word between two positions, and the most that two
-            phrases in there add up to: a hop is named once and what it leads to is named once, so it explains one
-            phrase for each, not every mention.
+            phrases in there add up to: a hop and its range are named once each, so it explains one phrase for each, not
+            every mention.
         """
         count, columns = len(order), relation.shape[1]
         peak = np.zeros((count + 1, count + 1, columns), np.float32)

@@ -1,9 +1,9 @@
-"""Weights of the path scorer in folders: those that ship with the package, and those that `byokg fit` writes.
+"""Folders of path-scorer weights: those of the package, and those that `byokg fit` writes.
 
-A folder holds `weights.json`, where it was fitted to a graph how sure answers are `confidence.json`
-(`pipeline.confidence`), and what a trained ranker consists of where there is one (`path_ranker`). Features are
-cosines, and those of another embedder lie elsewhere: weights belong to the embedder that they were fitted with. The
-defaults of `path_scorer.Weights` are those of the shipped static embedder; those of others lie in `data/weights`.
+A folder holds `weights.json`, after a fit to a graph its calibration `confidence.json` (`offline.calibration`), and the
+files of a trained ranker, if any (`path_ranker`). Features are cosines, whose distribution depends on the embedder:
+weights belong to the embedder that they were fitted with. The defaults of `path_scorer.Weights` are those of the
+shipped static embedder; those of others lie in `data/weights`.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class FittedWeights:
-    """What a folder of weights holds."""
+    """Content of a folder of weights."""
 
     weights: Weights
     ranker: Path | None
-    """The folder itself, where it holds a ranker of paths, too."""
+    """The folder itself, if it holds a ranker of paths, too."""
     confidence: Path | None
-    """The file that says how sure answers are, where it holds one."""
+    """The file of calibration weights, if any."""
 
 
 def save_weights(folder: Path, weights: Weights, embedder: str, record: Mapping[str, object]) -> None:
-    """Write weights into a folder that exists; `record` says what they were fitted on, and how good they are."""
+    """Write weights into a folder that exists; `record` describes their training data and quality."""
     write_json(folder / FILE, {"schema": SCHEMA, "embedder": embedder, **record, "weights": asdict(weights)})
 
 
@@ -88,9 +88,9 @@ def read_weights(folder: str | Path, embedder: str) -> FittedWeights:
 
 
 def weights_for(embedder: Embedder) -> Weights:
-    """Return the weights that ship with the package for an embedder.
+    """Return the shipped weights of an embedder.
 
-    Those of the shipped static embedder stand for the ones of an embedder that has none; the log says so, once.
+    Those of the shipped static embedder replace missing ones of another; the log reports it, once.
     """
     return _shipped(embedder.name)
 

@@ -43,7 +43,7 @@ from byokg.types import EntityId
 RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
 
 _LEARNT = 1.0
-"""What a learnt ranker's scores make a difference in: they are logarithms of odds."""
+"""Scale of a trained ranker's scores: they are log-odds."""
 
 
 def offline_pipeline(
@@ -59,20 +59,20 @@ def offline_pipeline(
     abstain: float = 0.0,
     weights: str | Path | None = None,
 ) -> Loop:
-    """Put the offline parts together for one graph.
+    """Assemble the offline pipeline for one graph.
 
     Args:
-        store: the graph; a sample of one in files is read at once, a server is asked about what a question needs.
+        store: the graph; a sample of one in files is read at once, a server is read per question.
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
-        retrievers: by name, what makes each, see `Parts`; the answer is extracted from the paths they bring.
-        by_need: learn what relations lead to from what each question walks over, and not from a sample of all of
-            them, which takes long on a server and answers better, also with values of properties. None does so on
-            servers.
-        abstain: nothing is answered where the first answer is less likely to be right than this, in [0, 1].
-        weights: folder that `byokg fit` wrote: weights of paths, how sure answers are, and perhaps a ranker; None takes
-            what ships for the embedder.
+        retrievers: factories by name, see `Parts`; the answer is extracted from their paths.
+        by_need: collect relation statistics from the walks of each question instead of from a sample of all
+            relations, which takes long on a server and gives better answers, also with values of properties. None
+            does so on servers.
+        abstain: probability below which there is no answer, in [0, 1].
+        weights: folder of `byokg fit`: weights of paths, calibration, and possibly a ranker; None takes the shipped
+            weights of the embedder.
 
     Raises:
         ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
@@ -120,7 +120,7 @@ def _shipped() -> StaticEmbedder:
 
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
-    """Return what finds mentions in the offline pipeline, by itself."""
+    """Return the offline pipeline's mention detector, by itself."""
     return reading_parts(store, embedder, entities)[0]
 
 
@@ -131,7 +131,7 @@ def reading_parts(
     weights: str | Path | None = None,
     by_need: bool | None = None,
 ) -> tuple[MentionSpotter, PathScorer]:
-    """Return what finds mentions in a question, and what scores relation paths against it.
+    """Return the mention detector and the path scorer.
 
     Raises:
         ConfigError: the weights cannot be read, or belong to another embedder.
@@ -167,7 +167,8 @@ def reading_parts(
 
 
 def _steps(store: GraphStore, embedder: Embedder, by_need: bool) -> Steps:
-    """Return the steps of a graph; what a transformer embeds of it is kept in the user's cache, as exact as it is."""
+    """Return the schema linking of a graph; embeddings of a transformer are kept in the user's cache, in full
+    precision."""
     if by_need or not isinstance(embedder, SentenceTransformerEmbedder):
         return Steps(store, embedder, by_need=by_need)
     kept = CachedEmbedder(embedder, user_cache() / "embeddings", "float32")
@@ -185,13 +186,13 @@ def _all_numbered(store: GraphStore) -> None:
 
 
 _GENEROUS = SpottingSettings(another=0.15, most=6)
-"""What a schema shows too much of costs little; what it does not show is not found."""
+"""Low thresholds: too much in a schema costs little; a missing part is not found."""
 
 
 def entity_spotter(
     store: GraphStore, embedder: Embedder, entities: EntityLinker
 ) -> Callable[[str], tuple[EntityId, ...]]:
-    """Return what finds the entities that a question may mean; it samples the graph when it is first called."""
+    """Return a detector of a question's entities; it samples the graph on its first call."""
 
     @lru_cache(1)
     def spotter() -> MentionSpotter:

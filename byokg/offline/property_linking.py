@@ -49,12 +49,12 @@ class Measured:
 
     @property
     def age(self) -> bool:
-        """Return whether it says how old something is, so that the oldest has the most of it, and not the earliest."""
+        """True for an age, of which the oldest has the most, and not the earliest."""
         return not self.dates and not _AGE.isdisjoint(split_words(split_label(self.name)))
 
 
 class Measures:
-    """Finds properties by what a question calls them.
+    """Links words of a question to properties.
 
     Args:
         embedder: compares words.
@@ -63,17 +63,17 @@ class Measures:
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
         self.likeness = lru_cache(1 << 14)(self._likeness)
-        """Return how much a word means what a property's name says, in [-1, 1]."""
+        """Returns the similarity of a word and a property's name, in [-1, 1]."""
         self._vector = lru_cache(1 << 12)(self._encoded)
 
     def find(self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2) -> Measured | None:
-        """Return the property that the nouns mean best; None where none of the nodes' is like them.
+        """Return the property most similar to the nouns; None if none of the nodes' is similar.
 
         Args:
-            nodes: what is compared.
+            nodes: compared nodes.
             nouns: words for the measure, the best first.
-            dates: take a date where no name is like the nouns, if there is just one.
-            least: how many of the nodes, where they are as many, must have it.
+            dates: take a date if no name is like the nouns and there is just one date.
+            least: number of the nodes, if there are as many, that must have it.
         """
         columns: dict[str, dict[EntityId, Value]] = {}
         for node in nodes:
@@ -118,14 +118,14 @@ class Measures:
 
 
 def described(store: GraphStore, nodes: Sequence[EntityId], least: int = 2) -> list[Node]:
-    """Return nodes with the numbers and dates that edges lead to among their properties.
+    """Return nodes with the numbers and dates behind edges among their properties.
 
-    Where values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` says what a property would.
+    If values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` acts as a property.
 
     Args:
         store: the graph.
         nodes: ids of nodes.
-        least: how many of the nodes, where they are as many, must have such edges of a relation.
+        least: number of the nodes, if there are as many, that must have such edges of a relation.
     """
     found = store.nodes(nodes)
     numbers = np.asarray(store.numbers(nodes), np.int64)
@@ -163,7 +163,7 @@ def measure(value: Value) -> float | None:
 
 
 def looks_dated(value: Value) -> bool:
-    """Tell whether a value may be a date: ISO 8601 text, or a whole number that could be a year."""
+    """True if a value may be a date: ISO 8601 text, or a whole number that could be a year."""
     if isinstance(value, bool | float):
         return False
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""The words of relations: those of a label, what it says of what it leads from and to, and which name the same kind."""
+"""Lexical features of relation labels: tokens, argument direction, synonyms."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NOT_ACTING = frozenset(
 
 
 def acting(word: str) -> bool:
-    """Tell whether a word names the one who acts: `manager`, `author`."""
+    """True for an agent noun: `manager`, `author`."""
     return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
 
 def doing(words: Sequence[str]) -> str:
-    """Return the verb that the words of a relation begin with, for what its heads do; empty where there is none.
+    """Return the leading verb of a relation label (`plays_in_club` -> `play`), or "".
 
     >>> doing("plays in club".split()), doing("is aged".split()), doing("played by".split())
     ('play', '', '')
@@ -40,7 +40,7 @@ def doing(words: Sequence[str]) -> str:
 
 
 def done_by(noun: str) -> frozenset[str]:
-    """Return the verbs, one of them a word at most, for what a noun names the doer of: `players` play.
+    """Return candidate verb stems of an agent noun (`players` -> `play`); at most one is a real word.
 
     >>> sorted(done_by("players")), sorted(done_by("runner")), done_by("city")
     (['play', 'playe'], ['run', 'runn', 'runne'], frozenset())
@@ -53,29 +53,29 @@ def done_by(noun: str) -> frozenset[str]:
 
 
 _SHORTEST = 3
-"""Letters of a verb with its ending that is too short to be told from others: `has`."""
+"""Letters of an inflected verb too short to be distinctive: `has`."""
 
 NEGATING = ("contra", "non", "un")
-"""What turns a word into its opposite, where it begins with it."""
+"""Prefixes of antonyms."""
 
 NEGATIONS = frozenset("not never no without cannot nor neither".split())
-"""Words that say that something is not so."""
+"""Negations."""
 
 FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
-"""Words that say with a `not` that something must not be."""
+"""Modals that express a prohibition with `not`."""
 
 _SAME_BEGINNING = 5
 """Letters in which a word begins as the one that it turns into its opposite: `indication`, `contraindicated`."""
 
 
 def forbids(words: Sequence[str]) -> bool:
-    """Tell whether a question asks for what must not be: `should not take X`, `can't be combined with X`."""
+    """True if a question asks for prohibited things: `should not take X`, `can't be combined with X`."""
     pairs = pairwise(words)
     return "cannot" in words or any(one in FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
 
 
 def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
-    """Return the relations that say the opposite of others, the word of theirs that does, and those others.
+    """Return antonym relations with the antonymous word, and the relations they oppose.
 
     >>> opposites([["indication"], ["contraindicated"], ["universities"], ["sites"], ["not", "recommended"]])
     {1: ('contraindicated', frozenset({0})), 4: ('not', frozenset())}
@@ -99,7 +99,7 @@ _TYING = frozenset("of for to in on at with from by".split())
 
 
 def names_head(words: Sequence[str]) -> bool:
-    """Tell whether the words of a relation name the one it leads from: `capital of`, `is a vector for`.
+    """True if a relation label names its head: `capital of`, `is a vector for`.
 
     >>> [names_head(label.split()) for label in ("part of", "is a vector for", "belongs to the family of", "lives in")]
     [True, True, False, False]
@@ -111,14 +111,14 @@ def names_head(words: Sequence[str]) -> bool:
 
 
 def content_words(words: Sequence[str]) -> list[str]:
-    """Return the words that say something; all, where none does."""
+    """Return the content words; all words, if there are none."""
     return [word for word in words if word not in FUNCTION_WORDS] or list(words)
 
 
 def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
-    """Return the verb that each relation begins with, for what its heads do: `plays_in_club`; empty where none does.
+    """Return the leading verb of each relation, an activity of its heads: `plays_in_club`; empty if there is none.
 
-    Where several begin with one verb, it says nothing of heads that are mostly called otherwise by what leads to them:
+    If several begin with one verb, it is no activity of heads with another class name from their incoming relations:
     with `plays_in_club` and `plays_in_league` only those are players that no `…_club` leads to.
 
     Args:
@@ -150,12 +150,12 @@ def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[s
 
 
 def _calls(own: Sequence[str]) -> bool:
-    """Tell whether the words of a relation say what its tail is called: `club`, `plays in club`, not `captained by`."""
+    """True if a relation label names its tail: `club`, `plays in club`, not `captained by`."""
     return not names_head(own) and own[-1] not in FUNCTION_WORDS and not own[-1].endswith("ed") and not doing(own[-1:])
 
 
 _HEADS = 48
-"""Heads of each relation of which it is looked at what leads to them."""
+"""Heads of each relation that are sampled for their incoming relations."""
 
 _SYNONYMS = Path(__file__).resolve().parent.parent / "data" / "words" / "synonyms.txt"
 

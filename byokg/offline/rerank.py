@@ -1,9 +1,9 @@
-"""Which of several answers to give first, where several paths fit a question about as well.
+"""Reranking of answer candidates whose paths fit a question about equally well.
 
-Four things decide, none of which a path alone can tell: what else nameless nodes on the way say (an office holder's
-nameless node leads to the office and the years, too), how many of the paths that fit end at the same node, whether a
-path only goes on from where a shorter one has the answer, and which name is nearest to what the question says. Paths
-that say the same by inverse relations make one answer.
+Four criteria that a path alone does not have: further neighbours of nameless nodes on the way (an office holder's
+nameless node leads to the office and the years, too), the number of fitting paths with the same end, whether a path
+only extends a shorter one that has the answer, and the similarity of names to the question. Paths with the same meaning
+by inverse relations make one answer.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ Int64 = npt.NDArray[np.int64]
 _COMPARED = 10
 """Choices that are compared, the best ones."""
 _MARGIN = 3.0
-"""Natural logarithms of odds below the best choice, from which one has no say."""
+"""Log-odds below the best candidate at which a candidate no longer votes."""
 _SHARPNESS = 0.75
-"""Natural logarithms of odds that make one: paths that lead to the same say much the same of the question."""
+"""Log-odds per vote: paths to the same end share most of their evidence."""
 _SAID = 1.25
 """Natural logarithms of odds that a word of average importance adds, which a nameless node on the way leads to."""
 _DETOUR = 1.5
 """Natural logarithms of odds by which a path may seem better than its own beginning, and still be a detour."""
 _SILENT = 0.1
-"""Words of average importance that the rest of a detour explains at most, beyond what its beginning does."""
+"""Words of average importance that the rest of a detour may explain at most, beyond its prefix."""
 _ASKED = 0.1
-"""What the end of a detour may be nearer to who, when or where than where its beginning leads, as a cosine."""
+"""Similarity to who, when or where by which the end of a detour may exceed that of its prefix, as a cosine."""
 _HEARD = 1000
 """Ends of a choice that are counted."""
 _NAMED = 30
 """Ends whose names are compared with the question."""
 _NEAREST = 0.05
-"""Worth of a name that says the same as the question against a choice as good as the best."""
+"""Weight of a name equal to the question's words against a candidate as good as the best."""
 _MOST_NODES = 2000
 """Nameless nodes of a path that are looked at; of more nothing is read."""
 _MOST_TOLD = 100
@@ -62,16 +62,16 @@ _MOST_TOLD = 100
 
 
 class Preference:
-    """Orders what may be the answer; safe to share between threads.
+    """Orders answer candidates; thread-safe.
 
-    Where nodes have types, these decide, and choices stay as they are, but for detours. Weights were found on dev
+    If nodes have types, these decide, and candidates stay as they are, but for detours. Weights were tuned on dev
     questions of WebQSP, CWQ, atlas, MetaQA and PathQuestion.
 
     Args:
         store: the graph.
-        scorer: knows which steps lead to nameless nodes, and how much a word tells.
-        embedder: compares names with what the question says.
-        unit: path scores that are a natural logarithm of odds.
+        scorer: source of nameless steps, and of word weights.
+        embedder: compares names with the question.
+        unit: score units per nat.
     """
 
     def __init__(self, store: GraphStore, scorer: PathScorer, embedder: Embedder, unit: float = UNIT) -> None:
@@ -83,11 +83,11 @@ class Preference:
         self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
 
     def ordered(self, context: Context, choices: Sequence[Choice]) -> list[Choice]:
-        """Return choices with the one to be answered first, its nodes in the order to be answered.
+        """Return candidates with the best one first, its nodes in the order of the answer.
 
         Args:
-            context: what was found for the question.
-            choices: what may be the answer, best first.
+            context: evidence for the question.
+            choices: answer candidates, best first.
         """
         if not choices or any(map(is_value, choices[0][1])):
             return list(choices)
@@ -106,11 +106,11 @@ class Preference:
         return [(score, self._sorted(ends, votes, words), citations), *ranked[1:]]
 
     def _types(self, choice: Choice) -> tuple[str, ...]:
-        """Return the types of the first node of a choice, which tell best what kind of answer is meant."""
+        """Return the types of the first node of a candidate, which indicate its answer type best."""
         return next((node.types for node in self._store.nodes(choice[1][:1])), ())
 
     def _words(self, context: Context) -> list[str]:
-        """Return what the question says beyond what it names."""
+        """Return the content words of the question outside its mentions."""
         first = context.rounds[0]
         named = {word for mention in first.artifacts.mentions for word in split_words(mention.text)}
         named |= {word for one in first.linked.entities for word in split_words(one.name)}
@@ -124,15 +124,15 @@ class Preference:
     # Where a path only goes on from the answer
 
     def _shortened(self, context: Context, choices: Sequence[Choice], types: Sequence[str] = ()) -> list[Choice]:
-        """Put the beginning of the first choice's path before it, where the rest of the path is a detour.
+        """Promote a prefix of the top path if its remaining hops add no evidence.
 
-        That is so where the rest explains nothing of the question that the beginning does not (`place of death`, and
-        who else died there), is no nearer to who, when or where, and no link of the question needs it.
+        This holds if the rest explains no further word of the question (`place of death`, and who else died there), is
+        no nearer to who, when or where, and no link of the question needs it.
 
         Args:
-            context: what was found for the question.
-            choices: what may be the answer, best first.
-            types: those of the first answer, one of which the one before it must have, too.
+            context: evidence for the question.
+            choices: answer candidates, best first.
+            types: those of the first answer, one of which the promoted one must have, too.
         """
         paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
         own = paths.get(choices[0][2][0])
@@ -157,7 +157,7 @@ class Preference:
         return list(choices)
 
     def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, types: Sequence[str]) -> bool:
-        """Tell whether what a path adds to its beginning answers nothing of the question but the types of both."""
+        """True if a path's extension answers nothing of the question but the types of both."""
         reading = path_reading(context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named)
         of = self._scorer.steps.latest()
         all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
@@ -175,7 +175,7 @@ class Preference:
             reach = of.reach(word) if place in reading.focus else np.zeros_like(kind)
             named = float(relation[first_steps].max())
             meant = max(named, float(kind[first_steps].max()), float(reach[first_steps[-1]]))
-            # Its further relations tell what a node is, too (a city by its `mayor`), and may be what is asked for.
+            # Its further relations also indicate a node's type (a city by its `mayor`), and may be the answer.
             more = max(float(relation[all_steps].max()) - named, float(kind[all_steps].max()) - meant)
             gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
         if reading.asks in ("who", "whom", "when", "where"):
@@ -184,13 +184,13 @@ class Preference:
                 return False
         return gained <= _SILENT
 
-    # What the same fact, told the other way round, adds
+    # Inverse edges of the same fact
 
     def _completed(self, context: Context, compared: Sequence[Choice]) -> Choice:
-        """Return the first choice with the ends of those whose paths say the same by inverse relations.
+        """Return the first candidate with the ends of those whose paths have the same meaning by inverse relations.
 
-        Where a graph tells a fact both ways (`parents`, `children`), either may lack some edges that the other has.
-        Which relations do is not known on a server.
+        If a graph stores a fact both ways (`parents`, `children`), either may lack some edges of the other. Inverse
+        relations are unknown on a server.
         """
         if self._scorer.steps.by_need:
             return compared[0]
@@ -209,7 +209,7 @@ class Preference:
         return score, ends, citations
 
     def _meaning(self, relations: Metapath) -> tuple[tuple[str, bool], ...]:
-        """Return one name for all metapaths that say the same: for each step a label, and whether it is turned."""
+        """Return one key for all metapaths of equal meaning: for each step a label, and whether it is inverted."""
         meant = []
         for step in relations:
             label, turned = step.removeprefix(INVERSE), step.startswith(INVERSE)
@@ -217,7 +217,7 @@ class Preference:
             meant.append(min([(label, turned), *((twin, not turned) for twin in twins)]))
         return tuple(meant)
 
-    # How many say the same
+    # Agreement
 
     def _votes(self, compared: Sequence[Choice]) -> dict[EntityId, float]:
         """Count for each node the choices that hold it, each by how likely it is against the best."""
@@ -249,12 +249,13 @@ class Preference:
         best: list[float] = cosines.max(axis=1).tolist()
         return best
 
-    # What nameless nodes on the way say
+    # Neighbours of nameless nodes on the way
 
     def _told(self, context: Context, words: Sequence[str], choices: Sequence[Choice]) -> list[Choice]:
-        """Raise the choices in which a nameless node on the way leads to what the question says, and narrow them to it.
+        """Promote candidates with a nameless node on the way whose neighbours match the question, and narrow them to
+        it.
 
-        None on a server, where that would be requests for each path.
+        No effect on a server, which would need requests for each path.
         """
         if not self._behind:
             return list(choices)
@@ -296,7 +297,7 @@ class Preference:
     def _worth(
         self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
     ) -> npt.NDArray[np.float64]:
-        """Say how much of the question the other neighbours of nameless nodes say: (N,), a word by its importance."""
+        """Return the share of the question in the other neighbours of nameless nodes: (N,), weighted by importance."""
         batch = capped_edges(self._store, nodes, Direction.BOTH, most=_MOST_TOLD)
         other = batch.other.astype(np.int64)
         distinct, place = np.unique(other, return_inverse=True)
@@ -321,12 +322,12 @@ class Preference:
 
 
 def _share(name: Sequence[str], said: Sequence[tuple[str, float]]) -> float:
-    """Return how much of what is said stands in a name, by importance."""
+    """Return the share of some words in a name, weighted by importance."""
     return round(sum(worth for word, worth in said if word in name), 6)
 
 
 def _overlap(one: Period, other: Period) -> bool:
-    """Tell whether two periods have a day in common."""
+    """True if two periods have a day in common."""
     early = one.last is None or other.start is None or other.start <= one.last
     late = other.last is None or one.start is None or one.start <= other.last
     return early and late

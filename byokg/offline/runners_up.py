@@ -1,7 +1,7 @@
-"""What follows an answer that is unsure: the next best, where both together are expected to be worth more than one.
+"""N-best answers for uncertain questions, added while expected F1 improves.
 
-That is measured by the F1 of what is answered: one more than a hundred answers costs little, one more than a single one
-costs a third where that was right, so that it has to be nearly as likely.
+One more answer beside a hundred costs little, one beside a single answer costs a third if that was right, so that it
+has to be nearly as likely.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _MOST = 2
 _LONG = 20
 """Answers of a candidate that follow, at most; one with more does not."""
 _ELSE = 5.0
-"""How likely it is that no candidate is right where the first one is not, against one that is as good as the best."""
+"""Probability that no candidate is right if the first one is not, relative to one as good as the best."""
 _SAME = 0.5
-"""Share of two candidates' answers that are common where both say the same."""
+"""Share of two candidates' answers that are common if they agree."""
 
 
 def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tuple[AnswerItem, ...]:
-    """Return what follows the answers of the first candidate, each with the probability that its candidate is right.
+    """Return further answers after those of the first candidate, each with the probability of its candidate.
 
-    Constants were found on dev questions of WebQSP, CWQ, atlas, PathQuestion, MetaQA and made-up domains, so that F1
+    Constants were tuned on dev questions of WebQSP, CWQ, atlas, PathQuestion, MetaQA and made-up domains, so that F1
     gets no worse on any of them.
 
     Args:
         ranked: candidates, the first one first.
-        probability: that it is right.
-        unit: scores that make a natural logarithm of odds.
+        probability: of the first one.
+        unit: score units per nat.
     """
     candidates = list(ranked)
     if len(candidates) < 2:

@@ -1,8 +1,8 @@
-"""What relations mean: the words of their labels, and what they lead to.
+"""Schema linking: similarity of question words to relations and their ranges.
 
-`Steps` compares words with the steps of a graph, where a step is a relation walked one way, numbered as in
-`graph.paths`. All it knows is learnt from the graph at hand: relation labels, node types if there are any, and a sample
-of the names at the ends of each relation.
+`Steps` compares words with the steps of a graph; a step is a relation walked one way, numbered as in `graph.paths`. All
+statistics come from the graph at hand: relation labels, node types if there are any, and a sample of the names at the
+ends of each relation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 
 _LED = 0.5
-"""Share of the ends of a step that are of a kind, against what is enough, from which it leads to that kind."""
+"""Share of the ends of a step that are of a type, relative to the threshold, from which it leads to that type."""
 
 _YEAR = re.compile(r"-?\d{4}(-\d\d(-\d\d)?)?")
 
@@ -63,9 +63,9 @@ class StepSettings:
     """How words are compared with steps; all found on the dev splits of MetaQA, WebQSP and atlas."""
 
     sample: int = 48
-    """Edges of each relation looked at to learn what its ends are."""
+    """Sampled edges of each relation, for statistics of its ends."""
     near: int = 8
-    """Ends of each step looked at where it is learnt by need."""
+    """Sampled ends of each step if statistics are collected per question."""
     kinds: int = 8
     """Node kinds kept for a step, the most frequent ones."""
     derived: float = 0.6
@@ -77,17 +77,17 @@ class StepSettings:
     names: float = 0.57
     """Worth of resembling the names at the end of a step against resembling the relation."""
     profile: float = 1.0
-    """Worth of resembling the other relations of the nodes reached, where nodes have no types."""
+    """Weight of similarity to the other relations of the range, if nodes have no types."""
     called: float = 0.9
-    """Worth of resembling a relation that leads to the nodes reached, which are what it names (`author`)."""
+    """Weight of similarity to a relation into the range, which names it (`author`)."""
     common: float = 0.2
-    """Kinds that more than this share of steps reach say nothing (`topic`); typed nodes are exempt."""
+    """Types reached by more than this share of steps are uninformative (`topic`); typed nodes are exempt."""
     enough: float = 0.35
     """Share of a step's ends from which a kind counts fully."""
     either_way: float = 0.1
     """Share of a relation's tails that have it, too, from which it may be meant either way."""
     usual: int = 16
-    """Times that the share of nodes from which a step leads to a single one is taken: only nearly all tell anything."""
+    """Factor on the share of nodes with a single end of a step: only nearly all are informative."""
     single: float = 0.5
     """Least that the steps of a node to single ones count together."""
     threshold: float = 0.3
@@ -97,15 +97,15 @@ class StepSettings:
 class Steps:
     """Compares words with the S = 2 · R steps of a graph with R relations.
 
-    Built once per graph from a sample of edges; safe to share between threads.
+    Built once per graph from a sample of edges; thread-safe.
 
     Args:
         store: the graph.
-        embedder: gives the vectors of words, names and relations.
+        embedder: encodes words, names and relations.
         settings: weights and thresholds.
-        names: gives the vectors of relations and of names at their ends in the place of `embedder`, and equal ones: one
-            that keeps them on disk.
-        by_need: sample nothing; `met` tells of steps that were walked, `latest` of further relations. For servers,
+        names: encodes relations and names at their ends in the place of `embedder`, with equal vectors: a disk
+            cache.
+        by_need: sample nothing; `met` adds walked steps, `latest` further relations. For servers,
             where a sample of every relation takes minutes, and a list of all of them seconds.
     """
 
@@ -129,9 +129,9 @@ class Steps:
         self._read_ends()
 
     def latest(self) -> Steps:
-        """Return steps with all relations that have numbers by now, and nothing of what lies at their ends.
+        """Return steps with all relations numbered so far, without statistics of their ends.
 
-        Where steps are learnt by need, relations get numbers as they are met.
+        With per-question statistics, relations get numbers on first use.
         """
         if self.by_need and self._latest[0].count < 2 * len(numbered_relations(self._store)):
             grown = copy(self._latest[0])
@@ -140,9 +140,9 @@ class Steps:
         return self._latest[0]
 
     def met(self, growth: Growth) -> Steps:
-        """Return these steps with what lies at the ends of those that metapaths end with, where it was not known.
+        """Return these steps with statistics of the ends of metapaths, as far as these were missing.
 
-        A few ends of each are looked at: evenly spread over their ids, so that it depends on nothing but the graph.
+        A few ends of each are sampled: evenly spread over their ids, so that the result depends on the graph alone.
         """
         steps, nodes, places = self._ends
         owner = np.repeat(growth.steps[:, -1], np.diff(growth.bounds))
@@ -179,17 +179,17 @@ class Steps:
         return len(walk) - int((self.nameless[list(walk[:-1])] > 0.5).sum())
 
     def named(self, word: str) -> bool:
-        """Tell whether a relation of the graph is called by a word, one for the same, or one for the other end."""
+        """True if a word, a synonym, or a word for the other end names a relation of the graph."""
         if self.by_need:
             len(self._store.relations)  # has a server list its relations, which get numbers by it
         kin = synonyms().get(singular(word), UNRELATED)
         return bool(self.latest()._lexicon.singular({singular(word)} | kin.alike | kin.opposite))
 
     def namesakes(self, ids: Sequence[EntityId]) -> float:
-        """Tell how much nodes look like several things under one name: in [0, 1], of the one that does so most.
+        """Return the ambiguity of nodes that may stand for several things of one name: in [0, 1], the largest.
 
-        A film has one year; one with two may be two films. So it is the share, among the steps out of a node that lead
-        from nearly every other to a single one, of those that lead to several. Not told where steps are learnt by need.
+        A film has one year; one with two may be two films. So it is the share, among the steps out of a node with a
+        single end for nearly every other node, of those with several ends. Unavailable with per-question statistics.
         """
         if self.by_need or not ids:
             return 0.0
@@ -202,14 +202,14 @@ class Steps:
 
     @cached_property
     def _single(self) -> Float64:
-        """(S,) how surely each step leads to a single node: the share of a sample where it does, taken `usual` times.
+        """(S,) certainty that each step has a single end: its share in a sample, scaled by `usual`.
 
         A sample of edges has a node the oftener, the more edges it has, and so each counts the less.
         """
         batch, settings = self._store.sample_edges(self.settings.sample), self.settings
         ends, place = np.unique(np.concatenate((batch.head, batch.tail)).astype(np.int64), return_inverse=True)
         step = np.concatenate(steps_at_ends(batch))
-        pairs = distinct((place * self.count + step)[step < self.edges])  # values are told of by node
+        pairs = distinct((place * self.count + step)[step < self.edges])  # values are counted by node
         counts = self._store.relation_counts(ends)
         found = counts.origin.astype(np.int64) * self.count + 2 * counts.relation.astype(np.int64) + counts.inverse
         order = np.argsort(found)
@@ -230,15 +230,15 @@ class Steps:
         return self._compared(word)[0]
 
     def reach(self, word: str) -> Float:
-        """Return how well each step leads to what a noun names: (S,) in [0, 1].
+        """Return the similarity of each step's range and a noun: (S,) in [0, 1].
 
-        That is its kind; besides, a relation's own name tells what its tail is (`capital`), and its namespace what
-        its head is (`film.…`).
+        The range counts by its type; besides, a relation's own name names its tail (`capital`), and its namespace its
+        head (`film.…`).
         """
         return self._compared(word)[1]
 
     def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
-        """Tell which steps lead to nodes of a kind, as far as a sample of their ends shows: (S,)."""
+        """Mask steps into nodes of a type, as far as a sample of their ends reveals it: (S,)."""
         told = np.zeros(self.count, np.bool_)
         if kind.types:
             own = [self._types[name] for name in sorted(kind.types & self._types.keys())]
@@ -249,10 +249,10 @@ class Steps:
         return told
 
     def unsaid(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Tell which steps say the opposite of what some words do: (S,).
+        """Mask steps whose relation is an antonym of some words: (S,).
 
-        `Contraindicated in` is meant by `contraindicated`, by a word for the same (`avoid`), or by a `not`; where
-        something must not be (`which drugs should not be given to X`), `indicated for` is not.
+        `Contraindicated in` matches `contraindicated`, a synonym (`avoid`), or a `not`; in a prohibition
+        (`which drugs should not be given to X`), `indicated for` does not match.
         """
         relations, forbidden = np.zeros(self.count // 2, np.bool_), forbids(words)
         alike = {singular(word) for word in words}.union(
@@ -270,13 +270,12 @@ class Steps:
         return self._compared(word)[2]
 
     def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
-        """Tell which steps go against how a word ties the phrases of a question: (S,).
+        """Mask relations whose direction contradicts the word's syntactic role: (S,) bool.
 
-        Only those that could go either way: where the tails of a relation have it, too (`reports to`), and the node
-        where one stands does not say which way is meant; but not where both mean the same (`borders`). `The boss of X`
-        goes along such a relation, `employees reporting to X` against it. Labels that name the one who acts (`managed
-        by`, `manager`) turn a verb that stands for what he does (`who manages X`), labels that name the other end
-        (`manager of`) the noun.
+        Only those of ambiguous direction: the tails of a relation have it, too (`reports to`), and the node does not
+        decide the direction; symmetric ones (`borders`) are exempt. `The boss of X` goes along such a relation,
+        `employees reporting to X` against it. Labels with an agent noun (`managed by`, `manager`) turn a verb for its
+        activity (`who manages X`), labels that name the other end (`manager of`) the noun.
         """
         if not tie.use:
             return np.zeros(self.count, np.bool_)
@@ -298,14 +297,14 @@ class Steps:
         either = np.maximum(own, namespace)
         both = np.maximum(either, turned)
         alike = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).alike)
-        either = np.where(np.isin(self._own_numbers, alike).any(axis=1), both, either)  # `belong` says both ways
+        either = np.where(np.isin(self._own_numbers, alike).any(axis=1), both, either)  # `belong` has both meanings
         along, back = np.where(self._named_of, both, either), np.where(self._named_of, either, both)
         return self._stretched(np.stack((along, back), axis=1).ravel())
 
     def _labelled(self, word: str) -> tuple[Float64, Float64, Float64]:
-        """Return how near a word is to the own name of each relation, its namespace, and the name of its other end.
+        """Return the similarity of a word to each relation's own name, its namespace, and the name of its other end.
 
-        Each is (R,). The name of a relation says what its tail is (`parent`), but not one with `of` (`part_of`).
+        Each is (R,). The name of a relation names its tail (`parent`), but not one with `of` (`part_of`).
         """
         vector = self._vector(word)
         cosines = _nearer(self._word_vectors @ vector, self._kin(self._lexicon, word))
@@ -348,7 +347,7 @@ class Steps:
         return np.minimum(1.0, share / self.settings.enough)
 
     def _kin(self, lexicon: Lexicon, word: str) -> Float64:
-        """Return what is added to the cosine of each word of a lexicon: 1 where it is equal, less where related."""
+        """Return the bonus on the cosine of each word of a lexicon: 1 for an equal one, less for a related one."""
         kin = np.zeros(len(lexicon.words))
         for place in lexicon.related(word):
             kin[place] = 1.0 if lexicon.words[place] == word else self.settings.derived
@@ -362,7 +361,7 @@ class Steps:
         stretched: Float = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
         return stretched
 
-    # What is compared
+    # Compared texts
 
     def _read_relations(self) -> None:
         """Learn the words of all relations that have numbers by now."""
@@ -429,7 +428,7 @@ class Steps:
         again = self._again(outgoing, step, place, size)
         self._either_way = np.repeat((again[::2] >= self.settings.either_way) & ~self._same, 2)
         self._heads = None if any(types) else (step, place, size, *outgoing)
-        """What `_does` reads, where nodes have no types: the ends of each step, and the relations out of them."""
+        """Input of `_does`, if nodes have no types: the ends of each step, and the relations out of them."""
         names = sorted({name for some in types for name in some})
         self._types = {name: number for number, name in enumerate(names)}
         if names:
@@ -527,10 +526,10 @@ class Steps:
         place: Int64,
         size: Int64,
     ) -> None:
-        """Describe the ends of each step, for want of types, by their relations.
+        """Describe the ends of each step by their relations, in the absence of types.
 
-        One kind a step is what its ends have: the mean of the relations out of them. One kind a relation is what leads
-        to them: whoever songs have as their `performer` is one wherever else he is met.
+        One profile a step is the mean of the relations out of its ends. One profile a relation is its tails: the
+        `performer` of songs is one wherever else he occurs.
         """
         owner, relation = outgoing
         profile = sum_rows(self._own_vectors[relation], owner, ends)
@@ -545,7 +544,7 @@ class Steps:
         relations = len(self._own)
         self._kind_vectors = np.concatenate((self._own_vectors, profiles))
         self._kind_lexicon, (self._kind_numbers,) = _numbered([*self._own, *([[]] * self.count)])
-        own = self._step_kinds == np.arange(self.count)[:, None] / 2  # what a step is called itself is no further word
+        own = self._step_kinds == np.arange(self.count)[:, None] / 2  # a step's own name is no further word
         self._kind_weights[own] = 0
         called = np.where(self._step_kinds == relations, relations + self.count, self._step_kinds)
         self._step_kinds = np.concatenate((called, relations + np.arange(self.count)[:, None]), axis=1)

@@ -1,4 +1,4 @@
-"""The periods that edges and nodes say they hold for, and whether they fall into one that a question asks for."""
+"""Validity periods of edges and nodes, and their comparison with a question's temporal constraint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEVER: Day = (-(1 << 20), 1, 1)
 
 
 def period(properties: Properties) -> Period | None:
-    """Return when something holds, from what an edge or a node says; None where it says nothing of time."""
+    """Return the validity period of an edge or a node, from its properties; None without one."""
     names = idea("time")
     found: dict[str, Period] = {}
     for key, value in properties.items():
@@ -53,7 +53,7 @@ def united(periods: Iterable[Period]) -> Period | None:
 
 
 def passes(held: Period, test: TimeTest, own: Period | None = None) -> bool:
-    """Tell whether something that held for a period passes a test; `own` is the time of what the test names."""
+    """True if a validity period passes a constraint; `own` is the time of the constraint's entity."""
     if test.mention is not None:
         if own is None or own.start is None:
             return False

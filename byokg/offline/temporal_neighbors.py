@@ -1,4 +1,4 @@
-"""Who is next to a node in time, and when what joins two nodes held: by the dates of edges."""
+"""Predecessors and successors in time, and times of relations between two nodes, from dates of edges."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RIVALRIES = 100
 
 
 class Sequences:
-    """Finds what stands next to something in time; safe to share between threads.
+    """Finds temporal neighbours; thread-safe.
 
     Args:
         store: the graph, without values as nodes.
@@ -39,11 +39,11 @@ class Sequences:
     def following(
         self, asked: Next, source: Sequence[EntityId], others: Sequence[EntityId], near: str
     ) -> Outcome | None:
-        """Return who is next to a node in time: of those with an edge of the same relation to the same node.
+        """Return the temporal neighbour of a node: among those with an edge of the same relation to the same node.
 
         Args:
-            asked: which way.
-            source: the nodes that may be meant.
+            asked: direction in time.
+            source: candidate nodes.
             others: further nodes of the question; the common node is one of them if it can be.
             near: the question's words, to choose among relations.
         """
@@ -89,7 +89,7 @@ class Sequences:
         return best[1] if best else None
 
     def between(self, demand: Demand, one: Sequence[EntityId], other: Sequence[EntityId]) -> Outcome | None:
-        """Return when what joins two nodes held, by the edges between them."""
+        """Return the time of the relation between two nodes, by the edges between them."""
         schema = self._store.schema()
         dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
         if not dated:
@@ -112,7 +112,7 @@ class Sequences:
         return None
 
     def _dates(self, edges: Int64, ends: bool) -> list[Value]:
-        """Return when edges begin or end, as they say it, in order; a single date is both."""
+        """Return begin or end dates of edges, as stored, in order; a single date is both."""
         found: dict[Value, Day] = {}
         roles = (idea("time")["end_keys" if ends else "begin_keys"], idea("time")["point_keys"])
         for properties in self._store.edge_properties(edges):

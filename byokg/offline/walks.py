@@ -1,4 +1,4 @@
-"""All walks along a metapath, with the nodes and edges of every hop: for what depends on more than where walks end."""
+"""All walks along a metapath, with the nodes and edges of every hop: for results that depend on more than the ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WalkTable:
     """W walks of L hops."""
 
     steps: tuple[int, ...]
-    """(L,) twice the number of each relation, and one more where it is walked from tail to head."""
+    """(L,) twice the number of each relation, plus one if it is walked from tail to head."""
     nodes: Int64
     """(W, L + 1) node numbers."""
     edges: Int64
@@ -40,13 +40,13 @@ class WalkTable:
 def walk_table(
     store: GraphStore, source: EntityId, metapath: Metapath, avoid: Collection[EntityId] = ()
 ) -> WalkTable | None:
-    """Walk a metapath out of a node, a call to the store for each hop; None where there are too many walks.
+    """Walk a metapath out of a node, a call to the store for each hop; None if there are too many walks.
 
     Args:
         store: the graph.
-        source: where to start.
-        metapath: relations of the graph, with a leading `^` where one is walked from tail to head.
-        avoid: nodes that walks do not come to.
+        source: start node.
+        metapath: relations of the graph, with a leading `^` for one walked from tail to head.
+        avoid: nodes that walks do not enter.
     """
     number = {label: place for place, label in enumerate(store.relations)}
     nodes = np.asarray(store.numbers([source]), np.int64)[:, None]
@@ -76,14 +76,14 @@ def walk_table(
 
 
 _SAMPLED = 32
-"""Edges of a relation whose ends say whether it leads to several nodes."""
+"""Sampled edges of a relation, for the number of ends per node."""
 
 
 def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
-    """Return the steps that lead to several nodes from one of a sample; on a server, which is not sampled, all steps.
+    """Return the steps with several ends per node, from a sample; on a server, which is not sampled, all steps.
 
-    Only those count of which more than a `share` of the nodes do, in [0, 1]. A step is twice the number of its
-    relation, and one more where it is walked from tail to head.
+    Only those count with several ends for more than a `share` of the nodes, in [0, 1]. A step is twice the number of
+    its relation, plus one if it is walked from tail to head.
     """
     if isinstance(store, NamedStore):
         return frozenset(range(2 * len(store.relations)))

@@ -51,7 +51,7 @@ RetrieverMaker: TypeAlias = Callable[..., Retriever]
 
 @dataclass(frozen=True)
 class Parts:
-    """What a pipeline makes once and its retrievers share. An argument of such a name is filled in."""
+    """Shared components of a pipeline. A factory's argument of such a name is filled in."""
 
     store: GraphStore
     embedder: Embedder
@@ -71,7 +71,7 @@ class Parts:
             makers: by name; None switches one off.
 
         Raises:
-            ConfigError: a retriever needs a language model where there is none, or an argument that nobody gives.
+            ConfigError: a retriever needs a language model that the pipeline lacks, or has an unknown argument.
         """
         return {name: self._made(name, make) for name, make in makers.items() if make is not None}
 
@@ -103,20 +103,18 @@ class Parts:
 
 
 class ExtractiveAnswerer:
-    """Returns the end nodes of the best metapath, each citing the evidence it stands in.
+    """Returns the end nodes of the best metapath, each citing its evidence.
 
     A question with several topic entities («which country borders X and speaks Y») is answered by the nodes in which
-    a metapath from one and a metapath from another end, where the linker believes in that pair more than in any single
+    a metapath from one and a metapath from another end, if the linker scores that pair above any single
     metapath; a third mention narrows them further. Nodes without a name are no answers.
 
-    Where nothing is preferred, answers keep the order of the evidence: those that most walks reach first, then by node
-    number. That decides which answer Hits@1 looks at.
+    Without a reranker, answers are ordered by walk count, then node id. That decides Hits@1.
 
     Args:
-        store: gives the names of the nodes.
-        kinds: tells what kind of answer a question names; a path to such nodes comes before one that scores not much
-            better.
-        preference: decides between paths that fit about as well, and between the ends of one; None takes the best path.
+        store: source of the names of nodes.
+        kinds: predicts the answer type; a path to such nodes precedes one with a slightly better score.
+        preference: reranks paths of about equal fit, and the ends of one; None takes the best path.
     """
 
     def __init__(
@@ -130,7 +128,7 @@ class ExtractiveAnswerer:
         self._preference = preference
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
-        """Return what was worked out, else the ends of the best path evidence; nothing when there is neither."""
+        """Return the computed result, else the ends of the best path evidence; empty if there is neither."""
         for item in context.evidence:
             if isinstance(item, ComputedEvidence):
                 return self._computed(item)
@@ -159,11 +157,11 @@ class ExtractiveAnswerer:
                 )
 
     def choices(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
-        """Return what may be the answer, best first: the ends of each metapath, and what several have in common.
+        """Return the answer candidates, best first: the ends of each metapath, and common ends of several.
 
         Args:
-            context: what was found.
-            without: mentions whose metapaths are left out of account.
+            context: the evidence.
+            without: mentions whose metapaths are ignored.
         """
         linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
         left_out = {one.id for one in linked if one.mention in without}
@@ -243,7 +241,7 @@ class ExtractiveAnswerer:
 
 
 def _all_used(choices: list[Choice]) -> list[Choice]:
-    """Put what two mentions have in common before what one of them leads to by the same path: both are to be used."""
+    """Promote the common ends of two mentions above those of one of them by the same path: both are to be used."""
     score, _, first = choices[0]
     for choice in choices[1:] if len(first) == 1 else ():
         if len(choice[2]) > 1 and first[0] in choice[2] and choice[0] >= score - _ALL_USED:
@@ -268,32 +266,32 @@ _MUCH_ALIKE = 0.6
 """Likeness of a noun and a type that mean the same (`company`, `Manufacturer`)."""
 
 _SYNONYM, _RESEMBLED, _WIDE, _WIDEST = 12.0, 25.0, 60.0, 90.0
-"""What may be lost, as a score, for the sake of nodes that relations call by a synonym, of a type that a noun only
-resembles, of a kind that is asked for, and of a type where nothing that scores more is of it."""
+"""Largest loss of score for nodes of a relation synonymous with the noun, of a type similar to it, of the answer type,
+and of a type if no better candidate is of it."""
 
 _ALL_USED = 40.0
-"""What may be lost by using all mentions, as a score."""
+"""Largest loss of score for using all mentions."""
 
 ENDED = "ended"
-"""What a round that ends a stage notes, with `because`: it proposed, and nothing was retrieved."""
+"""Step noted by a round that ends a stage, with `because`: it proposed, and retrieved nothing."""
 
 
 class KGLinker(Protocol):
     """Writes the artifacts of a round."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return what the question mentions and how to get from there to the answer."""
+        """Return mentions of the question and artifacts for retrieval."""
 
 
 class Answerer(Protocol):
-    """Turns what was gathered into answers."""
+    """Turns evidence into answers."""
 
     def answer(self, question: Question, context: Context) -> Sequence[AnswerItem]:
         """Return answers best first, each once."""
 
 
 class Judge(Protocol):
-    """Says how likely an answer is to be right."""
+    """Estimates the probability that an answer is right."""
 
     def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
         """Return how sure the first of some answers is."""
@@ -304,13 +302,13 @@ Until = Literal["nothing_new", "no_new_entity", "rows"]
 
 @dataclass(frozen=True)
 class Stage:
-    """Rounds of one kind: who proposes, who retrieves, and when there is enough.
+    """Rounds of one kind: linker, retrievers, and stop rule.
 
-    A stage ends after `rounds`; before retrieval, when the linker says so or, after the stage's first round, proposes
-    nothing new: with `until="nothing_new"` no entity, path, query or request that was not there before, with
-    `until="no_new_entity"` no entity; with `until="rows"` after a round in which a query returned rows. The round that
-    ends a stage before retrieval is kept, without evidence. FINISH of the linker ends all stages; so does FINISH of a
-    retriever's model that has found something, unless `until="no_new_entity"`.
+    A stage ends after `rounds`; before retrieval, when the linker has finished or, after the stage's first round,
+    proposes nothing new: with `until="nothing_new"` no new entity, path, query or request, with `until="no_new_entity"`
+    no new entity; with `until="rows"` after a round in which a query returned rows. The round that ends a stage before
+    retrieval is kept, without evidence. FINISH of the linker ends all stages; so does FINISH of a retriever's model
+    that has found something, unless `until="no_new_entity"`.
     """
 
     linker: KGLinker
@@ -320,7 +318,7 @@ class Stage:
 
 
 def _ending(until: Until, artifacts: Artifacts, linked: Linked, context: Context, first: bool) -> str:
-    """Say why a round ends its stage before anything is retrieved; empty where it does not."""
+    """Return the reason why a round ends its stage before retrieval; empty if it does not."""
     if artifacts.finished:
         return "the KG-Linker has finished"
     if first or until == "rows":
@@ -331,13 +329,13 @@ def _ending(until: Until, artifacts: Artifacts, linked: Linked, context: Context
 
 
 def is_new(artifacts: Artifacts, linked: Linked, context: Context) -> bool:
-    """Tell whether a round has an entity, a path, a query or a request that no earlier round had."""
+    """True if a round has an entity, a path, a query or a request that no earlier round had."""
     asked = {part for earlier in context.rounds for part in _asked_for(earlier.artifacts)}
     return linked.unseen(context) or bool(set(_asked_for(artifacts)) - asked)
 
 
 def _asked_for(artifacts: Artifacts) -> list[object]:
-    """Return what retrievers are asked for besides entities: paths, queries, requests; queries but for their spaces."""
+    """Return the requests of artifacts besides entities: paths, queries (spaces normalised), BFS-QL."""
     paths = [(path.relations, path.source) for path in artifacts.paths]
     queries = [(query.language, " ".join(query.text.split()).rstrip(" ;")) for query in artifacts.queries]
     return [*paths, *queries, *([artifacts.bfsql] if artifacts.bfsql else [])]
@@ -347,19 +345,19 @@ class Loop:
     """Answers questions over a graph; every part can be exchanged.
 
     Args:
-        entities: ties mentions to nodes.
-        stages: rounds of retrieval, of one kind after the other; each sees what those before it found.
+        entities: links mentions to nodes.
+        stages: rounds of retrieval, of one kind after the other; each sees the evidence of those before it.
         answerer: answers from the evidence.
-        judge: says how likely the first answer is to be right, which becomes the score of all, and what follows them;
-            None leaves the scores that the answerer gave.
-        abstain: probability below which nothing is answered, in [0, 1].
+        judge: estimates the probability that the first answer is right, which becomes the score of all, and appends
+            runners-up; None keeps the scores of the answerer.
+        abstain: probability below which there is no answer, in [0, 1].
 
     Raises:
         ConfigError: there is no stage, or one without a round; or `abstain` is no probability, or has no judge.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2, which is one stage.
-    Differs: the first round retrieves also where nothing was linked, since a question that counts or compares may name
-    no entity and still have a query. A later round that links no new entity goes on where it proposes a new path,
+    Differs: the first round retrieves also without linked entities, since a question that counts or compares may name
+    no entity and still have a query. A later round without a new entity continues if it proposes a new path,
     query or request: a corrected query is worth running. FINISH of a retriever's model ends all rounds; in the paper it
     ends the agent's walk alone. `until="no_new_entity"` keeps to the letter in both.
     """
@@ -461,7 +459,7 @@ class Loop:
 
 
 def _lacking(context: Context) -> str:
-    """Say what there was too little of for an answer."""
+    """Describe the missing support of an answer."""
     computed = [item for item in context.evidence if isinstance(item, ComputedEvidence)]
     if computed and not computed[-1].nodes and not computed[-1].values:
         return (
