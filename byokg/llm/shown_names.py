@@ -17,7 +17,8 @@ from byokg.text.names import on_one_line
 
 _IN_BRACKETS = r"[\[(【{<（｛［〔][^\[\](){}<>【】（）｛｝［］〔〕\n]{1,120}[\])】}>）｝］〕]"
 _HEAD = re.compile(
-    rf"\s+|</?[A-Za-z][\w-]{{0,20}}\s?/?>|{_IN_BRACKETS}|[eE]\d{{1,5}}(?=[:\s])|\d{{1,3}}(?=[.):、．]|\ufe0f?\u20e3|\s*\|)|"
+    rf"\s+|</?[A-Za-z][\w-]{{0,20}}\s?/?>|(?=.[^\])】]{{0,40}}\d|\[[xX✓✔ ]\]){_IN_BRACKETS}|"
+    rf"[eE]\d{{1,5}}(?=[:\s])|\d{{1,3}}(?=[.):、．]|\ufe0f?\u20e3|\s*\|)|"
     r"(?:[a-zA-Z]|[ivx]{1,5})(?=[.)]\s)|[一二三四五六七八九十](?=[、．.)）])|"
     r"(?i:(?:the\s+)?(?:(?:final|correct|draft|possible)\s+)?(?:answers?|entity|name)\s*\d{0,2}(?:\s+(?:is|are|was|were)\b|(?=\s*[:：=])))|"
     r"\\\w+(?=\{)|[^\w\s]"

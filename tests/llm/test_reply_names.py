@@ -138,6 +138,9 @@ def test_the_longest_reading_that_was_shown_counts() -> None:
     assert [one.name for one in answers("Crosby, Stills and Nash [e1]", known)] == ["Crosby, Stills", "Nash"]
     assert [one.name for one in answers("1. FC Köln [e1]", known)] == ["1. FC Köln"]
     assert [one.name for one in answers("1. Heat [e1]", known)] == ["Heat"]
+    songs = ShownNames(["(Strangers) (session)", "Bavarian Rhapsody"])
+    listed = answers("(Strangers) (session), Bavarian Rhapsody", songs)
+    assert [one.name for one in listed] == ["(Strangers) (session)", "Bavarian Rhapsody"]
     assert [one.name for one in answers("Unknown", known)] == ["Unknown"]
     assert answers("Unknown", ShownNames(["Heat"])) == ()
 
