@@ -1,35 +1,35 @@
 """The lines and files of a run folder, and their formats. Scoring and comparing read nothing else.
 
-- `config.yaml`: what the run was made with (`RunSettings`, code version, checksums) and the hash of it.
-- `questions.jsonl`, one line per question: what was asked, with gold answers and annotations.
+- `config.yaml`: settings of the run (`RunSettings`, code version, checksums) and their hash.
+- `questions.jsonl`, one line per question: its text, with gold answers and annotations.
 - `predictions.jsonl`, one line per question: `schema`, `id`, `status` (`ok`, `abstained`, `failed`, `skipped`),
   `answers` (names, best first), `answer_ids`, `grounded`, `citations` and `scores` (parallel to `answers`; an id is
-  null where the answer is no node, and a higher score is surer), `error` (null, or `type` and `message`), `linked`
+  null if the answer is no node, and a higher score is surer), `error` (null, or `type` and `message`), `linked`
   (null if topic entities are not annotated or were granted; else their ids as `gold`, and as `found` those among them
-  that any round linked), `drafts` (what the language model answered in its first round, before it saw the graph),
+  that any round linked), `drafts` (draft answers of the language model in its first round, without the graph),
   `retrieved` (null if the question failed; else the fields of `metrics.Retrieved`: how far gold answers came),
   `grounding` (likewise of `metrics.Grounding`).
-- `trace.jsonl`, one line per question: `schema`, `id`, and what led to the answers; see below.
-- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and where language
-  models were asked `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
-  `retries`. Whatever may differ between two equal runs is here, so the two files above are equal byte for byte.
+- `trace.jsonl`, one line per question: `schema`, `id`, and the stages behind the answers; see below.
+- `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and with language
+  models `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
+  `retries`. Values that may differ between two equal runs are here, so the two files above are equal byte for byte.
 - `unfinished.json`, if a run was stopped: `schema`, and the `usage` by stage of questions that were cut off.
-- `metrics.json`: what the run scored; see `evaluation/run_folder.py`.
+- `metrics.json`: scores of the run; see `evaluation/run_folder.py`.
 
 JSON lines keep the order of keys given above and are UTF-8 without escapes, save for lone surrogates.
 
 A line of `trace.jsonl` holds, after `schema` and `id`:
 
-- `rounds`, each with `number`, `artifacts` (what the KG-Linker wrote), `linked` (what that turned out to be, with
-  scores), `evidence` and `steps` (what retrievers noted on their way, in order: `stage`, `given`, `got`), all fields of
+- `rounds`, each with `number`, `artifacts` (output of the KG-Linker), `linked` (the linked entities, with
+  scores), `evidence` and `steps` (steps of retrievers, in order: `stage`, `given`, `got`), all fields of
   these records as in `byokg/types.py`. Evidence begins with its `id` and `kind`; it has `retriever`, `score`, `round`
-  and what its kind has. A walk is a list of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for the
-  edge's properties if it has any, and a seventh, `undirected`, for an undirected edge. Of a metapath's ends, and of a
-  query's rows, the first 20 are written, and `n_ends` or `n_rows` says how many there are.
-- `calls`, if language models were asked, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
-  lines of evidence in it, see `pipeline/context.py`) and `reply` (key of the recorded reply).
+  and the fields of its kind. A walk is a list of steps `[head, relation, tail, edge, inverse]`, with a sixth entry for
+  the edge's properties if it has any, and a seventh, `undirected`, for an undirected edge. Of a metapath's ends, and of
+  a query's rows, the first 20 are written, and `n_ends` or `n_rows` says how many there are.
+- `calls`, if language models were called, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
+  lines of evidence in it, see `pipelines/context.py`) and `reply` (key of the recorded reply).
 - `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited` (see `types.AnswerItem`).
-- `note`, if there is one: what an unsure answer lacks, or why there is none.
+- `note`, if there is one: missing support of an unsure answer, or the reason for none.
 """
 
 from __future__ import annotations

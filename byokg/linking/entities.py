@@ -135,7 +135,7 @@ METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
 _SOME = 200
-"""Nodes whose ids show what ids of the graph are like."""
+"""Sampled nodes for the form of the graph's ids."""
 _HITS = 100
 """Nodes that a server's own index of names may find for a mention, and names with all its words that are looked at."""
 _POOL = 20
@@ -216,36 +216,36 @@ class _Facts:
 
 
 class EntityLinker:
-    """Finds the nodes that a mention may mean, best first, each mention apart.
+    """Finds candidate nodes of a mention, best first, each mention apart.
 
-    In this order: ids given with the mention; a node whose id the mention is, where it looks like an identifier; nodes
+    In this order: ids given with the mention; a node with the mention as id, if it looks like an identifier; nodes
     with a name equal to it after folding, or a name without its qualifier (`Titanic (film)`); nodes with another
-    spelling of the same date, year or number (see `literals`), or with another name of the place that a word is of
-    (`jamaican`, see `other_names`); a node whose id the mention is. Where one of these finds something it decides; but
+    spelling of the same date, year or number (see `literals`), or with an alias of its place
+    (`jamaican`, see `other_names`); a node with the mention as id. The first of these with a result decides; but
     a mention in other letters than the name (`mozart`) also means a node of three times as many edges, named with all
-    its words or as it is called otherwise (`the uk`). What is left is looked for by letters (`fuzzy`), by meaning
-    (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, is never
-    taken for one that resembles it.
+    its words or by an alias (`the uk`). The remaining mentions are matched by letters (`fuzzy`), by meaning
+    (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, has no
+    approximate matches.
 
-    Ties are broken by degree, then by id. A mention that is digits alone is looked for among names only, since ids
+    Ties are broken by degree, then by id. A mention of digits alone is matched to names only, since ids
     that are numbers are too often row numbers.
 
     Args:
         store: the graph.
-        method: what to look for beyond equal names: nothing (`exact`), resembling names (`fuzzy`, `dense`), or `both`.
+        method: search beyond equal names: none (`exact`), similar names (`fuzzy`, `dense`), or `both`.
         top_k: nodes for one mention, of each method; `both` gives up to twice as many.
         cutoff: lowest score of a fuzzy match, in [0, 1].
         dense_cutoff: lowest score of a dense match, in [0, 1].
-        fusion: how `both` orders what two methods found: `union` by the better score, `rrf` by the sum of the
+        fusion: order of the results of `both`: `union` by the better score, `rrf` by the sum of the
             reciprocal ranks.
-        extend: look for names that resemble a mention also where some equal it; a mention that is a value or an
+        extend: search similar names also if some are equal; a mention that is a value or an
             identifier is exempt.
-        disambiguate: let the question decide between the candidates of a mention, by what is around them.
+        disambiguate: let the question decide between the candidates of a mention, by their neighbourhoods.
         context_weight: share of that in a candidate's score, in [0, 1].
         embedder: for meanings of names (`dense`, `both`) and of neighbourhoods (`disambiguate`).
-        names: the names of all nodes, by node number; None reads them from the store when they are first needed.
-        dense: makes the index that finds names by meaning, owners being node numbers; called once, when it is first
-            needed. None asks the vector index of a server, if its store names one, or else makes one with the embedder.
+        names: the names of all nodes, by node number; None reads them from the store on first use.
+        dense: makes the dense name index, owners being node numbers; called once, on first use. None uses the vector
+            index of a server, if its store names one, or else makes one with the embedder.
 
     Raises:
         ConfigError: a setting is out of range, or needs an embedder that is not given.

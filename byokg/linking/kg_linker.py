@@ -300,7 +300,7 @@ class OfflineLinker:
         hops: int | None,
         values: npt.NDArray[np.bool_] | None = None,
     ) -> list[tuple[Growth, Aligned]]:
-        """Grow metapaths out of one topic entity: one entry a hop; `values` says which properties may end one."""
+        """Grow metapaths out of one topic entity: one entry a hop; `values` are the properties that may end one."""
         store = self._edges if values is None or not values.any() else self._store
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
         choices = np.zeros((1, 0), np.float32)
@@ -354,7 +354,7 @@ class OfflineLinker:
     ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
         """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these.
 
-        Of those that lead to nodes of a type, where one is asked for, a few more.
+        For an answer type, a few more that lead to its nodes.
         """
         if not grown:
             return (), ()
@@ -403,7 +403,7 @@ class OfflineLinker:
 
 
 _OF_TYPE = 5
-"""Metapaths of each topic, and pairs, that lead to the type of nodes asked for and are proposed besides the best."""
+"""Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
 
 _JOINED = 24
 """Metapaths of each length and topic that are paired with those of another topic, at most."""
@@ -436,7 +436,7 @@ TASKS: tuple[Task, ...] = ("entities", "paths", "query", "answers", "bfsql")
 """All tasks, in the order in which a prompt lists them."""
 
 PAPER_TASKS: tuple[Task, ...] = ("entities", "paths", "query", "answers")
-"""What the paper's KG-Linker writes."""
+"""Artifacts of the paper's KG-Linker."""
 
 TAGS: Mapping[Language, str] = MappingProxyType({"cypher": "opencypher", "sparql": "sparql"})
 """Between which tags a language model writes a query of each language; prompts' sections are named after them."""
@@ -472,28 +472,27 @@ Differs: the schema holds the part relevant to the question, within a budget; th
 
 
 class LlmLinker:
-    """Asks a language model for all artifacts of a round in one call.
+    """Lets a language model write all artifacts of a round in one call.
 
-    The first round sees question and schema; later ones also what was found so far, and may say FINISH.
+    The first round has question and schema; later ones also the evidence so far, and may end with FINISH.
 
     Args:
-        model: who is asked.
-        schema: renders the part of the graph's schema that matters for a question.
-        describe: writes what was found so far as text for the prompt.
-        tasks: what the model is asked to write; a task left out is an ablation.
-        languages: what the graph can be queried in; `query` asks for one query in each, and for none where there is
-            none.
-        prompts: the prompts; None takes those that ship with the package.
+        model: writes the artifacts.
+        schema: renders the part of the graph's schema relevant to a question.
+        describe: writes the evidence so far as text for the prompt.
+        tasks: artifacts to write; a task left out is an ablation.
+        languages: query languages of the graph; `query` is one query in each, and none without any.
+        prompts: the prompts; None takes those of the package.
         schema_tokens: budget of the schema's text.
-        path_language: what the task `paths` asks for: relation paths such as `r1 -> r2`, or one path query.
-        relations: tells relations from entities that a model wrote into a path; None goes by how they are spelled.
-        solved: writes solved questions that are similar to a question, to stand below the schema.
-        spotted: finds the entities that a question may mean, without a model; the first round's schema shows what lies
-            around them, later ones' what lies around linked entities.
-        max_hops: edges from a seed that a BFS-QL request may ask for; the setting of the retriever that answers it.
+        path_language: form of the task `paths`: relation paths such as `r1 -> r2`, or one path query.
+        relations: separates relations from entities that a model wrote into a path; None goes by spelling.
+        solved: writes demonstrations similar to a question, below the schema.
+        spotted: detects the entities of a question, without a model; the first round's schema shows their
+            neighbourhood, later ones' that of linked entities.
+        max_hops: edges from a seed that a BFS-QL request may have; the setting of its retriever.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
-    Differs: the schema holds what is relevant for the question, within a budget, where the paper gives all of it.
+    Differs: the schema holds the part relevant to the question, within a budget; the paper gives all of it.
     """
 
     def __init__(
@@ -573,7 +572,7 @@ class LlmLinker:
         return [tag for task in self._tasks for tag in of.get(task, [task])]
 
     def tasks_text(self, later: bool) -> str:
-        """Return the sections of a prompt that ask for the tasks; `later` rounds may say FINISH."""
+        """Return the sections of a prompt for the tasks; `later` rounds may end with FINISH."""
         sections = [section for task in self._tasks for section in self._sections(task, later)]
         return self._prompts.tasks(sections, max_hops=str(self._max_hops))
 
@@ -608,7 +607,7 @@ class LlmLinker:
         entities = read_list(text, "entities", shown=shown, known=known) if "entities" in asked else Listing()
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
         queries = tuple(self._queries(text, ended))
-        # A model that was asked for a path query may write plain relation paths, which say the same in fewer words.
+        # In place of a path query a model may write plain relation paths, which are shorter.
         plain = "paths" in asked and not any(query.language == "paths" for query in queries)
         paths = tuple(ProposedPath(path, 1.0, directed=False) for path in self._paths(text)) if plain else ()
         bfsql = _bfsql(text) if "bfsql" in asked else None
@@ -642,7 +641,7 @@ class LlmLinker:
 
 
 def _bfsql(text: str) -> str | None:
-    """Return the request that was written: as JSON with sorted keys, or as it is where it is no JSON object."""
+    """Return the written request: as JSON with sorted keys, or unchanged if it is no JSON object."""
     written = next((block.strip() for block in blocks(text, "bfsql") if block.strip()), None)
     found = None if written is None else read_object(text, "bfsql")
     return written if found is None else json.dumps(found, ensure_ascii=False, sort_keys=True)
@@ -660,10 +659,10 @@ class GivenEntities:
 
 
 def told_once(growth: Growth) -> Int64:
-    """Return the metapaths that do not end against a relation that means the same both ways, as far as a server shows.
+    """Drop metapaths that end against a symmetric relation, as far as a server reveals it.
 
-    There the step against it leads nowhere but where the step along it leads from the same nodes; to some nodes at
-    least, since a few may be chance (see `graph.inverses`, which looks at edges everywhere in a graph in files).
+    There the step against it has no ends but those of the step along it from the same nodes; at least several, since a
+    few may be chance (see `graph.inverses`, which reads edges everywhere in a graph in files).
     """
     steps = growth.steps[:, -1]
     keys = growth.parents * (int(steps.max(initial=0)) + 2) + steps

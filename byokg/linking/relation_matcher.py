@@ -78,7 +78,7 @@ class RelationMatcher:
 
     @cached_property
     def unplain(self) -> ShownNames:
-        """Relations whose labels hold what stands between the steps of a path as well: arrows, commas, slashes."""
+        """Relations whose labels hold separators of path steps: arrows, commas, slashes."""
         return ShownNames(relation for relation in self._relations if _UNPLAIN.search(relation))
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Tells what says that there is nothing, or no answer, from names that begin alike.
+"""Detection of abstentions and empty results, apart from names with the same beginning.
 
 `I don't know` abstains and `I Don't Know How She Does It` is a film: sentences are written in small letters, names
-mostly in capitals, and a sentence says that something is not held, known or found.
+mostly in capitals, and a sentence states that something is not held, known or found.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ _ABSTAINS_ELSEWHERE = re.compile(
 
 
 def is_nothing(text: str) -> bool:
-    """Tell whether a text only says that there is nothing: `None.`, `N/A`, `no further entities are needed`."""
+    """True if a text only states that there is nothing: `None.`, `N/A`, `no further entities are needed`."""
     text = text.strip()
     return text in ("", "[]", "{}", "-", "—", "–", "∅", '""') or _NOTHING.fullmatch(text) is not None
 
 
 def abstains(line: str) -> bool:
-    """Tell whether a line says that there is no answer: `The facts do not hold the answer.`, `Unknown`."""
+    """True if a line states that there is no answer: `The facts do not hold the answer.`, `Unknown`."""
     said = line.strip().strip("*_\"'()[]").strip()
     return is_nothing(line) or any(way.fullmatch(said) for way in (_ABSTAINS, _ABSTAINS_ELSEWHERE))

@@ -1,4 +1,4 @@
-"""Reads what a line cites, and where in it: `[e3]`, `[e3-e5, e9]`, `【3†source】`, `(lines 2 and 4)`."""
+"""Citations of a line, with their places: `[e3]`, `[e3-e5, e9]`, `【3†source】`, `(lines 2 and 4)`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CALLED = (
     r"hechos?|fuentes?|pruebas?|líneas?|fatt[oi]|font[ei]|righ?[ae]|fatos?|linhas?|факты?|источники?|строки?|"
     r"证据|證據|来源|來源|事实|事實|根拠|出典|行"
 )
-"""What models call lines of evidence."""
+"""Models' words for lines of evidence."""
 _SAID_OF_IDS = (
     rf"(?:(?:see|cf|{_CALLED}|cites?|cited|ids?|from|rows?|supported|by|per|in|according to|as|shown|stated|citing|"
     r"siehe|vgl|voir|véase|vedi|см|参照)\b"
@@ -39,7 +39,7 @@ _ID_LIST = re.compile(
     re.IGNORECASE,
 )
 _WITHIN = re.compile(r"†.*$|[\s,:]*\b(?:rows?|columns?)\s*#?\d+(?:\s*[-–,]\s*\d+)*|(?<=\d):\s*\D.*$", re.IGNORECASE)
-"""Where in what is cited something stands, or what it says."""
+"""Place within a cited line, or a quotation of it."""
 _ID = re.compile(
     rf"(?P<range>(?:[-–—~〜～]|\.\.+|…|(?<=[\s\d])(?:{_UP_TO}))\s*)?[#^]?(?P<e>[eE]?)\s?(?P<number>\d{{1,5}})",
     re.IGNORECASE,
@@ -95,10 +95,10 @@ def untypeset(text: str) -> str:
 
 
 def with_brackets(content: str) -> str:
-    """Return a text in which what is cited otherwise stands in square brackets.
+    """Return a text with other forms of citation in square brackets.
 
-    That is in tags (`<e3>`, `<sup>e3</sup>`), as LaTeX does (`\\cite{e3}`, `$^{3}$`), as a superscript (`Paris¹`), and
-    between other marks where every line has them: `Paris (1)`.
+    They are tags (`<e3>`, `<sup>e3</sup>`), LaTeX (`\\cite{e3}`, `$^{3}$`), superscripts (`Paris¹`), and other marks if
+    every line has them: `Paris (1)`.
     """
     content = _RAISED.sub(r" [\1]", _CITE.sub(lambda found: f" [{found[1] or found[2]}]", _FOOTNOTE.sub("", content)))
     content = _SUPERSCRIPT.sub(lambda found: f" [{found[1].translate(_SUPERSCRIPTS)}]", content)
@@ -152,10 +152,10 @@ def marked(line: str) -> tuple[str, list[tuple[str, ...]]]:
 
 
 def cited_ids(bracketed: str) -> tuple[str, ...]:
-    """Return what a bracket cites; nothing where it holds anything but ids.
+    """Return the ids in a bracket; none if it holds anything else.
 
     Numbers without an `e` count up to three digits, since `[1982]` is a year: between square brackets; between others
-    where they are several, or called lines or facts. `(13)` may be part of a name.
+    if there are several, or with a word for lines or facts. `(13)` may be part of a name.
     """
     inside = _WITHIN.sub("", bracketed[1:-1])
     listed = _ID_LIST.fullmatch(inside)

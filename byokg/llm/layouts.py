@@ -1,8 +1,8 @@
-"""Where in a reply each result stands: between tags, under a heading, in a labelled fence, or in one JSON object.
+"""Places of results in a reply: between tags, under a heading, in a labelled fence, or in one JSON object.
 
-Prompts ask for tags, and most models write them. `blocks` finds what stands between tags, character by character; where
-a reply has none of a kind, it looks for the same result in the other layouts. Thoughts before the answer, and tags that
-a model only speaks of, are no results.
+Prompts demand tags, and most models write them. `blocks` finds the text between tags, character by character; if a
+reply has none of a kind, it searches the other layouts. Thoughts before the answer, and tags mentioned in a sentence,
+are no results.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TAGS: Mapping[str, tuple[str, ...]] = {
     "score": ("score",),
     "reason": ("reason",),
 }
-"""The tags of our prompts, each with what models write in its place; `_` and a space stand for `-` as well."""
+"""The tags of our prompts, each with models' variants; `_` and a space stand for `-` as well."""
 
 _HEADINGS: Mapping[str, tuple[str, ...]] = {
     "entities": (
@@ -48,7 +48,7 @@ _HEADINGS: Mapping[str, tuple[str, ...]] = {
     "bfsql": ("subgraph-request", "bfs-ql-request", "bfsql-request", "subgraph"),
     "pathql": (),
 }
-"""What models write above a result or as its key in JSON, besides the words of `TAGS`."""
+"""Models' headings of a result, or its keys in JSON, besides the words of `TAGS`."""
 
 _OTHER_HEADINGS = frozenset(
     "analysis citation citations confidence evidence explanation facts justification note notes rationale reason "
@@ -74,7 +74,7 @@ _BRACED = re.compile(rf"^[ \t]*\{{(/?(?:{_WORDS}))\}}[ \t]*$", re.IGNORECASE | r
 _THOUGHT = re.compile(r"<(?P<end>/?)(?P<word>think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection)>", re.I)
 
 FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-"""A code fence: its marks, its language, what is in it."""
+"""A code fence: its marks, its language, its content."""
 FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 
 _HEADED = "|".join(
@@ -101,26 +101,26 @@ _QUOTES_BEFORE, _QUOTES_AFTER = "`\"'“‘«", "`\"'”’»"
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two tags, or in the place of that."""
+    """Content of a tag, or of its replacement."""
 
     content: str
     said_before: str
-    """What stands between the block before it and this one; all that comes before the first."""
+    """Text between the previous block and this one; all text before the first."""
     said_after: str
-    """What follows the block, up to the next tag."""
+    """Text after the block, up to the next tag."""
 
 
 def blocks(text: str, tag: str) -> list[str]:
     """Return the results of one kind in a reply, in the order written.
 
-    What is between tags comes back exactly as written. A block that is not closed ends before the next tag of any
+    Text between tags is returned exactly as written. A block that is not closed ends before the next tag of any
     kind, or with the text. Spelling, case and attributes of tags do not matter, `<answer>` is `<answers>`. Thoughts
     (`<think>…</think>`) are no part of the reply, nor is a tag that is mentioned in a sentence. A reply whose tags are
     all escaped (`&lt;entities&gt;`) is unescaped.
 
-    Where a reply has no tags of the kind, the result is looked for as an entry of a JSON object that the reply is, in a
-    fence labelled with the tag, and under a heading (`## Entities`, `**Answer:** Paris`). What JSON holds comes back as
-    JSON, unless it is text.
+    If a reply has no tags of the kind, the result is searched as an entry of a JSON object that is the reply, in a
+    fence labelled with the tag, and under a heading (`## Entities`, `**Answer:** Paris`). Values of JSON are returned
+    as JSON, unless they are text.
 
     Args:
         text: the reply.
@@ -130,10 +130,10 @@ def blocks(text: str, tag: str) -> list[str]:
 
 
 def found_blocks(text: str, tag: str) -> list[Block]:
-    """Return the results of one kind as `blocks` does, with what is said around them."""
+    """Return the results of one kind as `blocks` does, with the text around them."""
     text, tags = _tags(without_thought(text))
     found: list[Block] = []
-    last = 0  # where the last block ended
+    last = 0  # end of the last block
     cut: list[tuple[int, int]] = []  # where blocks of any kind stand
     nexts = _next_of_kind(tags)
     for position, opening in enumerate(tags):
@@ -169,28 +169,28 @@ def found_blocks(text: str, tag: str) -> list[Block]:
 
 
 def has_tags(text: str) -> bool:
-    """Tell whether a reply has a tag of any kind, be it one that is only spoken of."""
+    """True if a reply has a tag of any kind, even if only mentioned."""
     return bool(_tags(without_thought(text))[1])
 
 
 def without_tags(text: str) -> str:
-    """Return a text without the tags of our prompts; what stands between them stays."""
+    """Return a text without the tags of our prompts; their content stays."""
     return _TAG.sub("\n", text)
 
 
 def cut_at_next(content: str) -> str:
-    """Return what stands before another block that opens inside an unclosed one."""
+    """Return the text before another block that opens inside an unclosed one."""
     nested = _TAG.search(content)
     return content[: nested.start()] if nested and not nested["end"] and content[: nested.start()].strip() else content
 
 
 def without_thought(text: str) -> str:
-    """Return a reply without what the model thought before it.
+    """Return a reply without the model's thoughts before it.
 
     Some chat templates open the thought for the model, so that a reply has its end alone.
     """
     kept: list[str] = []
-    begin, word = 0, ""  # where the part outside of thoughts begins, and which thought is open
+    begin, word = 0, ""  # start of the part outside of thoughts, and the open thought
     for mark in _THOUGHT.finditer(text):
         if mark["end"] and word in ("", mark["word"].lower()):
             kept = kept if word else []
@@ -259,7 +259,7 @@ _CUT_TAG = re.compile(r"\s*</[\w-]{0,20}\Z")
 
 
 def _mended(text: str) -> str:
-    """Close tags that lack a bracket where nothing else stands in the line or behind them; drop one that is cut off."""
+    """Close tags that lack a bracket if nothing else stands in the line or behind them; drop one that is cut off."""
     return _CUT_TAG.sub(
         "", _HALF_TAG.sub(lambda half: f"{half['indent'] or ''}<{half['tag'] or half['closed'] or half['late']}>", text)
     )
@@ -299,14 +299,14 @@ def _after(text: str, place: int) -> str:
 
 
 def _only_mentioned(text: str, opening: re.Match[str], closing: re.Match[str] | None, end: int, again: bool) -> bool:
-    """Tell whether a sentence speaks of a tag: `I write it in <answers> tags`, `between <answers> and </answers>`.
+    """True if a sentence only mentions a tag: `I write it in <answers> tags`, `between <answers> and </answers>`.
 
     Args:
         text: the reply.
         opening: the tag.
-        closing: what closes it, if anything does.
-        end: where its block would end.
-        again: whether a tag of its kind comes after it.
+        closing: its closing tag, if any.
+        end: end of its block.
+        again: True if a tag of its kind follows.
     """
     before = text[max(0, opening.start() - _LOOK_BACK) : opening.start()].rpartition("\n")[2]
     inside = text[opening.end() : end]
@@ -336,7 +336,7 @@ def _untagged(text: str, tag: str) -> list[str]:
 
 
 def _of_object(text: str, tag: str) -> list[str] | None:
-    """Return a result from the JSON object that a reply is; None where it is none with any of our results."""
+    """Return a result from the JSON object that is the reply; None if it is no object with any of our results."""
     keys = _results(text)
     if keys is None:
         return None
@@ -367,7 +367,7 @@ _ARGUMENTS = ("arguments", "input", "parameters", "args")
 
 
 def _called(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return what a tool is called with where an object is such a call; any other object as it is."""
+    """Return the arguments of an object that is a tool call; any other object as it is."""
     while found:
         inner: Any = next((found[key] for key in (*_ARGUMENTS, "function", "tool_calls") if key in found), None)
         inner = inner[0] if isinstance(inner, list) and inner else inner
@@ -386,8 +386,8 @@ def _written(value: Any) -> str:
 
 
 def _under_headings(text: str, tag: str) -> Iterator[str]:
-    """Yield what stands under each heading of a kind, up to the next heading."""
-    starts: list[tuple[int, int, str]] = []  # where the heading and what is under it begin, and its name
+    """Yield the text under each heading of a kind, up to the next heading."""
+    starts: list[tuple[int, int, str]] = []  # start of each heading and of the text under it, and its name
     for found in _HEADING.finditer(text):
         name = _folded(found["name"])
         ours = name in _ALL_NAMES
@@ -407,13 +407,13 @@ _CITES_ALONE = re.compile(r"[\[(]?\s*[\"']?[eE]?\d{1,5}[\s\"',;eE\d–-]*[\])]?\
 
 
 def _listed(section: str) -> str:
-    """Leave out what is said behind a list with bullets or numbers: a paragraph without them."""
+    """Leave out a paragraph without bullets or numbers behind a list with them."""
     paragraphs = re.split(r"\n[ \t]*\n", section.strip("\n"))
     listed = [LISTED.match(paragraph) is not None for paragraph in paragraphs]
     return "\n\n".join(paragraphs[: listed.index(False, 1)]) if listed[0] and not all(listed) else section
 
 
-# What is nearly JSON
+# Text that is nearly JSON
 
 _OBJECT_STARTS_TRIED = 8
 """Braces in prose before the object, and the work that a reply of nothing but braces makes."""
@@ -428,7 +428,7 @@ _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "
 
 
 def first_object(text: str) -> dict[str, Any] | None:
-    """Return the object at the first place in a text where one can be read; None where there is none.
+    """Return the object at the first readable place in a text; None if there is none.
 
     Comments, trailing commas, single and curly quotes, names without quotes, Python's True and None, NaN, and closing
     brackets that are missing at the end do no harm.
@@ -450,7 +450,7 @@ def _refuse(constant: str) -> None:
 
 
 def repaired(text: str) -> str:
-    """Rewrite what is nearly JSON as JSON, up to the end of the value that it begins with."""
+    """Rewrite a text that is nearly JSON as JSON, up to the end of the value at its beginning."""
     written: list[str] = []
     awaited: list[str] = []
     for token in _TOKEN.finditer(text):
@@ -478,7 +478,7 @@ def repaired(text: str) -> str:
 
 
 def entries(text: str) -> list[Any] | None:
-    """Return a text that is one list of texts, of objects, or of lists of texts; None where it is anything else.
+    """Return a text that is one list of texts, of objects, or of lists of texts; None for any other text.
 
     Brackets around words without quotes are no list: `[Paris]` is a name in brackets.
     """

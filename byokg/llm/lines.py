@@ -1,7 +1,7 @@
-"""Reads the lines of a result: items of a list, and answers with what they cite.
+"""Lines of a result: items of a list, and answers with their citations.
 
-Models number and quote items, add reasons, notes and introductions, say "none" in many ways, and cite wherever they
-like: before an answer, behind it, in the middle of a line, several answers in one line.
+Models number and quote items, add reasons, notes and introductions, write "none" in many ways, and cite anywhere:
+before an answer, behind it, in the middle of a line, several answers in one line.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ _TALK = re.compile(
     r"note|hope|tasks?)\b",
     re.IGNORECASE,
 )
-"""What a sentence that stands beside items speaks of; a sentence may be an item itself, as a quotation."""
+"""Subjects of a sentence beside items; a sentence may be an item itself, as a quotation."""
 
 
 def is_sentence(line: str) -> bool:
-    """Tell whether a line is prose: an introduction that ends with a colon, or a sentence with a verb."""
+    """True if a line is prose: an introduction that ends with a colon, or a sentence with a verb."""
     if re.search(r"[A-Za-z)*]\W{0,3}:\**$", line):
         return True
     return len(line.split()) >= 4 and line.rstrip("*_)\"'")[-1:] in (".", "!", "?") and bool(_VERB.search(line))
@@ -149,7 +149,7 @@ _FINISHES = re.compile(r"\bFINISH")
 
 
 def _chosen(content: str) -> str:
-    """Return a list of boxes without those that are not ticked, where one is; other lines stay."""
+    """Return a list of boxes without unticked ones, if one is ticked; other lines stay."""
     lines = content.split("\n")
     boxes = [_CHECKBOX.match(line) for line in lines]
     ticked = [box is not None and (box[1] or box[2]) not in (" ", "☐") for box in boxes]
@@ -160,7 +160,7 @@ def _chosen(content: str) -> str:
 
 
 def _first_cell(line: str) -> str:
-    """Return what the row of a table is about; nothing of its head, and other lines as they are."""
+    """Return the first cell of a table's row; nothing of its head, and other lines as they are."""
     row = _ROW.match(line)
     if row is None:
         return line
@@ -174,7 +174,7 @@ def item(line: str) -> str:
     """Take off a bullet, escapes, and quotes or marks that enclose the whole."""
     line = line.strip()
     if not line.strip("-*_=#`~| "):
-        return ""  # a rule, or what is left of marks around a tag
+        return ""  # a rule, or the rest of marks around a tag
     text = unescaped(_BULLET.sub("", line)).strip()
     if text[:1] not in _OPENINGS:
         return text
@@ -218,7 +218,7 @@ def _without_numbers(lines: Sequence[str]) -> list[str]:
 
 
 def _counted(line: str, several: bool) -> str:
-    """Write what counts a line (`**1. Paris**`, `a) Paris`, `① Paris`, of several `ii. Paris`) as `1. `."""
+    """Rewrite the number of a line (`**1. Paris**`, `a) Paris`, `① Paris`, of several `ii. Paris`) as `1. `."""
     found = _LETTER_OR_ROMAN.match(line) if several else None
     if found is not None and (found["letter"] or found["roman"] in _ROMANS):
         place = ord(found["letter"]) - ord("a") if found["letter"] else _ROMANS.index(found["roman"])
@@ -300,7 +300,7 @@ _LONGEST_INTRODUCTION = 24
 
 
 def _without_introduction(text: str) -> str:
-    """Take off what introduces the citation behind an answer."""
+    """Remove the introduction of a citation behind an answer."""
     text = text.rstrip()
     while (found := _INTRODUCES.search(text, max(0, len(text) - _LONGEST_INTRODUCTION))) is not None:
         text = text[: found.start()].rstrip()
@@ -331,7 +331,7 @@ _UNCITED = re.compile(
     r"(?:not (?:in|from|held by)|outside(?: of)?) (?:the )?(?:facts?|graph|evidence|context)[^\])\n]*)?\s*[\])]",
     re.IGNORECASE,
 )
-"""What stands behind an answer in the place of a citation."""
+"""Texts behind an answer in the place of a citation."""
 _SURE = re.compile(
     r"[ \t]*[(\[](?:(?:very\s+)?(?:high|medium|low)\s+)?confiden(?:ce|t)\b[^()\[\]]*[)\]]", re.IGNORECASE
 )
@@ -352,15 +352,15 @@ _SENTENCE_END = re.compile(r"(?<=[.!;])\s+(?=[A-Z\"“*])")
 
 
 def answers(content: str, known: ShownNames | None = None) -> tuple[WrittenAnswer, ...]:
-    """Return the answers that stand in a block, each once, with all that it cites.
+    """Return the answers in a block, each once, with all of its citations.
 
-    A line that cites nothing but says where the answers above come from adds to what they cite. Reasons, notes and
-    sentences that abstain are no answers. What stands before a citation is taken off behind a mark alone: `Paris
+    A line without an answer that gives the source of the answers above adds to their citations. Reasons, notes and
+    abstentions are no answers. Words before a citation are removed behind a mark alone: `Paris
     (source: e3)`, `Paris, per e3`; words without one belong to the name.
 
     Args:
         content: the block.
-        known: names that were shown, which are never taken apart.
+        known: names in the prompt, which are never taken apart.
     """
     hiding = Hiding(known)
     cited: dict[str, tuple[str, ...]] = {}
@@ -373,7 +373,7 @@ def answers(content: str, known: ShownNames | None = None) -> tuple[WrittenAnswe
 
 def _answers(content: str, hiding: Hiding) -> list[WrittenAnswer]:
     found: list[WrittenAnswer] = []
-    told = 0  # answers whose citations were told behind them
+    told = 0  # answers whose citations followed them
     listed = _json_answers(FENCE_LINE.sub("", cut_at_next(content)), hiding)
     if listed is None:
         content = FENCE_LINE.sub("", cut_at_next(hiding.hide(content)))
@@ -406,12 +406,12 @@ def _answers(content: str, hiding: Hiding) -> list[WrittenAnswer]:
 
 _QUOTE = r"[\"']"
 _REMARK = re.compile(rf"^({HIDDEN})(?:\s+[—–-]|:)\s+[a-z].*$")
-"""What a shown name is, behind it: `Heat — a film by Michael Mann`."""
+"""Description of a shown name, behind it: `Heat — a film by Michael Mann`."""
 _IS = (" is", " was", " would be", " must be")
 
 
 def _without_remarks(lines: Sequence[str]) -> Iterator[str]:
-    """Leave out what is said in bullets below an answer that is cited."""
+    """Leave out bullets below an answer that is cited."""
     above = -1  # how far the last line with a citation is indented
     for line in lines:
         bare = line.lstrip(" \t")
@@ -443,7 +443,7 @@ def _answer_lines(content: str) -> Iterator[str]:
 
 
 def _json_answers(content: str, hiding: Hiding) -> list[list[WrittenAnswer]] | None:
-    """Return the answers of a block in JSON: a list of texts or objects, one object, or names with what they cite."""
+    """Return the answers of a block in JSON: a list of texts or objects, one object, or names with their citations."""
     listed: Any = entries(content)
     if listed is None:
         if not content.lstrip().startswith("{"):
@@ -483,7 +483,7 @@ _LIST_KEYS = ("answers", "answer", "results", "items", "final_answers", "final a
 
 
 def _of_line(line: str) -> Iterator[WrittenAnswer]:
-    """Yield the answers of one line; one without a name where there are citations alone."""
+    """Yield the answers of one line; one without a name for citations alone."""
     cites = _CITES.fullmatch(line)
     if cites:
         plain = cited_ids(f"[{cites['rest'].strip().strip('[]().')}]")
@@ -531,7 +531,7 @@ _ARTICLE = re.compile(r"(?:the|a|an|its|his|her|their)\b")
 
 
 def _goes_on(piece: str, cited: bool) -> bool:
-    """Tell whether what follows a citation is another answer, and no reason."""
+    """True if the text after a citation is another answer, and no reason."""
     text = piece.strip()
     if not text.strip(".,;:|*_ "):
         return False
@@ -551,7 +551,7 @@ def _goes_on(piece: str, cited: bool) -> bool:
 
 
 def _parts(piece: str) -> list[str]:
-    """Split what is several answers: parts between `;` or ` | `, and a list that `the answers are` announces."""
+    """Split several answers: parts between `;` or ` | `, and a list announced by `the answers are`."""
     label = _LABEL.match(piece)
     if label is not None and "are" in (label["link"] or ""):
         return re.split(r",\s+(?:and\s+)?|\s+and\s+", piece[label.end() :])
@@ -559,7 +559,7 @@ def _parts(piece: str) -> list[str]:
 
 
 def _several(piece: str) -> list[str]:
-    """Split at `;` or ` | ` where every part is as short as a name; at commas and `and`, too, where all were shown."""
+    """Split at `;` or ` | ` if every part is as short as a name; at commas and `and`, too, if all were shown."""
     for separator in (r"\s*;\s+(?!or\b)", r"\s+\|\s+"):
         parts = re.split(separator, piece.strip(" ;|"))
         if len(parts) > 1 and all(len(part.split()) <= 4 and not part[:1].islower() for part in parts):
@@ -571,12 +571,12 @@ _ALL_SHOWN = re.compile(rf"{HIDDEN}(?:(?:\s*[,;/&|+]\s*(?:(?:and|or)\s+)?|\s+(?:
 
 
 def _name(piece: str, said: bool = False, cited: bool = False) -> str:
-    """Return the name in a piece of a line: without labels, marks, arrows, reasons; empty where it abstains.
+    """Return the name in a piece of a line: without labels, marks, arrows, reasons; empty for an abstention.
 
     Args:
         piece: part of a line.
-        said: whether the line is a sentence, whose full stop stands behind what it cites.
-        cited: whether a citation stands beside it.
+        said: True if the line is a sentence, whose full stop stands behind its citation.
+        cited: True if a citation stands beside it.
     """
     text = item(_LEADING.sub("", piece.strip()))
     label = _LABEL.match(text)

@@ -1,8 +1,8 @@
-"""Reads what language models write: lists, answers, relation paths, queries, JSON, scores.
+"""Parsing of language models' replies: lists, answers, relation paths, queries, JSON, scores.
 
-Models forget closing tags, fence what should be bare, number what should be lines, escape what should be plain, write
-JSON or headings where tags were asked for, and talk around it all. The readers here take that, and give back nothing
-rather than raise: no text makes them fail. `layouts` says where a result stands, `lines` reads items and answers.
+Models forget closing tags, fence bare text, number lines, escape plain characters, write JSON or headings in place of
+tags, and add comments to it all. The readers here accept that, and return nothing rather than raise: no text makes them
+fail. `layouts` finds the places of results, `lines` reads items and answers.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ QUERY_FENCES: Mapping[str, tuple[str, ...]] = {
     "pathql": ("pathql", "sparql"),
     "bfsql": ("json", "bfsql"),
 }
-"""Languages named behind a code fence that mean a tag's content, where the tag is missing."""
+"""Languages of code fences that mean a tag's content, if the tag is missing."""
 
 _SCORE = re.compile(r"(?<![\w./])(?:1/2|½|\d+(?:\.\d+)?)(?![\w/]|\.\d)")
 
@@ -72,25 +72,25 @@ class Listing:
 
     items: tuple[str, ...] = ()
     finished: bool = False
-    """The model said FINISH, alone or besides items."""
+    """True if the model wrote FINISH, alone or besides items."""
     found: bool = False
-    """There was a block, be it an empty one; without one nothing was said."""
+    """True if there was a block, possibly an empty one."""
 
 
 def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: ShownNames | None = None) -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 
     Bullets, numbers (1., 2., … in sequence), quotes and bold marks around an item, code fences, tags inside the block
-    and escapes (`&amp;`) are taken off; a JSON list is a list; a block that only says "none", with or without a reason,
+    and escapes (`&amp;`) are removed; a JSON list is a list; a block with only "none", with or without a reason,
     is empty, and sentences around the items are none of them.
 
     Args:
         text: the reply.
         tag: a key of `TAGS`.
-        bare: where no tag of any kind is in the reply, take its bulleted or numbered lines, or all lines where
+        bare: without a tag of any kind, take the reply's bulleted or numbered lines, or all lines if
             none of them is a sentence.
-        shown: names that the model could choose from: a node called Finish is an item where it was shown.
-        known: names that were shown, which are never taken apart.
+        shown: names to choose from: a node called Finish is an item if it was shown.
+        known: names in the prompt, which are never taken apart.
     """
     hiding = Hiding(known, (_FINISH,))
     contents = blocks(text, tag)
@@ -110,11 +110,11 @@ _FINISH = "FINISH"
 
 
 def read_answers(text: str, bare: bool = True, known: ShownNames | None = None) -> tuple[WrittenAnswer, ...]:
-    """Read answers with the evidence that they cite, wherever in a line: `Michael Mann [e3, e7]`, `[e3-e5] Heat`.
+    """Read answers with their citations, anywhere in a line: `Michael Mann [e3, e7]`, `[e3-e5] Heat`.
 
-    Of blocks with something said between them the last counts, since it revises those before; blocks that follow each
-    other at once, or that `also` joins, are one list. `bare` as for `read_list`, and for sentences such as
-    `The answer is Paris [e3].` as well; `known` are names that were shown, which are never taken apart.
+    Of blocks with text between them the last counts, since it revises those before; adjacent blocks, or those joined by
+    `also`, are one list. `bare` as for `read_list`, and for sentences such as
+    `The answer is Paris [e3].` as well; `known` are names in the prompt, which are never taken apart.
     """
     if "=" in text:
         text = _CITED_TAG.sub(r"<\g<tag>>\g<name> [\g<ids>]</\g<tag>>", text)
@@ -150,7 +150,7 @@ _CITED_TAG = re.compile(
     r"\s*>(?P<name>[^<>]*)</(?P=tag)>",
     re.IGNORECASE,
 )
-"""An answer in a tag that says what is cited."""
+"""An answer in a tag with its citation."""
 _CITATIONS_ALONE = re.compile(
     r"[\s,.;]*(?:(?:\*\*|</?)?(?:evidence|citations?|cited|sources?|facts?|supported by)\b[\s:*>]*)?"
     r"(?:[\[(]?[eE]\d{1,5}[eE\d\s,;–-]*[\])]?|[\[(][\d\s,;–-]+[\])])(?:[\s,.;]*[\[(][eE\d\s,;–-]+[\])])*[\s,.;]*(?:</\w+>\s*)?",
@@ -162,7 +162,7 @@ _ADDS = re.compile(
 
 
 def _revises(between: str) -> bool:
-    """Tell whether what stands between two blocks of answers takes the first one back."""
+    """True if the text between two blocks of answers retracts the first one."""
     said = _CITATIONS_ALONE.sub("", between)
     return "—" in said or (any(map(str.isalnum, said)) and _ADDS.match(said) is None)
 
@@ -177,7 +177,7 @@ def _citations_alone(after: str) -> str:
 
 
 def _bare_items(text: str, hiding: Hiding | None = None) -> list[str]:
-    """Return what is listed in a reply without tags; names that `hiding` knows stay hidden."""
+    """Return the list items of a reply without tags; names that `hiding` contains stay hidden."""
     text = text if hiding is None else hiding.hide(text)
     lines = [line.strip() for line in FENCE_LINE.sub("", text).split("\n") if line.strip()]
     marked = [line for line in lines if LISTED.match(line)]
@@ -229,15 +229,15 @@ def read_paths(
 ) -> tuple[Metapath, ...]:
     """Read relation paths, one a line; repeated paths come once.
 
-    Steps are separated by arrows of any kind, or by ` / ` or commas where a line has no arrow. `^r`, `~r`, `r^-1`,
+    Steps are separated by arrows of any kind, or by ` / ` or commas if a line has no arrow. `^r`, `~r`, `r^-1`,
     `inverse(r)`, `r (inverse)`, `<- r` and Cypher's `<-[:r]-` walk a relation backwards. Cypher patterns are read for
     their relations. Variables (`?x`), placeholders and entities (`France -> capital -> Paris`) are no steps: they are
-    told from relations by `known`, by the reply's other lists, or by how they are spelled beside the others. A step
-    that may be a relation stays; whether there is one is for the caller to find out.
+    separated from relations by `known`, by the reply's other lists, or by their spelling beside the others. A possible
+    relation stays; the caller checks that it exists.
 
     Args:
         text: the reply.
-        known: tells whether the graph has a relation of that label, or one spelled nearly so.
+        known: True if the graph has a relation of that label, or one of nearly that spelling.
         labels: relations whose labels hold arrows, commas or other marks, which are never taken apart.
     """
     hiding = Hiding(labels)
@@ -288,7 +288,7 @@ def _walks(listed: Sequence[Any], hiding: Hiding) -> Iterator[list[str]]:
 
 
 def _path(line: str) -> list[str]:
-    """Read the steps of one line, entities and relations; empty where it is no path."""
+    """Read the steps of one line, entities and relations; empty if it is no path."""
     if is_nothing(line):
         return []
     pattern = list(_PATTERN_STEP.finditer(line))
@@ -352,7 +352,8 @@ def _relation(mark: str, part: str) -> str:
 
 
 def _relations(walk: Sequence[str], named: set[str], known: Callable[[str], bool] | None) -> Metapath:
-    """Leave out the steps of a path that are entities; the arrow behind an entity says nothing of a relation."""
+    """Leave out the steps of a path that are entities; the arrow behind an entity carries no direction of a
+    relation."""
     if len(walk) < 2:
         return tuple(walk)
     bare = [step.removeprefix(INVERSE) for step in walk]
@@ -381,12 +382,12 @@ def _relations(walk: Sequence[str], named: set[str], known: Callable[[str], bool
 
 
 def _shouted(step: str) -> bool:
-    """Tell whether a step is spelled as relations of property graphs are: `PART_OF`, `SUPPLIES`."""
+    """True if a step has the spelling of property graphs' relations: `PART_OF`, `SUPPLIES`."""
     return step.isupper() and " " not in step
 
 
 def _alternates(sure: Sequence[bool], place: int) -> bool:
-    """Tell whether relations stand at every other place of a path, and this one between or beside them."""
+    """True if relations stand at every other place of a path, and this one between or beside them."""
     return (
         len(sure) > 2
         and not any(sure[at] for at in range(place % 2, len(sure), 2))
@@ -432,8 +433,8 @@ def read_query(text: str, tag: str) -> str | None:
 def read_queries(text: str, tag: str) -> tuple[str, ...]:
     """Read the statements of the last query that is not empty, each once: mostly one.
 
-    A code fence inside the block, and what is said around the query, is taken off. Without tags a query counts in a
-    fence that names the language, or whose content begins as the language does, and at last on lines that do so.
+    A code fence inside the block, and text around the query, is removed. Without tags a query counts in a
+    fence with the name of the language, or whose content begins as the language does, and at last on lines that do so.
 
     Args:
         text: the reply.
@@ -458,7 +459,7 @@ def read_queries(text: str, tag: str) -> tuple[str, ...]:
 
 
 def _query(content: str, start: re.Pattern[str]) -> str:
-    """Return a query without fences and without what is said around it; empty where there is none."""
+    """Return a query without fences and without text around it; empty if there is none."""
     fences = [fence[3] for fence in FENCE.finditer(content) if fence[3].strip()]
     query = unescaped(fences[-1] if fences else FENCE_LINE.sub("", content)).strip()
     if is_nothing(query):
@@ -490,7 +491,7 @@ _SAID_BEFORE = re.compile(
 
 
 def _said_after(line: str, before: str) -> bool:
-    """Tell whether a line is what a model says behind its query."""
+    """True if a line is a model's comment behind its query."""
     if re.match(r"##|\*\*|---", line):
         return True
     if (
@@ -509,7 +510,7 @@ def _said_after(line: str, before: str) -> bool:
 
 
 def _statements(query: str, tag: str) -> list[str]:
-    """Split what a model wrote one after the other: at `;`, or where a new query begins behind a finished one."""
+    """Split consecutive statements of a model: at `;`, or at the start of a new query behind a finished one."""
     if tag == "pathql":
         return [query]
     parts, begin, depth, closed = [], 0, 0, False
@@ -537,7 +538,7 @@ def _statements(query: str, tag: str) -> list[str]:
 
 
 def _goes_on_in(said: str) -> bool:
-    """Tell whether a statement's last RETURN stands in a subquery that is closed: `CALL { … RETURN x }`."""
+    """True if a statement's last RETURN stands in a closed subquery: `CALL { … RETURN x }`."""
     last = max((found.start() for found in _RETURN.finditer(said)), default=0)
     return "}" in said[last:] and "{" not in said[last:]
 
@@ -550,13 +551,13 @@ def _is_query(part: str, tag: str) -> bool:
 
 
 def read_object(text: str, tag: str | None = None) -> dict[str, Any] | None:
-    """Read a JSON object; None when there is none. Of several the first counts.
+    """Read a JSON object; None if there is none. Of several the first counts.
 
-    What is nearly JSON is read as well, as `first_object` takes it.
+    Text that is nearly JSON is read as well, as `first_object` accepts it.
 
     Args:
         text: the reply.
-        tag: a key of `TAGS` whose blocks are read; where there is none, or no tag is given, the whole reply is.
+        tag: a key of `TAGS` whose blocks are read; without one, or without a tag, the whole reply is.
     """
     contents = blocks(text, tag) if tag is not None else []
     for content in contents or [without_thought(text)]:
@@ -568,7 +569,7 @@ def read_object(text: str, tag: str | None = None) -> dict[str, Any] | None:
 
 
 def _unfenced(content: str) -> str:
-    """Return the inside of the last code fence, or everything where there is none."""
+    """Return the inside of the last code fence, or everything without one."""
     fences = [fence[3] for fence in FENCE.finditer(content) if fence[3].strip()]
     return fences[-1] if fences else FENCE_LINE.sub("", content)
 

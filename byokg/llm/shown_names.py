@@ -1,7 +1,7 @@
-"""Names that a language model was shown, found where its reply writes them, so that no reader takes them apart.
+"""Names of the prompt, found in a reply, so that no reader takes them apart.
 
 `Unknown`, `Sorry, Wrong Number` and `Crosby, Stills, Nash & Young` are names and look like something else. Given the
-names that were in the prompt, a reader takes a line for one of them where its bytes allow that: each name found is
+names in the prompt, a reader takes a line for one of them if its bytes allow that: each name found is
 replaced by one opaque word before the line is taken apart, and put back at the end.
 """
 
@@ -23,28 +23,28 @@ _HEAD = re.compile(
     r"(?i:(?:the\s+)?(?:(?:final|correct|draft|possible)\s+)?(?:answers?|entity|name)\s*\d{0,2}(?:\s+(?:is|are|was|were)\b|(?=\s*[:：=])))|"
     r"\\\w+(?=\{)|[^\w\s]"
 )
-"""One piece of what may stand before a name: a mark, a bullet, a number, a label, a citation, a tag."""
+"""One possible piece before a name: a mark, a bullet, a number, a label, a citation, a tag."""
 _TAIL = re.compile(
     rf"(?:\s+|</?[A-Za-z][\w-]{{0,20}}\s?/?>|{_IN_BRACKETS}|"
     r"(?<![\w])[eE]\d{1,5}|(?<=[\W])(?:and|\d{1,3}|lines?|facts?|evidence|sources?|see|from|per)|[¹²³⁴-⁹⁰]|[^\w\s])$"
 )
-"""One piece of what may stand behind a name: a mark, a citation and what introduces it, a remark in brackets, a tag."""
+"""One possible piece behind a name: a mark, a citation and its introduction, a remark in brackets, a tag."""
 _REMARK = re.compile(r"\s[—–-]\s(?=[a-z])|:\s(?=[a-z])")
 _BETWEEN = re.compile(r"\s?(?:[;,/|+]|&|\s(?:and|or)\s|-+>|→|<-+\s|←)\s?")
 _NEXT = re.compile(rf"\s*(?:{_IN_BRACKETS}\s*){{0,4}}(?:[,;|]|&\s|(?:and|or)\s)\s*(?=\S)")
-"""Stands between a name, with what it cites, and another one."""
+"""Separator between a name, with its citations, and another one."""
 _PIECES = 24
 """Pieces on either side of a name."""
 _LONGEST_PIECE = 128
 _PARTS, _LOOKED_UP, _SLACK = 4096, 6_000, 40
-"""Separators in a line that lists names, the parts of such lines looked at in one reply, and what may stand around one
-name of them, in characters; at most."""
+"""Limits: separators in a line that lists names, parts of such lines per reply, and characters around one name of
+them."""
 _OPEN, _ZERO, _CLOSE = 0x10400, 0x10410, 0x10427
 """Capitals of a script that no reply is written in: a word of them is a name as any other to a reader."""
 _WORD = re.compile(f"{chr(_OPEN)}([{chr(_ZERO)}-{chr(_ZERO + 9)}]+){chr(_CLOSE)}")
 _AROUND = " \t\r.*_`\"'-<>[]()"
 HIDDEN = f"{chr(_OPEN)}[{chr(_ZERO)}-{chr(_ZERO + 9)}]+{chr(_CLOSE)}"
-"""What a hidden name looks like, as a regular expression."""
+"""Form of a hidden name, as a regular expression."""
 _SCRIPT = re.compile("[\U00010400-\U0001044f]")
 
 
@@ -78,19 +78,19 @@ class ShownNames:
         return len(self._names)
 
     def of(self, text: str) -> str | None:
-        """Return the name that a text is, as it was given; None where it is none."""
+        """Return the given name that a text is; None if it is none."""
         return self._names.get(_key(text)) if self._names else None
 
     def longest(self, line: str, start: int) -> int:
-        """Return how long a name that begins at a place can be, for all that its first word says; 0 for none."""
+        """Return the greatest length of a name at a place, by its first word; 0 for none."""
         if not line[start : start + _LONGEST_FIRST].isascii():
             return self._longest_of_all
         return self._longest.get(_first(line, start), 0)
 
     def found(self, line: str) -> tuple[int, int, str] | None:
-        """Return where the longest name stands that a line can be read as, and the name; None where there is none.
+        """Return the place of the longest name that a line can be read as, and the name; None if there is none.
 
-        Before and behind it stand pieces alone that a reader takes off: marks, a number, citations.
+        Before and behind it stand only pieces that a reader removes: marks, a number, citations.
         """
         if not self._names or not line.strip():
             return None
@@ -113,7 +113,7 @@ _STOPS = "?!.,;:"
 
 
 def question_names(question: str) -> ShownNames:
-    """Return what may be a name in a question: any few words in a row, without the stop behind them."""
+    """Return possible names in a question: any few words in a row, without the stop behind them."""
     words = question.split()[:_WORDS_READ]
     spans = [
         " ".join(words[start:end])
@@ -210,7 +210,7 @@ def _key(text: str) -> str:
 
 
 def _starts(line: str) -> list[int]:
-    """Return where a name may begin in a line: behind pieces of any kind, and behind single marks."""
+    """Return the possible starts of a name in a line: behind pieces of any kind, and behind single marks."""
     found, place = [0], 0
     while place < len(found) < _PIECES:
         start = found[place]
@@ -224,7 +224,7 @@ def _starts(line: str) -> list[int]:
 
 
 def _ends(line: str) -> list[int]:
-    """Return where a name may end in a line: before pieces of any kind, before single marks, before a remark."""
+    """Return the possible ends of a name in a line: before pieces of any kind, before single marks, before a remark."""
     found, place = [len(line)], 0
     while place < len(found) < _PIECES:
         end = found[place]

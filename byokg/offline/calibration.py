@@ -149,23 +149,22 @@ class Judgement:
     further: tuple[AnswerItem, ...] = ()
     """The next best answers of an unsure one, each with its probability."""
     unused: str = ""
-    """Parts of the question that the answer does not use, in quotes; empty where there are none."""
+    """Parts of the question that the answer does not use, in quotes; empty if there are none."""
     taken: str = ""
     """Which of several nodes of one name was meant, if another fits as well; else empty."""
 
 
 class Confidence:
-    """Says how likely the first answer of the offline pipeline is to be right; safe to share between threads.
+    """Estimates the probability that the first answer of the offline pipeline is right; thread-safe.
 
     Args:
-        steps: what the steps of the graph mean.
-        importance: how much a word tells, about 1 on average.
-        choices: what may be the answer, best first, of all that was found.
-        kinds: tells what kind of answer a question names.
-        ranked: what may be answered, the best first, with scores; without it nothing follows an unsure answer.
-        unit: path scores that make a difference: what a margin is told in.
-        weights: file of weights that `byokg fit` wrote, or `scripts/fit_confidence.py`; None takes those that ship with
-            the package.
+        steps: schema linking.
+        importance: weight of a word, about 1 on average.
+        choices: answer candidates, best first, of all evidence.
+        kinds: predicts the answer type.
+        ranked: possible answers, the best first, with scores; without it nothing follows an unsure answer.
+        unit: score units of a relevant difference.
+        weights: file of weights of `byokg fit`, or `scripts/fit_confidence.py`; None takes those of the package.
         coverage: finds the parts of the question that an answer does not use, which lower its probability; None looks
             for none.
 

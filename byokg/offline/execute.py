@@ -111,18 +111,18 @@ class Operators:
         strict: bool = False,
         kind: bool = False,
     ) -> Outcome | None:
-        """Do what is asked with some candidates; None where it cannot be done with these.
+        """Execute the constraints on some candidates; None if these do not support them.
 
-        An outcome without nodes and values says that none of them is left.
+        An outcome without nodes and values is an empty result.
 
         Args:
-            demand: what is asked.
+            demand: the constraints.
             candidates: nodes, and the paths to them.
-            linked: the nodes that each mention of the question may mean.
-            paths: all paths that were found.
-            strict: times are those of edges, unless the question says whose birth or founding is meant; and something
-                is left to be counted, and more than the one that there always is.
-            kind: whether the candidates are known to be of the kind asked for.
+            linked: candidate nodes of each mention of the question.
+            paths: all paths found.
+            strict: times are those of edges, unless the question names birth or founding; and a count has more than a
+                single node, and is not a constant 1.
+            kind: True if the candidates are known to be of the answer type.
         """
         ends = list(candidates.ends)
         if any(map(is_value, ends)):
@@ -539,7 +539,7 @@ class Operators:
 
 
 def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TimeTest) -> bool:
-    """Return True if what some edges tell may hold in a time, however that is read: what began before may go on."""
+    """True if the validity of some edges may include a time under any reading: an open period may continue."""
     if test.mention is not None:
         return True
     within = TimeTest(test.first or "0001", test.last or "9999")

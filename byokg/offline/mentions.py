@@ -60,12 +60,12 @@ class MentionSpotter:
     """Finds mentions by comparing every run of words with the names of the graph.
 
     Args:
-        entities: holds the index over the names of the graph, made when the first question is looked at.
-        importance: how much a word tells, about 1 on average.
+        entities: holds the index over the names of the graph, made on first use.
+        importance: weight of a word, about 1 on average.
         explained: how well some relation of the graph explains a word, in [0, 1].
-        familiar: whether a word is an everyday one, and so not misspelt.
-        is_type: whether a word names a type of nodes, and so is no part of a name.
-        settings: worths and thresholds.
+        familiar: True for an everyday word, which is not misspelt.
+        is_type: True for a word that names a type of nodes, and so is no part of a name.
+        settings: weights and thresholds.
     """
 
     def __init__(
@@ -165,9 +165,9 @@ class MentionSpotter:
         return whole
 
     def _row_number(self, words: _Words, mention: Mention) -> bool:
-        """Return True for a whole number that only is the id of nodes without a name: it says something else.
+        """True for a whole number that is only the id of nodes without a name, and so no mention.
 
-        Not if it is in quotes, or is called an id.
+        False if it is in quotes, or follows a word for an id.
         """
         return (
             mention.text.isdecimal() and not words.marked_as_id(mention) and self._entities.is_row_number(mention.text)
@@ -236,7 +236,7 @@ class MentionSpotter:
         return found
 
     def _unexplained(self, word: str) -> bool:
-        """Tell whether a word says something that no relation explains, and names no type."""
+        """True if a word has a meaning that no relation explains, and names no type."""
         return _tells(word) and self._explained(word) < self.settings.strange and not self._is_type(word)
 
     def _lone(self, word: str, most: float) -> bool:

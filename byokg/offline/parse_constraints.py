@@ -50,7 +50,7 @@ _BOUND = re.compile(r"\b(?:before|after|since|until|till|than|prior to)\s+(?:the
 """Words after which a date bounds a time, and is no topic, though a node may have its name."""
 
 _COMPARED_BY = re.compile(r"\b(?:by|on|per)\s+(?:the\s+|its\s+|their\s+|total\s+)*$", re.IGNORECASE)
-"""Words after which a number of things is a measure, and not asked for: `ordered by the number of films`."""
+"""Words after which a number of things is a measure, and not the answer: `ordered by the number of films`."""
 
 _BY_NUMBER = re.compile(
     r"\b(?:by|based\s+on)\s+(?:the\s+)?(?:total\s+)?number\s+of\s+(?P<noun>[a-z]+)\b", re.IGNORECASE
@@ -325,7 +325,7 @@ class _Reader:
         return Order(nouns, most, dates=dates, words="" if compared else match["word"])
 
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
-        """Read «by area» and «by number of employees», which say what is compared."""
+        """Parse «by area» and «by number of employees», the compared property."""
         number = _BY_NUMBER.search(self._left)
         if number is not None:
             self._take(*number.span())
@@ -573,7 +573,7 @@ _ASKS_NUMBER = re.compile(r"\W*(?:[a-z]+\W+){0,3}?(?P<asks>how\s+(?:many|much))\
 
 
 def asked_value(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "date", "number"], str]:
-    """Return what a question asks for, if that is a date or a number, and in which words: `when`, `how many`."""
+    """Return the words of a question for a date or a number: `when`, `how many`; empty for another question."""
     hidden = list(text)
     for one in mentions:
         if one.start >= 0:

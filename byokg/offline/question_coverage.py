@@ -1,9 +1,9 @@
-"""Parts of a question that its answer does not use: constraints of which the evidence says nothing.
+"""Parts of a question that its answer does not use: constraints without evidence.
 
-The words of a question are covered by the mentions that the evidence starts from or passes, by the operations that were
-done, and by the relations, types and properties on the paths that the answer stands on. What is left and restricts the
-answer is named: names, numbers, quoted texts, comparisons and negations, and nouns of an adjunct (`in winter`) that
-nothing explains. Verbs, and nouns that others hang on, paraphrase relations and types too freely to be told from them.
+The words of a question are covered by the mentions that the evidence starts from or passes, by executed operations,
+and by the relations, types and properties on the answer's paths. Restrictive words of the rest are reported: names,
+numbers, quoted texts, comparisons and negations, and unexplained nouns of an adjunct (`in winter`). Verbs, and nouns
+with dependents, paraphrase relations and types too freely to be separated from them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class UnusedPart:
     start: int
     """Where it begins in the question."""
     instead: str = ""
-    """What stands for it, if anything does."""
+    """Its replacement, if any."""
 
 
 IMMATERIAL: Mapping[PartKind, float] = MappingProxyType(
@@ -84,7 +84,7 @@ _TIED = 0.001
 _PARTS = 5
 """Nodes that are parts of another, from which that is taken for the whole of them."""
 _FEW = 3
-"""Words of a question up to which capitals say nothing of how it is written."""
+"""Length of a question, in words, up to which its capitals carry no information."""
 _NEAR = 3
 """Words before a noun among which its preposition stands."""
 _NODES = 100
@@ -105,7 +105,7 @@ class Ambiguity:
 
 @dataclass(frozen=True)
 class _Used:
-    """What an answer stands on."""
+    """Evidence of an answer."""
 
     steps: Sequence[int]
     nodes: frozenset[EntityId]
@@ -119,11 +119,11 @@ class _Used:
 
 
 class QuestionCoverage:
-    """Finds the parts of a question that an answer does not use; safe to share between threads.
+    """Finds the parts of a question that an answer does not use; thread-safe.
 
     Args:
         store: the graph, without values as nodes.
-        steps: what the steps of the graph mean.
+        steps: schema linking.
     """
 
     def __init__(self, store: GraphStore, steps: Steps) -> None:
@@ -131,10 +131,11 @@ class QuestionCoverage:
         self._steps = steps
 
     def unused(self, context: Context, items: Sequence[AnswerItem]) -> tuple[UnusedPart, ...]:
-        """Return the parts of a question that an answer does not use, in its order; none of more than 1,000 characters.
+        """Return the parts of a question that an answer does not use, in its order; none if it has more than 1,000
+        characters.
 
         Args:
-            context: what was found for the question.
+            context: evidence for the question.
             items: the answers, at least one.
         """
         text, first = context.question, context.rounds[0]
@@ -162,12 +163,12 @@ class QuestionCoverage:
         return tuple(sorted(parts, key=lambda part: (part.start, part.text)))
 
     def ambiguous(self, context: Context, items: Sequence[AnswerItem]) -> Ambiguity:
-        """Return which of several nodes a mention was taken for, if others fit as well.
+        """Return the chosen node of each mention with several fitting ones.
 
-        Nodes of one name, or that resemble the mention equally, fit if the same relations lead from them elsewhere.
+        Nodes of one name, or of equal similarity to the mention, fit if the same relations lead from them elsewhere.
 
         Args:
-            context: what was found for the question.
+            context: evidence for the question.
             items: the answers, at least one.
         """
         linked = context.rounds[0].linked.entities
@@ -211,7 +212,7 @@ class QuestionCoverage:
         nodes = dict.fromkeys(path.source for path in paths)
         nodes |= dict.fromkeys(item.id for item in items[:_NODES] if item.id is not None)
         nodes |= dict.fromkeys(node for path in paths for walk in path.paths for node in walk.nodes)
-        if computed is not None and not paths:  # a fact about what the question names
+        if computed is not None and not paths:  # a fact about the mention
             nodes |= dict.fromkeys(one.id for one in context.rounds[0].linked.entities)
         found = self._store.nodes([node for node in nodes if not is_value(node)][:_NODES])
         words = {word for node in found for word in split_words(f"{split_label(' '.join(node.types))} {node.name}")}
@@ -248,10 +249,11 @@ class QuestionCoverage:
         used: _Used,
         linked: Mapping[Mention, Collection[EntityId]],
     ) -> list[UnusedPart]:
-        """Return the words of a question none of which the path explains, and a mention in whose place it took another.
+        """Return the words of a question if the path explains none of them, and a mention that the path replaced by
+        another.
 
-        A path that goes from what is named to the one thing that this is part of, which no word speaks of, and from
-        there to several nodes, answers for the whole: what flows through France need not flow through Paris.
+        A path from the mention to the single thing that it is part of, without a word for that relation, and from there
+        to several nodes, answers for the whole: rivers of France need not flow through Paris.
         """
         reading = path_reading(text, mentions, self._steps.named)
         telling = [reading.words[place] for place in reading.telling]
@@ -280,7 +282,7 @@ class QuestionCoverage:
         return self._store.nodes(list(passed))[0].name if int(counts.count[back].sum()) >= _PARTS else ""
 
     def _left(self, text: str, mentions: Sequence[Mention], used: _Used, covered: bytearray) -> list[UnusedPart]:
-        """Return what is left outside mentions and operations."""
+        """Return the words outside mentions and operations."""
         explained = self._explainer(used)
         parts: list[UnusedPart] = []
         for quoted in _QUOTED.finditer(text):
@@ -352,7 +354,7 @@ def _restricts(word: str) -> bool:
 
 
 def _executed(computed: ComputedEvidence | None) -> Collection[str]:
-    """Return the fields of a demand that an operation did; all, where it did what it could on a path."""
+    """Return the executed fields of a demand; all, if the operation did its part on a path."""
     if computed is None:
         return ()
     by_operation: Mapping[str, Collection[str]] = {
@@ -381,7 +383,7 @@ def _operands(demand: Demand, done: Collection[str]) -> set[int]:
 def _restrictions(
     text: str, demand: Demand, mentions: Sequence[Mention], done: Collection[str], covered: bytearray
 ) -> list[UnusedPart]:
-    """Return what a question asks beyond a path that was not done; mark all that was read as covered."""
+    """Return the constraints that were not executed; mark all parsed ones as covered."""
     for at, (own, left) in enumerate(zip(text, demand.rest, strict=True)):
         covered[at] |= own != left
     if demand.count:
@@ -409,7 +411,7 @@ def immaterial(parts: Sequence[UnusedPart]) -> float:
 
 
 def quoted(parts: Sequence[UnusedPart]) -> str:
-    """Write unused parts in quotes, each once; empty where there are none."""
+    """Return unused parts in quotes, each once; empty if there are none."""
     names = list(dict.fromkeys(f'"{part.text}"' + f" but {part.instead!r}" * bool(part.instead) for part in parts))
     more = f" and {len(names) - _WRITTEN} more" if len(names) > _WRITTEN else ""
     return ", ".join(names[:_WRITTEN]) + more

@@ -36,7 +36,7 @@ def period(properties: Properties) -> Period | None:
 
 
 def is_point(properties: Properties) -> bool:
-    """Return True if an edge tells one date, of which it is open if something went on from then."""
+    """True if an edge has one date, so that a continuing state is open."""
     names = idea("time")
     words = {word for key in properties for word in split_words(split_label(key.rpartition(":")[2]))}
     ends = {*names["begin_keys"], *names["end_keys"]}

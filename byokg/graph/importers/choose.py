@@ -67,10 +67,10 @@ if TYPE_CHECKING:
     import pandas
 
 MEMORY = 1 << 32
-"""Bytes that a build works with, unless told otherwise."""
+"""Default memory of a build, in bytes."""
 
 _PORTIONS, _LEAST_PORTION = 32, 1 << 20
-"""What of the memory the edges take that are sorted at once, and their least size."""
+"""Share of the memory for the edges that are sorted at once, and their least size."""
 
 TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
 DELIMITED_ENDINGS = tuple(ENDINGS)
@@ -126,14 +126,14 @@ def graph_folder(
     edge_properties: bool = True,
     options: TableOptions = DETECTED,
 ) -> Iterator[Path]:
-    """Give a folder for `import_into` and what else is to appear with the graph, and rename it to `out` afterwards.
+    """Give a folder for `import_into` and further files of the graph, and rename it to `out` afterwards.
 
-    It is empty, or holds what an interrupted or killed process has made of the same source: `import_into` goes on with
-    that, as far as the format can. `edge_properties` and `options` are those of `import_into`.
+    It is empty, or holds the leftovers of an interrupted or killed build of the same source: `import_into` continues
+    from these, as far as the format can. `edge_properties` and `options` are those of `import_into`.
 
     Raises:
         GraphExists: `out` is taken.
-        GraphError: the system does not let us write there, or the disk is full.
+        GraphError: the place is not writable, or the disk is full.
     """
     refuse_taken(out, overwrite)
     key = _key(Path(source), edge_properties, options)
@@ -143,8 +143,8 @@ def graph_folder(
 
 
 def _key(source: Path, edge_properties: bool, options: TableOptions) -> list[object]:
-    """Return what differs between a source and one that has taken its place or is read in another way; empty if there
-    is none."""
+    """Return a key of a source and its reading options, which changes if the source is replaced; empty if there is
+    none."""
     try:
         found = [(path, path.stat()) for path in source_files(source)]
     except (ImportFailed, OSError):
@@ -175,15 +175,15 @@ def import_into(
 
     Args:
         source: a file or folder as described at the top of this module.
-        folder: where to write: what `graph_folder` gives.
-        skip_bad: how many bad lines to leave out: of triples, N-Triples, JSON lines, and files of nodes and of edges,
+        folder: target, as given by `graph_folder`.
+        skip_bad: number of bad lines to leave out: of triples, N-Triples, JSON lines, and files of nodes and of edges,
             but no header. But for N-Triples, the source is read once more for each of them.
-        skipped: told of each, as the error that it would have been.
+        skipped: called with each, as the error that it would have been.
         memory: bytes to work with, about; the texts of nodes and relations are held beyond, if they need more.
-        progress: told what is being done, and how many edges are done, now and then.
-        edge_properties: whether edges keep their properties (times, sources); without them, those of triples that
-            differ in nothing else are repetitions.
-        options: how delimited files are read, as far as that is not detected.
+        progress: called with the phase and the number of edges done, now and then.
+        edge_properties: True to keep edges' properties (times, sources); without them, edges that differ in nothing
+            else are repetitions.
+        options: decisions about delimited files that are otherwise detected.
 
     Raises:
         ImportFailed: as `build_graph`; there is one bad line more than may be left out.
@@ -216,7 +216,7 @@ def import_into(
 
 
 def _has_lines(found: _Found, file: Path, line: int) -> bool:
-    """Tell whether a line of a file is a record that can be left out."""
+    """True if a line of a file is a record that can be left out."""
     if found.mapping or _ending(file) in (*RDF_ENDINGS, GRAPHML):
         return False
     return line > 1 or _ending(file) in JSON_ENDINGS
@@ -260,15 +260,15 @@ def _stream(
     skip_bad: int = 0,
     skipped: Callable[[ImportFailed], object] | None = None,
 ) -> GraphStream:
-    """Get ready to read a source.
+    """Prepare to read a source.
 
     Args:
-        found: what it consists of.
+        found: its files.
         left_out: lines of each file that are left out.
-        options: how delimited files are read.
-        streamed: N-Triples are read without holding their edges, if they can be.
+        options: decisions about delimited files.
+        streamed: N-Triples are read without holding their edges, if possible.
         skip_bad: bad lines of N-Triples to leave out at most.
-        skipped: told of each.
+        skipped: called with each.
     """
     if found.mapping:
         return mapped_tables(found.mapping)
@@ -309,7 +309,7 @@ def _stream(
 
 @dataclass(frozen=True)
 class _Found:
-    """What a source consists of: one file alone, or a mapping, or files of nodes and of edges."""
+    """Files of a source: one file alone, or a mapping, or files of nodes and of edges."""
 
     source: Path
     alone: Path | None = None
@@ -324,7 +324,7 @@ class _Found:
     def tables(
         self, left_out: Mapping[str, frozenset[int]], options: TableOptions
     ) -> tuple[list[Table], list[Table], dict[str, Any], bool]:
-        """Read the headers; return nodes, edges, what the graph says it is made from, and whether ids have spaces."""
+        """Read the headers; return nodes, edges, the graph's `source`, and whether ids have spaces."""
         nodes = [
             node_table(RecordFile.at(path, left_out.get(str(path), frozenset()), options), self._header(path))
             for path in self.nodes
@@ -397,7 +397,7 @@ def _find(source: Path) -> _Found:
 
 
 def _is_alone(path: Path) -> bool:
-    """Tell from its name whether a file is a whole graph."""
+    """True if a file is a whole graph, by its name."""
     name = uncompressed(path).name.lower()
     return bool(_ALONE.fullmatch(name)) and _ending(path) in (
         *DELIMITED_ENDINGS,
@@ -469,7 +469,7 @@ def from_networkx(
     Args:
         graph: edges of an undirected graph are undirected; of a directed one those whose attribute `directed` is False.
         relation: edge attribute that holds the relation; by default `relation`, `label` or `type`, the first that an
-            edge has, and the key of a multigraph's edge where that is a text.
+            edge has, and the key of a multigraph's edge if that is a text.
         default_relation: relation of edges that have none of these.
         name: node attribute that holds the name.
         type: node attribute that holds the type, or a list of types; a list under `types` gives further ones.
@@ -508,7 +508,7 @@ def from_pandas(
         nodes: columns `id`, and `name`, `type` and `types` if there are such; all others are properties. A `type` may
             be a list of types, and `types` are lists of further ones. Without this frame the ends of edges are the
             nodes, and exact repetitions of an edge without properties are dropped.
-        columns: what these columns are called in the frames, by the names above, where they are called otherwise.
+        columns: other names of these columns in the frames, by the names above.
 
     Raises:
         GraphError: a column is missing, an end is no node, or a column holds values of several types.
@@ -611,7 +611,7 @@ def _properties(attributes: Mapping[Any, Any], named: Sequence[str | None]) -> P
 
 
 def _absent(value: object) -> bool:
-    """Tell whether a cell is empty: None, not a number, or pandas' NA and NaT, which differ from themselves."""
+    """True if a cell is empty: None, not a number, or pandas' NA and NaT, which differ from themselves."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or repr(value) in ("<NA>", "NaT")
 
 

@@ -86,7 +86,7 @@ class RecordFile(TextFile):
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn what goes wrong with a file, whatever it holds, into `ImportFailed`."""
+        """Turn any error while reading a file into `ImportFailed`."""
         try:
             with super().reading():
                 yield

@@ -1,11 +1,11 @@
 """Graphs in GraphML, read as a stream, as NetworkX, igraph, Gephi, yEd, Neo4j's APOC and byokg write it.
 
 Keys give properties their names and types: int and long, float and double, boolean, string; two keys of one name and of
-different types are one property, of floats or else of texts. An edge's relation is what its key `relation`, `label` or
-`type` holds, or its attribute `label`; without any it is `related_to`. A node's name is in `name` or `label`, its types
-are in `type`, with `|` between them, or in APOC's `labels`, as `:Person:Actor`. An edge is undirected if its attribute
-`directed` is false, or without one if the `edgedefault` of its graph is undirected. Nodes of nested graphs are nodes,
-too; hyperedges are refused.
+different types are one property, of floats or else of texts. An edge's relation is the value of its key `relation`,
+`label` or `type`, or its attribute `label`; without any it is `related_to`. A node's name is in `name` or `label`, its
+types are in `type`, with `|` between them, or in APOC's `labels`, as `:Person:Actor`. An edge is undirected if its
+attribute `directed` is false, or without one if the `edgedefault` of its graph is undirected. Nodes of nested graphs
+are nodes, too; hyperedges are refused.
 
 A document that declares entities is refused: they could make a small file fill the memory, or read other files.
 
@@ -151,7 +151,7 @@ class GraphmlFile:
         return {key: KINDS[kind][0] for key, kind in self._kinds["edge"].items() if key != relation}
 
     def source(self) -> dict[str, Any]:
-        """Return what a graph's `source` says about the file."""
+        """Return the entry of the file in a graph's `source`."""
         return {"kind": "GraphML", "files": [self._file.description()]}
 
     # Elements

@@ -75,7 +75,7 @@ NODE_KEYS = ("id", "name", "type")
 
 
 def records(path: Path, line: int, text: str) -> Sequence[Node | Triple]:
-    """Return what stands on a line: a node, an edge, or all edges of a question. Raises `ImportFailed`."""
+    """Return the content of a line: a node, an edge, or all edges of a question. Raises `ImportFailed`."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -150,7 +150,7 @@ def _stated_direction(value: Mapping[str, Any]) -> str:
 
 
 def _is_node(value: Mapping[str, Any]) -> bool:
-    """Tell whether an object with all keys of both is a node: one row of a table that holds both, empty cells null."""
+    """True if an object with all keys of both is a node: one row of a table that holds both, empty cells null."""
     return value.get("id") is not None and all(value[key] is None for key in EDGE_KEYS)
 
 
@@ -214,7 +214,7 @@ _ID = re.compile(b'"id"', re.IGNORECASE)
 """Part of each line that is a node."""
 
 _SAMPLE_LINES = 1000
-"""Lines that are looked at to say how the file is read."""
+"""Lines sampled to describe how the file is read."""
 
 _PARSE_BYTES = 1 << 22
 """Arrow parses a block in pieces of this size."""
@@ -239,17 +239,17 @@ class _Block:
     ids: pa.Array
     """(N,) ids of the N nodes."""
     names: pa.Array
-    """(N,) null where the id is the name."""
+    """(N,) null if the id is the name."""
     types: pa.Array
-    """(N,) cells, as `node_types` has them; empty where a node has none."""
+    """(N,) cells, as `node_types` has them; empty for nodes without one."""
     node_properties: Mapping[str, pa.Array]
 
 
 class JsonLinesFile:
     """A file of nodes and edges; a `GraphStream`.
 
-    Lines of one kind, such as edges with the same keys, are read by Arrow. Whatever it does not take is read line by
-    line in Python, which decides what is right.
+    Lines of one kind, such as edges with the same keys, are read by Arrow. Lines that it refuses are read one by one in
+    Python, which decides their validity.
     """
 
     left_out = 0
@@ -271,7 +271,7 @@ class JsonLinesFile:
 
     @property
     def distinct(self) -> bool:
-        """Tell whether repetitions are left out: where no line is a node."""
+        """True if repetitions are left out: if no line is a node."""
         return self._nodes is None
 
     def blocks(self) -> Iterator[EdgeBlock]:
@@ -319,13 +319,13 @@ class JsonLinesFile:
         return self._kinds
 
     def source(self) -> dict[str, Any]:
-        """Return what a graph's `source` says about the file."""
+        """Return the entry of the file in a graph's `source`."""
         nodes = 0 if self._nodes is None else len(self._nodes.ids)
         told = {"read_as": f"JSON lines; {self._read_as()}", "rows": self._edges + nodes}
         return {"kind": "JSON lines", "files": [self._file.description() | told]}
 
     def _read_as(self) -> str:
-        """Say which keys hold what, by the first edge among the first lines that has keys."""
+        """Describe the roles of the keys, by the first edge among the first lines that has keys."""
         lines = itertools.chain.from_iterable(text.split(b"\n") for text in self._file.line_blocks())
         for line in itertools.islice(lines, _SAMPLE_LINES):
             try:
@@ -631,9 +631,9 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _is_plain(column: pa.Array) -> bool:
-    """Tell whether a column is text, int, bool, or float of which none can have been a whole number too long."""
+    """True if a column is text, int, bool, or float without possibly rounded whole numbers."""
     if column.type == pa.float64():
-        return bool(pc.all(pc.less(pc.abs(column), float(_WHOLE))).as_py())  # false for what is no number, too
+        return bool(pc.all(pc.less(pc.abs(column), float(_WHOLE))).as_py())  # false for NaN, too
     return column.type in (TEXT, pa.int64(), pa.bool_())
 
 
