@@ -8,7 +8,8 @@ Two measurements over dev questions without a language model, entities linked un
   that was not used (false alarms); AUROC and calibration error of the scores.
 - Perturbed: each question that is answered rightly is asked again with a constraint that no graph here can satisfy (a
   year, a place, a season, a person, an exception, a quoted text). Share of the answers that name the constraint and
-  have a lower score than the question without it; an abstention that names it counts, too.
+  have a lower score than the question without it; an abstention that names it counts, too, and so does an operation
+  that used it (a count of 0 in a year).
 
 Sets: atlas; the eight graphs of `natural_questions.tar.xz`; with DIR also movies, Northwind, Mind the Query (questions
 of one column), ZOGRASCOPE, MetaQA, PathQuestion, WebQSP and CWQ.
@@ -43,7 +44,7 @@ from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
-from byokg.types import Answer, Question
+from byokg.types import Answer, ComputedEvidence, Question
 
 SURE = 0.8
 """Score from which an answer is taken for right."""
@@ -214,8 +215,14 @@ def measure(asked: QuestionsOfGraph) -> tuple[list[Row], dict[str, list[float]]]
             other = ask(asked.pipeline, constrained(question, constraint))
             if other is not None:
                 below = not other.items or other.items[0].score < score
-                counts[f"named_{name}"].append(below and word in other.note)
+                counts[f"named_{name}"].append((below and word in other.note) or _was_used(other, word))
     return _rows(asked.name, counts), counts
+
+
+def _was_used(answer: Answer, word: str) -> bool:
+    """Return True if an operation used a word, such as a year that nothing falls into, so that a count is 0."""
+    evidence = (item for one in answer.rounds for item in one.evidence)
+    return any(isinstance(item, ComputedEvidence) and word in item.text for item in evidence)
 
 
 def _rows(name: str, counts: Mapping[str, Sequence[float]]) -> list[Row]:

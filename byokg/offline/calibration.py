@@ -203,7 +203,7 @@ class Confidence:
         if self._coverage is None:
             return Judgement(probability, self._missing(signs), further)
         parts, other = self._coverage.unused(context, items), self._coverage.ambiguous(context, items)
-        probability = min(probability * immaterial(parts), 1 / other.fitting)
+        probability = min(probability, 1 / other.fitting) * immaterial(parts)
         further = () if other.namesakes else further  # answers of a namesake are about something else
         return Judgement(probability, self._missing(signs), further, quoted(parts), other.taken)
 

@@ -25,6 +25,7 @@ from byokg.offline.parse_constraints import path_reading, read
 from byokg.offline.relation_words import NEGATIONS
 from byokg.offline.schema_linking import Steps
 from byokg.retrieval.verbalize import told_apart
+from byokg.text.aliases import untitled
 from byokg.text.labels import split_label
 from byokg.text.names import (
     FUNCTION_WORDS,
@@ -79,8 +80,14 @@ _EXPLAINED = 0.25
 """Likeness from which a relation or type explains a word, in [0, 1]."""
 _LONGEST = 1000
 """Characters of a question of which operations are read, too."""
+_FURTHER = 0.9
+"""The same for a further part of a kind, which is seldom another constraint."""
+_READ = b"\x02"
+"""Marks a character that a demand was read from, of which it keeps no word: names and adjuncts there are not used."""
 _TIED = 0.001
 """Difference of link scores below which names resemble a mention equally."""
+_STEM = 3
+"""Letters beyond which the beginning of a word says what it means."""
 _PARTS = 5
 """Nodes that are parts of another, from which that is taken for the whole of them."""
 _FEW = 3
@@ -111,9 +118,9 @@ class _Used:
     nodes: frozenset[EntityId]
     words: frozenset[str]
     """Singulars of words of types, names and results on the way."""
+    types: frozenset[str]
+    """Words of types alone."""
     paths: Sequence[PathEvidence]
-    typed: bool
-    """Whether nodes on the way have types."""
     everything: bool
     """Whether it is worked out from all nodes of a type, since nothing is named."""
 
@@ -144,7 +151,7 @@ class QuestionCoverage:
         mentions, demand = first.artifacts.mentions, read(context.question, first.artifacts.mentions)
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         used = self._used(context, items, computed)
-        done = _executed(computed)
+        done = _executed(demand, computed)
         linked: dict[Mention, set[EntityId]] = {}
         for entity in first.linked.entities:
             linked.setdefault(entity.mention, set()).add(entity.id)
@@ -179,6 +186,7 @@ class QuestionCoverage:
         walked = {
             (item.source, item.relations): item.ends for item in context.evidence if isinstance(item, PathEvidence)
         }
+        words = frozenset(split_words(context.question))
         said: list[str] = []
         most, namesakes = 1, False
         for one in linked:
@@ -187,7 +195,7 @@ class QuestionCoverage:
             rivals = [
                 other
                 for other in linked
-                if _alike(one, other)
+                if _alike(one, other, words)
                 and (alone or any(walked.get((other.id, path.relations), path.ends) != path.ends for path in paths))
             ]
             if rivals and (paths or alone):
@@ -222,8 +230,8 @@ class QuestionCoverage:
             sorted({step for path in paths for step in of.walked(path.relations)}),
             frozenset(nodes),
             frozenset(map(singular, words)),
+            frozenset(word for node in found for type in node.types for word in split_words(split_label(type))),
             paths,
-            typed=any(node.type for node in found),
             everything=not paths and not context.rounds[0].linked.entities,
         )
 
@@ -234,7 +242,11 @@ class QuestionCoverage:
         def explained(word: str) -> bool:
             if word in FUNCTION_WORDS or word in QUESTION_WORDS or singular(word) in used.words:
                 return True
-            if any(len(other) > 3 and related(word, other) for other in used.words):
+            if any(len(other) > _STEM and related(word, other) for other in used.words):
+                return True
+            if len(word) > _STEM and any(type.startswith(word) for type in used.types):  # Mount Kilimanjaro, a mountain
+                return True
+            if untitled(f"{word} x") == "x":  # King George
                 return True
             means = (of.relation(word), of.kind(word), of.reach(word))
             return bool(steps) and max(float(each[steps].max()) for each in means) >= _EXPLAINED
@@ -261,7 +273,7 @@ class QuestionCoverage:
         walked = [(path, of.walked(path.relations)) for path in used.paths]
         beyond = [(path, steps) for path, steps in walked if steps and of.hops(steps) > max(1, reading.links)]
         parts: list[UnusedPart] = []
-        if telling and (beyond or (demand.counted and used.typed)) and not any(map(explained, telling)):
+        if telling and (beyond or (demand.counted and used.types)) and not any(map(explained, telling)):
             lower = text.casefold()
             parts += [UnusedPart(word, "relation", lower.find(word)) for word in telling if word in lower]
         for path, steps in beyond:
@@ -287,14 +299,14 @@ class QuestionCoverage:
         parts: list[UnusedPart] = []
         for quoted in _QUOTED.finditer(text):
             start, end = quoted.span(quoted.lastindex or 0)
-            if not all(covered[start:end]) and not all(map(explained, split_words(text[start:end]))):
+            if covered[start] != 1 and not all(map(explained, split_words(text[start:end]))):
                 parts.append(UnusedPart(text[start:end], "quoted", start))
                 covered[start:end] = b"\x01" * (end - start)
         for number in _NUMBER.finditer(text):
             start, end = number.start(), number.start() + len(number.group().rstrip(".:/+()-"))
             if not any(map(str.isdigit, number.group())):
                 continue
-            if not any(covered[start:end]) and not all(map(explained, split_words(text[start:end]))):
+            if 1 not in covered[start:end] and not all(map(explained, split_words(text[start:end]))):
                 parts.append(UnusedPart(text[start:end], "number", start))
             covered[start:end] = b"\x01" * (end - start)
         return [*parts, *self._words(text, mentions, used, covered)]
@@ -302,15 +314,16 @@ class QuestionCoverage:
     def _words(self, text: str, mentions: Sequence[Mention], used: _Used, covered: bytearray) -> list[UnusedPart]:
         """Return the words that are left and restrict the answer: names, comparisons and negations, adjuncts."""
         explained = self._explainer(used)
-        every = [span.group() for span in WORD.finditer(text)]
-        titled = sum(word[:1].isupper() for word in every) * 2 > len(every) > _FEW
+        spans = list(WORD.finditer(text))
+        small = {span.group() for span in spans if span.group()[:1].islower()} - FUNCTION_WORDS - QUESTION_WORDS
+        titled = not small and len(spans) > _FEW
         missing = {part for one in mentions if one.start < 0 for part in split_words(one.text)}
         parts: list[UnusedPart] = []
         run: list[re.Match[str]] = []
-        for span in WORD.finditer(text):
+        for span in spans:
             word = span.group()
             folded = word.casefold()
-            if covered[span.start()] or folded in missing or folded in REQUESTS or explained(folded):
+            if covered[span.start()] == 1 or folded in missing or folded in REQUESTS or explained(folded):
                 continue
             if word[:1].isupper() and not titled and not _SENTENCE_END.search(text, 0, span.start()):
                 run = run if run and _JOINED.fullmatch(text, run[-1].end(), span.start()) else []
@@ -319,6 +332,8 @@ class QuestionCoverage:
                     parts.pop()
                 parts.append(UnusedPart(text[run[0].start() : span.end()], "name", run[0].start()))
             elif _restricts(folded):
+                if covered[span.start()]:
+                    continue
                 parts.append(UnusedPart(word, "restriction", span.start()))
             elif folded not in _GENERAL and (used.everything or _is_adjunct(text, span)):
                 parts.append(UnusedPart(word, "adjunct", span.start()))
@@ -340,12 +355,17 @@ def _first(linked: Sequence[LinkedEntity], mention: Mention) -> LinkedEntity:
     return next(one for one in linked if one.mention == mention)
 
 
-def _alike(one: LinkedEntity, other: LinkedEntity) -> bool:
-    """Return True for two nodes that a mention may mean alike: by one name, or by names that resemble it equally."""
+def _alike(one: LinkedEntity, other: LinkedEntity, words: Collection[str]) -> bool:
+    """Return True for two nodes that a mention may mean alike: by one name, or by names that resemble it equally.
+
+    Not if the question has more words of the first one's name: `the Nobel for chemistry`.
+    """
     if one.id == other.id or one.mention != other.mention or one.method == "given":
         return False
     same = normalize_name(one.name) == normalize_name(other.name)
-    return same or (one.method == other.method and abs(one.score - other.score) < _TIED and one.method != "exact")
+    tied = one.method == other.method and abs(one.score - other.score) < _TIED and one.method != "exact"
+    own, others = (sum(word in words for word in set(split_words(each.name))) for each in (one, other))
+    return same or (tied and own <= others)
 
 
 def _restricts(word: str) -> bool:
@@ -353,7 +373,7 @@ def _restricts(word: str) -> bool:
     return word in NEGATIONS or word in _ONLY or comparative(word) is not None or superlative(word) is not None
 
 
-def _executed(computed: ComputedEvidence | None) -> Collection[str]:
+def _executed(demand: Demand, computed: ComputedEvidence | None) -> Collection[str]:
     """Return the executed fields of a demand; all, if the operation did its part on a path."""
     if computed is None:
         return ()
@@ -362,6 +382,8 @@ def _executed(computed: ComputedEvidence | None) -> Collection[str]:
         "sequence": ("next", "when"),
         "union": ("union",),
     }
+    if computed.operation == "comparison" and not computed.uses:
+        return ("order", "union")
     every = ("count", "order", "times", "thresholds", "without", "lacking", "union")
     return by_operation.get(computed.operation, every)
 
@@ -384,29 +406,40 @@ def _restrictions(
     text: str, demand: Demand, mentions: Sequence[Mention], done: Collection[str], covered: bytearray
 ) -> list[UnusedPart]:
     """Return the constraints that were not executed; mark all parsed ones as covered."""
-    for at, (own, left) in enumerate(zip(text, demand.rest, strict=True)):
-        covered[at] |= own != left
-    if demand.count:
-        at = text.lower().find(demand.count.split()[0])
-        covered[max(0, at) : at + len(demand.count)] = b"\x01" * len(demand.count)
-    said: list[str] = []
-    said += [demand.count] if "count" not in done else []
-    said += [demand.order.words] if demand.order is not None and "order" not in done else []
-    said += [test.words for test in demand.times] if "times" not in done else []
-    said += [bound.words for bound in demand.thresholds] if "thresholds" not in done else []
-    said += [demand.next.words] if demand.next is not None and demand.next.step and "next" not in done else []
-    said += [demand.lacking] if "lacking" not in done else []
+    parts = _phrases(demand)
+    told = {word for phrase in parts.values() for word in split_words(phrase)}
+    for span in WORD.finditer(text):
+        if span.group().casefold() in told:
+            covered[span.start() : span.end()] = b"\x01" * (span.end() - span.start())
+        elif text[span.start() : span.end()] != demand.rest[span.start() : span.end()]:
+            covered[span.start() : span.end()] = _READ * (span.end() - span.start())
+    said = [phrase for field, phrase in parts.items() if field.split()[0] not in done]
     said += [mentions[place].text for place in demand.without] if "without" not in done else []
     lower = text.lower()
-    phrases = [" ".join(phrase.replace("§", " ").split()) for phrase in said]
+    phrases = [" ".join(phrase.split()) for phrase in said]
     return [UnusedPart(phrase, "restriction", max(0, lower.find(phrase.lower()))) for phrase in phrases if phrase]
+
+
+def _phrases(demand: Demand) -> dict[str, str]:
+    """Return how a question says each part of a demand but mentions, by its field, of several with their number."""
+    following = demand.next if demand.next is not None and demand.next.step else None
+    parts = {
+        "count": demand.count,
+        "order": "" if demand.order is None or demand.order.words == "compared" else demand.order.words,
+        "next": "" if following is None else following.words,
+        "lacking": demand.lacking,
+        **{f"times {number}": test.words for number, test in enumerate(demand.times)},
+        **{f"thresholds {number}": bound.words for number, bound in enumerate(demand.thresholds)},
+    }
+    return {field: phrase.replace("§", " ") for field, phrase in parts.items() if phrase}
 
 
 def immaterial(parts: Sequence[UnusedPart]) -> float:
     """Return the probability that an answer is right in spite of its unused parts, against one without any."""
-    product = 1.0
-    for kind in sorted({part.kind for part in parts}):
-        product *= IMMATERIAL[kind]
+    product, met = 1.0, set[PartKind]()
+    for part in parts:
+        product *= _FURTHER if part.kind in met else IMMATERIAL[part.kind]
+        met.add(part.kind)
     return product
 
 

@@ -22,7 +22,7 @@ from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.offline.answer_type import Kind, Kinds, is_of_value
 from byokg.offline.calibration import UNSURE, Judgement
-from byokg.offline.parse_constraints import asked_value
+from byokg.offline.parse_constraints import asked_value, read
 from byokg.offline.rerank import Choice, Preference
 from byokg.pipelines.context import ContextWriter
 from byokg.prompts import PromptLibrary
@@ -468,7 +468,11 @@ def _lacking(context: Context) -> str:
     mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
     asked, words = asked_value(context.question, mentions)
     if asked and any(isinstance(item, PathEvidence) for item in context.evidence):
-        return f"the question asks {words}, and no {asked} was found that fits it"
+        demand = read(context.question, mentions)
+        phrases = [test.words for test in demand.times] + [bound.words for bound in demand.thresholds]
+        limits = ", ".join(f'"{phrase}"' for phrase in phrases)
+        unused = f"; not used: {limits}" if limits else ""
+        return f"the question asks {words}, and no {asked} was found that fits it{unused}"
     linked = [one.name for earlier in context.rounds for one in earlier.linked.entities]
     if linked:
         return f"no path from {', '.join(map(repr, dict.fromkeys(linked)))} fits the question"

@@ -63,6 +63,26 @@ def test_a_constraint_that_the_graph_cannot_satisfy_is_named_and_lowers_the_scor
     assert score(answer) < score(plain)
 
 
+@pytest.mark.parametrize("constraint", ["in Zubrowka", "in winter"])
+def test_a_constraint_behind_a_negation_is_named(constraint: str) -> None:
+    question = "Which rivers flow through France but not through Italy"
+    answer = RIVERS.ask(f"{question} {constraint}?")
+    assert constraint.split()[-1] in answer.note and score(answer) < score(RIVERS.ask(f"{question}?"))
+
+
+def test_a_question_with_many_names_is_no_title() -> None:
+    assert '"Veldrin Osk"' in FILMS.ask("who directed Blade Runner according to Veldrin Osk").note
+
+
+def test_a_title_or_type_before_a_name_is_used() -> None:
+    # Kilimanjaro, a mountain -mountain_in-> Tanzania
+    nodes = [Node(EntityId("k"), "Kilimanjaro", "Mountain"), Node(EntityId("t"), "Tanzania", "Country")]
+    edges = [Triple(EntityId("k"), "mountain_in", EntityId("t"))]
+    pipeline = offline_pipeline(ColumnarGraph.from_records(nodes, edges), EMBEDDER)
+    assert "not used" not in pipeline.ask("Which country does Mount Kilimanjaro lie in?").note
+    assert '"Osk"' in pipeline.ask("Which country does Kilimanjaro Osk lie in?").note
+
+
 def test_a_word_that_restricts_is_named() -> None:
     assert 'not used: "only"' in RIVERS.ask("Which rivers only flow through France?").note
 
