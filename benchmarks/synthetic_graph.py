@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64
 from byokg.graph.rdf.terms import RDFS_LABEL
-
-Int64 = npt.NDArray[np.int64]
 
 _GIVEN = (
     "Ada Aisha Alan Amara Ana Anton Astrid Bao Beatriz Boris Carla Chidi Chloe Clara Dario Dina Elena Emil Farah Felix "

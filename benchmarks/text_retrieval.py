@@ -28,11 +28,11 @@ from typing import TypeVar
 
 import faiss
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.rows import Row, show
+from byokg.arrays import Integers
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -42,7 +42,6 @@ from byokg.index.vectors import VectorIndex
 from byokg.retrieval.text import TripleSearch
 
 Result = TypeVar("Result")
-Numbers = npt.NDArray[np.integer]
 
 K = 100
 QUESTIONS = 20
@@ -153,8 +152,8 @@ def rows(size: Size) -> list[Row]:
 
 
 def every_triple(
-    nodes: Similarity, search: TripleSearch, question: Vectors, head: Numbers, relation: Numbers, tail: Numbers
-) -> tuple[Numbers, Numbers]:
+    nodes: Similarity, search: TripleSearch, question: Vectors, head: Integers, relation: Integers, tail: Integers
+) -> tuple[Integers, Integers]:
     """Add up three similarities for each of E triples; return number and score of the K best, equal ones by number."""
     similar = nodes.of(question, np.arange(nodes.owners))
     scores = similar[head] + search.relations(question)[relation] + similar[tail]
@@ -164,7 +163,7 @@ def every_triple(
 
 
 def faiss_seconds(
-    names: DenseNames, questions: Vectors, head: Numbers, relation: Numbers, tail: Numbers
+    names: DenseNames, questions: Vectors, head: Integers, relation: Integers, tail: Integers
 ) -> list[Seconds]:
     """Time FAISS over the sums of vectors, of which the last bits are of no matter here."""
     vectors = names.vectors.stored

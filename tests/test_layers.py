@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "byokg"
 
 LAYERS = (
-    ("types", "errors", "prompts", "text", "files", "service_errors"),
+    ("arrays", "types", "errors", "prompts", "text", "files", "service_errors"),
     ("index",),
     ("graph",),
     ("open",),

@@ -13,9 +13,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-Numbers = npt.NDArray[np.integer]
+from byokg.arrays import Bools, Int64, Integers
+
 Kind = TypeVar("Kind", bound=np.integer)
-Bools = npt.NDArray[np.bool_]
 
 _MARKED, _LOOKED_UP = 2, 256
 """A table is used for numbers below so many times their count. To find distinct ones, all of it is read, and sorting
@@ -40,7 +40,7 @@ def distinct(numbers: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     return marks.nonzero()[0].astype(numbers.dtype)
 
 
-def is_among(numbers: Numbers, ascending: Numbers) -> Bools:
+def is_among(numbers: Integers, ascending: Integers) -> Bools:
     """Return True for each number that is among the ascending ones: (N,)."""
     if not len(ascending):
         return np.zeros(len(numbers), np.bool_)
@@ -49,7 +49,7 @@ def is_among(numbers: Numbers, ascending: Numbers) -> Bools:
     return found
 
 
-def changes(*columns: Numbers) -> Bools:
+def changes(*columns: Integers) -> Bools:
     """Return a mask of the rows of some parallel columns that differ from the one before; True for the first."""
     fresh = np.ones(len(columns[0]), np.bool_)
     np.not_equal(columns[0][1:], columns[0][:-1], out=fresh[1:])
@@ -76,7 +76,7 @@ _BLOCK = 1 << 22
 """Places that are sorted at a time by their groups."""
 
 
-def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
+def sampled(group: Integers, groups: int, most: int) -> npt.NDArray[np.int64]:
     """Return places of up to `most` members of each group, spread evenly over all of its members.
 
     Args:
@@ -101,7 +101,7 @@ def sampled(group: Numbers, groups: int, most: int) -> npt.NDArray[np.int64]:
     return places
 
 
-def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]:
+def group_of(groups: Sequence[Integers], asked: Integers) -> npt.NDArray[np.uint8]:
     """Return for each number the disjoint ascending set that contains it: counted from 1, 0 for none."""
     found = np.zeros(len(asked), np.uint8)
     members = sum(map(len, groups))
@@ -118,7 +118,7 @@ def group_of(groups: Sequence[Numbers], asked: Numbers) -> npt.NDArray[np.uint8]
     return table.take(asked)
 
 
-def contains(members: Numbers, asked: Numbers) -> Bools:
+def contains(members: Integers, asked: Integers) -> Bools:
     """Return a mask of the numbers among the members, which are ascending: (len(asked),)."""
     if len(members) == 0 or len(asked) == 0:
         return np.zeros(len(asked), np.bool_)
@@ -136,18 +136,18 @@ def contains(members: Numbers, asked: Numbers) -> Bools:
     return marks.take(asked)
 
 
-def common(one: Numbers, other: Numbers) -> Numbers:
+def common(one: Integers, other: Integers) -> Integers:
     """Return the numbers that stand in both of two ascending sets."""
     few, many = (one, other) if len(one) < len(other) else (other, one)
     return few[contains(many, few)]
 
 
-def positions(members: Numbers, asked: Numbers) -> npt.NDArray[np.integer]:
+def positions(members: Integers, asked: Integers) -> npt.NDArray[np.integer]:
     """Return the position of each number among the members, which are distinct, -1 for none: (len(asked),)."""
     return finder(members, len(asked))(asked)
 
 
-def finder(members: Numbers, count: int) -> Callable[[Numbers], npt.NDArray[np.integer]]:
+def finder(members: Integers, count: int) -> Callable[[Integers], npt.NDArray[np.integer]]:
     """Return a function like `positions`, for numbers that come in several portions, `count` in all."""
     if len(members) == 0 or count == 0:
         return lambda asked: np.full(len(asked), -1)
@@ -155,7 +155,7 @@ def finder(members: Numbers, count: int) -> Callable[[Numbers], npt.NDArray[np.i
     if beyond > _LOOKED_UP * (len(members) + count):
         order = np.argsort(members)
 
-        def search(asked: Numbers) -> npt.NDArray[np.integer]:
+        def search(asked: Integers) -> npt.NDArray[np.integer]:
             place = order.take(np.searchsorted(members, asked, sorter=order), mode="clip")
             return np.where(members.take(place) == asked, place, -1)
 
@@ -165,13 +165,11 @@ def finder(members: Numbers, count: int) -> Callable[[Numbers], npt.NDArray[np.i
     return lambda asked: table.take(asked, mode="clip")
 
 
-Int64 = npt.NDArray[np.int64]
-
 _KEY_BITS = 63
 """Columns that fit together into so many bits are sorted as one integer, which is several times quicker."""
 
 
-def sort_distinct(head: Numbers, relation: Numbers, tail: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+def sort_distinct(head: Integers, relation: Integers, tail: Integers) -> tuple[Integers, Integers, Integers]:
     """Return edges sorted by (head, relation, tail), each once."""
     relation_bits, tail_bits = _bits(relation), _bits(tail)
     if _bits(head) + relation_bits + tail_bits > _KEY_BITS:
@@ -190,7 +188,7 @@ def sort_distinct(head: Numbers, relation: Numbers, tail: Numbers) -> tuple[Numb
     )
 
 
-def sort_order(head: Numbers, relation: Numbers, tail: Numbers) -> Int64:
+def sort_order(head: Integers, relation: Integers, tail: Integers) -> Int64:
     """Return the order that sorts edges by (head, relation, tail, input order)."""
     relation_bits, tail_bits = _bits(relation), _bits(tail)
     if _bits(head) + relation_bits + tail_bits > _KEY_BITS:
@@ -198,7 +196,7 @@ def sort_order(head: Numbers, relation: Numbers, tail: Numbers) -> Int64:
     return np.argsort(_key(head, relation, tail, relation_bits, tail_bits), kind="stable")
 
 
-def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers, apart: Numbers) -> Int64:
+def first_of_each(order: Int64, head: Integers, relation: Integers, tail: Integers, apart: Integers) -> Int64:
     """Leave repetitions out of an order that `sort_order` returned.
 
     Args:
@@ -222,9 +220,9 @@ def first_of_each(order: Int64, head: Numbers, relation: Numbers, tail: Numbers,
 class SortedEdges(NamedTuple):
     """E edges by head, relation, tail and input order."""
 
-    head: Numbers
-    relation: Numbers
-    tail: Numbers
+    head: Integers
+    relation: Integers
+    tail: Integers
     undirected: Bools | None
     """(E,) None if none is."""
     order: Int64 | None
@@ -232,7 +230,7 @@ class SortedEdges(NamedTuple):
 
 
 def sort_edges(
-    head: Numbers, relation: Numbers, tail: Numbers, undirected: Bools | None, apart: Numbers | None, distinct: bool
+    head: Integers, relation: Integers, tail: Integers, undirected: Bools | None, apart: Integers | None, distinct: bool
 ) -> SortedEdges:
     """Sort edges by head, relation, tail and input order.
 
@@ -259,12 +257,12 @@ def sort_edges(
     return SortedEdges(head[order], relation[order], tail[order], undirected[order], order)
 
 
-def distinct_rows(head: Numbers, relation: Numbers, tail: Numbers, apart: Numbers) -> Int64:
+def distinct_rows(head: Integers, relation: Integers, tail: Integers, apart: Integers) -> Int64:
     """Return the edges that repeat no earlier one, in input order; the arguments are those of `first_of_each`."""
     return np.sort(first_of_each(sort_order(head, relation, tail), head, relation, tail, apart))
 
 
-def incoming_order(relation: Numbers, tail: Numbers) -> Int64:
+def incoming_order(relation: Integers, tail: Integers) -> Int64:
     """Return the order that sorts edges by (tail, relation, input order): the way back, when sorted by head before."""
     relation_bits, edge_bits = _bits(relation), len(tail).bit_length()
     if _bits(tail) + relation_bits + edge_bits > _KEY_BITS:
@@ -275,18 +273,18 @@ def incoming_order(relation: Numbers, tail: Numbers) -> Int64:
     return key
 
 
-def ranges(counts: Numbers) -> Int64:
+def ranges(counts: Integers) -> Int64:
     """Return where each node's edges start, and after the last one their number: (N + 1,) for N counts."""
     index = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=index[1:])
     return index
 
 
-def _bits(numbers: Numbers) -> int:
+def _bits(numbers: Integers) -> int:
     return int(numbers.max(initial=0)).bit_length()
 
 
-def _key(first: Numbers, second: Numbers, third: Numbers, second_bits: int, third_bits: int) -> Int64:
+def _key(first: Integers, second: Integers, third: Integers, second_bits: int, third_bits: int) -> Int64:
     key = first.astype(np.int64)
     key <<= second_bits
     key |= second

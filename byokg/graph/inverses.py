@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import GraphStore, InducingStore, undirected_relations
 from byokg.text.labels import normalize_label
@@ -38,8 +39,6 @@ _STEM = 4
 
 _FEWEST = 2
 """Edges that have to be turned round: one may be chance."""
-
-Int64 = npt.NDArray[np.int64]
 
 
 _FOUND: WeakKeyDictionary[GraphStore, Mapping[str, frozenset[str]]] = WeakKeyDictionary()

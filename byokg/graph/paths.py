@@ -14,6 +14,7 @@ from itertools import groupby, islice
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64, Int64
 from byokg.graph.int_sets import changes, contains, distinct, sort_distinct, spread
 from byokg.graph.pathql.automaton import single_steps
 from byokg.graph.pathql.moves import Moves, steps_along
@@ -32,10 +33,6 @@ from byokg.graph.store import (
     numbered_relations,
 )
 from byokg.types import INVERSE, EntityId, Metapath, Path
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
-
 
 _MOST_EDGES = 1 << 20
 """Edges that metapaths are lengthened by at a time; of the relations of hubs no more are looked at."""

@@ -17,8 +17,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import (
     ALL_VALUES,
@@ -43,8 +43,6 @@ from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 if TYPE_CHECKING:
     from byokg.index.string_hashes import Texts
 
-
-Int64 = npt.NDArray[np.int64]
 
 FIRST_VALUE = 1 << 31
 """Numbers of values are this and more; a graph has fewer nodes."""

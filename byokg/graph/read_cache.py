@@ -24,12 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.files import user_cache, write_file
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, NumberSpace, RelationArray, Schema, schema_from_json
 
-Int64 = npt.NDArray[np.int64]
 Ask = Callable[[NodeArray, Direction, RelationArray | None], EdgeBatch]
 """Fetches edges, as `GraphStore.edges` does."""
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.int_sets import changes, contains, distinct, group_of
 from byokg.graph.stopping import check
@@ -27,8 +28,6 @@ from byokg.graph.store import (
     RelationArray,
 )
 from byokg.types import EntityId, Triple
-
-Int64 = npt.NDArray[np.int64]
 
 
 def names_at(store: GraphStore, nodes: NodeArray) -> list[str]:

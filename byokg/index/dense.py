@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from byokg.arrays import Int64
 from byokg.errors import EmbedderFailed, IndexUnusable, at_least
 from byokg.files import find_changed, list_files, write_json
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.names import META, NameMatch, read_index_meta
-from byokg.index.vectors import Int64, Layout, VectorIndex
+from byokg.index.vectors import Layout, VectorIndex
 from byokg.index.vocabulary import grouped
 from byokg.text.names import WORD, encodable
 

@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import CacheUnusable
 from byokg.files import open_database, transaction
 from byokg.index.embedders import Embedder, Vectors, folder_name, unit_rows
@@ -33,7 +34,6 @@ TEXTS_AT_ONCE = 1024
 """Texts embedded between two additions to the cache and two reports of progress; so many are lost at a kill."""
 
 Keys = npt.NDArray[np.void]
-Int64 = npt.NDArray[np.int64]
 
 _HASH = np.dtype([("high", "<u8"), ("low", "<u8")])
 _RECORD = np.dtype([("hash", _HASH), ("check", "<u4")])

@@ -26,11 +26,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64, Int64
 from byokg.index.name_table import MASK, NameTable, members, word_hashes
 from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
-
-Int64 = npt.NDArray[np.int64]
-Float = npt.NDArray[np.float64]
 
 SET, PART, FAR_PART = 0.95, 0.9, 0.6
 """What WRatio takes off for words as sets, for parts, and for parts of names more than eight times as long."""
@@ -134,7 +132,7 @@ class NameCandidates:
         # Sums over all rows, zero between uses; each thread that is at it takes one.
         self._sums: deque[npt.NDArray[np.uint16]] = deque()
 
-    def like(self, words: Sequence[str], text_length: int = 0, effort: Effort = USUAL) -> tuple[Int64, Float]:
+    def like(self, words: Sequence[str], text_length: int = 0, effort: Effort = USUAL) -> tuple[Int64, Float64]:
         """Return the rows that may score best against a text, most promising first.
 
         Args:
@@ -436,7 +434,7 @@ class NameCandidates:
         sums = np.add.reduceat(found, counts.cumsum() - counts)
         return np.maximum((sums & _LOW) - 1, 0), np.maximum((sums >> _HALF) - 1, 0)
 
-    def _bounds(self, rows: Int64, weights: Int64, length: int, set_length: int) -> Float:
+    def _bounds(self, rows: Int64, weights: Int64, length: int, set_length: int) -> Float64:
         """Return about the highest score that each row may have, in [0, 1], and a little for the letters in common."""
         common, shared = self._common(rows, weights)
         letters = self._table.arrays.letters[rows].astype(np.int64)

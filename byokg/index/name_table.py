@@ -16,12 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int32, Int64, Integers
 from byokg.index.string_hashes import Texts, hash_column, hash_keys, positions, sorted_hashes, upper_halves
-from byokg.index.vocabulary import Integers, Vocabulary, grouped, ranges
+from byokg.index.vocabulary import Vocabulary, grouped, ranges
 from byokg.text.names import ARTICLES, WORD, fold_words
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 _SPACE = ord(" ")

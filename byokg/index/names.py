@@ -26,6 +26,7 @@ import pyarrow as pa
 from rapidfuzz import fuzz, process
 from rapidfuzz.utils import default_process
 
+from byokg.arrays import Int64
 from byokg.errors import ByokgError, ConfigError, GraphCorrupt, at_least
 from byokg.files import find_changed, find_missing, list_files, write_json
 from byokg.index.name_candidates import FAR, FAR_PART, PART, SET, USUAL, VERY_FAR, WIDE, Effort, NameCandidates
@@ -245,8 +246,6 @@ def _map_array(folder: Path, pattern: str, name: str) -> npt.NDArray[Any]:
 def _map_arrays(folder: Path, pattern: str, kind: type) -> dict[str, npt.NDArray[Any]]:
     return {field.name: _map_array(folder, pattern, field.name) for field in fields(kind)}
 
-
-Int64 = npt.NDArray[np.int64]
 
 LONGEST = 1000
 """Letters up to which a text is taken for a mention; a longer one resembles no name."""

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from byokg.arrays import Int64
+
 Bytes = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
 Texts: TypeAlias = pa.StringArray | pa.LargeStringArray
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]

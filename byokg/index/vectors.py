@@ -24,11 +24,11 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import ConfigError, IndexUnusable, at_least
 from byokg.index.embedders import Vectors, exact, unit_rows
 
 Layout = Literal["flat", "hnsw", "pq", "ivf"]
-Int64 = npt.NDArray[np.int64]
 
 FILE = "vectors.faiss"
 

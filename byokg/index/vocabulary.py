@@ -19,13 +19,11 @@ import pyarrow.compute as pc
 from rapidfuzz import process
 from rapidfuzz.distance import LCSseq
 
+from byokg.arrays import Int32, Int64, Integers
 from byokg.index.string_hashes import positions
 
 Bytes = npt.NDArray[np.uint8]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.integer]
 
 LONGEST_WORD = 64
 """Letters up to which words are looked for by likeness."""

@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Float32, Int64
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import asks_vectors, meanings, name_index
 from byokg.graph.store import GraphStore, NamedStore, RelationCounts
@@ -26,9 +26,6 @@ from byokg.text.labels import label_words, relation_text
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, normalize_name, split_words
 from byokg.text.values import is_wordless, read_literal
 from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
-
-Float = npt.NDArray[np.float32]
-Int64 = npt.NDArray[np.int64]
 
 _THRESHOLD = 0.3
 """Cosines up to here count as none; the rest is stretched to [0, 1]."""
@@ -64,7 +61,7 @@ class ContextScorer:
     def __init__(self, store: GraphStore, embedder: Embedder) -> None:
         self._store = store
         self._embedder = embedder
-        self._known: dict[str, Float] = {}
+        self._known: dict[str, Float32] = {}
 
     def around(self, counts: RelationCounts, types: Sequence[Sequence[str]]) -> Surroundings:
         """Describe nodes.
@@ -87,7 +84,7 @@ class ContextScorer:
         bounds = np.cumsum([0, *map(len, texts)])
         return Surroundings(self._vectors(list(row)), bounds, np.array([n for own in texts for n in own], np.int64))
 
-    def fit(self, question: str, mention: Mention, around: Surroundings, nodes: Sequence[int]) -> Float:
+    def fit(self, question: str, mention: Mention, around: Surroundings, nodes: Sequence[int]) -> Float32:
         """Rate candidate nodes of one mention.
 
         Args:

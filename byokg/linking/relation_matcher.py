@@ -9,16 +9,14 @@ from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz import fuzz, process
 
+from byokg.arrays import Float64
 from byokg.errors import ConfigError
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
 from byokg.text.labels import normalize_label
 from byokg.types import INVERSE
-
-Float64 = npt.NDArray[np.float64]
 
 MatchMethod = Literal["exact", "folded", "fuzzy", "dense"]
 

@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int32, Int64
 from byokg.errors import ConfigError, LlmOffChoice, NoCandidates, at_least, import_extra
 from byokg.llm.chat_models import LocalChatModel
 from byokg.llm.messages import JSON, Message, prompt_messages
@@ -30,8 +31,6 @@ from byokg.prompts import PromptLibrary
 
 _log = logging.getLogger(__name__)
 
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 DEAD = -1
 """The state after tokens that no candidate starts with."""

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64
 from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder, exact
@@ -21,8 +22,6 @@ from byokg.types import Answer, AnswerItem, Node, Question, of_any
 
 _BLOCK = 1 << 14
 """Nodes whose texts are read, or whose vectors are compared, together."""
-
-Float64 = npt.NDArray[np.float64]
 
 
 def node_text(node: Node) -> str:

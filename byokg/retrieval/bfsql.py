@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64, Int64
 from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
@@ -33,9 +34,6 @@ from byokg.types import (
     TripleEvidence,
     of_any,
 )
-
-Int64 = npt.NDArray[np.int64]
-Float = npt.NDArray[np.float64]
 
 _QUESTIONS_KEPT = 64
 """Questions of which it is remembered how near the relations are: each comes once a round."""
@@ -227,10 +225,10 @@ class BfsqlRetriever:
 
     # Selected items
 
-    def _likeness(self, question: str) -> tuple[Float, Int64]:
+    def _likeness(self, question: str) -> tuple[Float64, Int64]:
         """Return how near each relation is to the question, in [0, 1], and its place in that order: (R,) and (R,)."""
         asked = exact(self._embedder.encode([normalize_label(question)])[0])
-        likeness: Float = np.clip(self._vectors @ asked, 0.0, 1.0)
+        likeness: Float64 = np.clip(self._vectors @ asked, 0.0, 1.0)
         rank = np.empty(len(likeness), np.int64)
         rank[np.argsort(-likeness, kind="stable")] = np.arange(len(likeness))
         return likeness, rank
@@ -255,7 +253,9 @@ class BfsqlRetriever:
 
     # Evidence
 
-    def _edges(self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float, matching: Int64) -> list[Evidence]:
+    def _edges(
+        self, subgraph: Subgraph, full: Int64, stubs: Int64, likeness: Float64, matching: Int64
+    ) -> list[Evidence]:
         """Return the edges in full, each with how many of the matching ones are left out beside it, and the stubs."""
         inverse, left_out = _beside(subgraph, full, matching)
         batch = subgraph.batch(np.concatenate((full, stubs)))

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import EntityNotFound
 from byokg.graph.int_sets import distinct
 from byokg.graph.store import Direction, GraphStore
@@ -36,7 +37,7 @@ from byokg.retrieval.candidates import (
     attributes_of,
     dialect_of,
 )
-from byokg.retrieval.walk_groups import Int64, Reach, expanded, grouped
+from byokg.retrieval.walk_groups import Reach, expanded, grouped
 from byokg.text.dates import DATE
 from byokg.types import EntityId, Node, Value
 

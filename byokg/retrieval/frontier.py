@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64, Int64
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
 from byokg.graph.traversal import cap, join, names_at, select, triples
 from byokg.text.names import is_identifier
 from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
-
-Int64 = npt.NDArray[np.int64]
 
 MOST_EDGES = 100
 """Edges of a mediator that are looked at: those of an event are few."""
@@ -90,8 +89,6 @@ def as_evidence(retriever: str, score: float, edges: Sequence[Triple]) -> Triple
     path = joined(*edges)
     return PathEvidence(retriever, score, path.source, metapath(path), (path.end,), (path,))
 
-
-Float64 = npt.NDArray[np.float64]
 
 Rate = Callable[[Int64], Float64]
 """Rates the relevance of some relations to the question."""

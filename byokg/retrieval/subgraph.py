@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Float64, Int64
 from byokg.errors import QueryFailed, at_least
 from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.property_view import without_values
@@ -40,8 +40,6 @@ from byokg.text.dates import DATE
 from byokg.types import EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first
 
 RETRIEVER = "subgraph"
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
 class SubgraphRetriever:

@@ -19,6 +19,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64, Integers
 from byokg.errors import at_least
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import contains, distinct
@@ -31,9 +32,6 @@ from byokg.index.rerankers import BiEncoder, Reranker, Scores
 from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
 from byokg.text.labels import relation_text
 from byokg.types import PathEvidence, Request, Triple, TripleEvidence
-
-Int64 = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
 
 _FIRST, _FIRST_SHARE = 16_384, 64
 """Names whose bearers are looked at first, at most so many and at most one in so many."""
@@ -191,7 +189,7 @@ class _Found:
             self.least = max(self.least, int(np.partition(scores, -self._k)[-self._k]))
 
     def add(
-        self, number: Numbers, head: Numbers, relation: Numbers, tail: Numbers, scores: npt.NDArray[np.integer]
+        self, number: Integers, head: Integers, relation: Integers, tail: Integers, scores: npt.NDArray[np.integer]
     ) -> None:
         """Add edges, which may have been added before with the same score: (A,) each."""
         rows = np.arange(len(scores))
@@ -222,8 +220,8 @@ class _AllEdges:
 
     bounds: Int64
     """(N + 1,) node n has those from bounds[n] up to bounds[n + 1]."""
-    relation: Numbers
-    tail: Numbers
+    relation: Integers
+    tail: Integers
     number: Int64 | None
     """None where each edge stands at the place of its number."""
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.store import NodeArray
-
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

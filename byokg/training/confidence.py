@@ -11,11 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64
 from byokg.offline.calibration import AGAINST, COMMON, NAMES, Fitted, Signs
 from byokg.offline.path_ranker import on_grid, product
 from byokg.training.ranker import exponential
-
-Float64 = npt.NDArray[np.float64]
 
 _RIDGE = 0.01
 """Penalty on weights of signs that are as wide as they are on average."""

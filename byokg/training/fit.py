@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import score
@@ -33,8 +34,6 @@ from byokg.training.confidence import Judged, cross_fitted, fit_confidence, prob
 from byokg.training.path_weights import choices, fit_weights
 from byokg.training.ranker import Case, FitSettings, answer_cases, fit_ranker, write_ranker
 from byokg.types import Context, EntityId, Question
-
-Float64 = npt.NDArray[np.float64]
 
 HELD_OUT = 0.2
 """Share of the questions that are held out."""

@@ -12,6 +12,7 @@ from dataclasses import astuple, dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64
 from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.store import GraphStore
@@ -20,8 +21,6 @@ from byokg.offline.path_ranker import on_grid, product
 from byokg.offline.path_scorer import UNIT, Weights
 from byokg.training.ranker import exponential
 from byokg.types import EntityId
-
-Float64 = npt.NDArray[np.float64]
 
 _NAMES = tuple(field.name for field in fields(Weights))
 _COSTS = frozenset({"unexplained", "missing", "beyond", "choice", "guess", "to_and_fro"})

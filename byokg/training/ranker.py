@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float64, Int64
 from byokg.errors import ConfigError, at_least
 from byokg.evaluation.datasets.base import Example, Record, found, read_json_lines, read_text
 from byokg.files import new_folder
@@ -44,9 +45,6 @@ from byokg.offline.path_weights import save_weights
 from byokg.offline.schema_linking import Steps, sum_rows
 from byokg.text.names import locate
 from byokg.types import INVERSE, EntityId, Mention, Question
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 LEARNT = 0.05
 """Least F1 that some metapath of a question must have for the question to be learnt from."""

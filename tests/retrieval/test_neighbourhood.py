@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from byokg.arrays import Int64
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction, EdgeBatch, NodeArray, RelationArray
 from byokg.graph.traversal import triples
-from byokg.retrieval.frontier import Int64, Limits, Neighbourhood, Rate, neighbourhood
+from byokg.retrieval.frontier import Limits, Neighbourhood, Rate, neighbourhood
 from byokg.types import EntityId
 
 LIMITS = Limits(per_relation=100, nodes=100, edges=100)

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.evaluation.datasets.gold import DATED, Measure, chosen, comparable, comparable_label, executed
 from byokg.evaluation.datasets.phrasing import Phrases, Step
 from byokg.graph.columnar.folder import BATCH_ROWS
@@ -31,7 +31,6 @@ Kind = Literal[
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-Int64 = npt.NDArray[np.int64]
 Triples = tuple[tuple[str, str, str], ...]
 
 MOST_ANSWERS = 10

@@ -7,9 +7,10 @@ from heapq import nsmallest
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.bfsql.order import WAYS, Order
 from byokg.graph.bfsql.protocol import Json, compact, stub_node
-from byokg.graph.bfsql.topology import Int64, Subgraph
+from byokg.graph.bfsql.topology import Subgraph
 from byokg.graph.bfsql.values import about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore

@@ -20,8 +20,9 @@ from heapq import nsmallest
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import Selection
-from byokg.graph.bfsql.topology import Int64, Subgraph
+from byokg.graph.bfsql.topology import Subgraph
 from byokg.graph.store import GraphStore
 from byokg.types import of_any
 

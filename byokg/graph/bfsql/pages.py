@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from byokg.arrays import Int64
 from byokg.errors import RequestInvalid
 from byokg.graph.bfsql.folds import FOLD_SHARE, FOLD_TOKENS, folded
 from byokg.graph.bfsql.order import Beginning, Order, Ranks
@@ -32,7 +33,7 @@ from byokg.graph.bfsql.protocol import (
     stub_edge,
     stub_node,
 )
-from byokg.graph.bfsql.topology import Int64, Reach, Subgraph
+from byokg.graph.bfsql.topology import Reach, Subgraph
 from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.stopping import check
 from byokg.graph.store import GraphStore, SavedGraph, Schema

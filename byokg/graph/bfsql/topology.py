@@ -16,14 +16,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import Selection
 from byokg.graph.int_sets import contains, distinct, positions
 from byokg.graph.stopping import check
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
 from byokg.types import Properties, of_any
-
-Int64 = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 16
 """Nodes walked from between two looks at whether anybody still waits."""

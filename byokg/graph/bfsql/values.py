@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import EDGE_FIELDS, Json, NeighborsRequest, full_edge, stub_node
 from byokg.graph.int_sets import contains, distinct
 from byokg.graph.stopping import check
@@ -20,8 +21,6 @@ from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, undir
 from byokg.graph.traversal import relation_numbers, select
 from byokg.text.names import is_identifier
 from byokg.types import EntityId, Node
-
-Int64 = npt.NDArray[np.int64]
 
 _MEDIATOR_EDGES = 50
 """A node without a name that has more edges is no mediator."""

@@ -16,11 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from byokg.arrays import Int64, Integers
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns
-from byokg.graph.int_sets import Numbers, changes, distinct, finder, sampled
+from byokg.graph.int_sets import changes, distinct, finder, sampled
 from byokg.graph.stopping import check
 from byokg.graph.store import (
     Direction,
@@ -49,7 +50,6 @@ ENGINE_FOLDERS: dict[Language, str] = {"cypher": "arcadedb", "sparql": "oxigraph
 BATCH_ROWS = 1 << 20
 """Edges whose properties stand together in a file; any graph's can be written without holding them all."""
 
-Int64 = npt.NDArray[np.int64]
 
 SMALL_BYTES = 1 << 20
 """A graph of fewer bytes is read through whenever it is opened, which costs a millisecond or two."""
@@ -326,12 +326,12 @@ class Arrays:
         flags, places = (self.undirected, relation) if self.undirected_edges is None else (self.undirected_edges, slot)
         return flags.take(places)
 
-    def leading_to(self, start: Int64, stop: Int64, relation: Numbers, far: Numbers) -> tuple[Int64, Int64]:
+    def leading_to(self, start: Int64, stop: Int64, relation: Integers, far: Integers) -> tuple[Int64, Int64]:
         """Return where the slots that lead to a node start and stop, in ranges of one relation each: (S,) each."""
         first = self._first_at_least(start, stop, relation, far)
         return first, self._first_at_least(first, stop, relation, far + 1)
 
-    def numbers_of(self, slot: Int64, tail: Numbers) -> Int64:
+    def numbers_of(self, slot: Int64, tail: Integers) -> Int64:
         """Return the numbers of the edges in some slots for the way back: (S,).
 
         Where these are not kept, each is found by bisection among the edges of its head, which costs some steps for
@@ -513,7 +513,7 @@ class Arrays:
         starts = self._first_at_least(lows, highs, sought)
         return starts, self._first_at_least(starts, highs, sought + 1)
 
-    def _first_at_least(self, low: Int64, high: Int64, relation: Numbers, other: Numbers | None = None) -> Int64:
+    def _first_at_least(self, low: Int64, high: Int64, relation: Integers, other: Integers | None = None) -> Int64:
         """Bisect all ranges at once for the first slot whose relation, and then far end, is at least the one sought."""
         last = len(self.relation) - 1
         for _ in range(int((high - low).max(initial=0)).bit_length()):

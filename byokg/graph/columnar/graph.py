@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
 from byokg.files import new_folder
 from byokg.graph.columnar.folder import (
@@ -84,8 +85,6 @@ from byokg.graph.store import (
 )
 from byokg.index.string_hashes import Texts, positions
 from byokg.types import EntityId, Node, Properties, Triple
-
-Int64 = npt.NDArray[np.int64]
 
 _TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""

@@ -18,11 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64, Integers
 from byokg.index.string_hashes import hash_column, positions, string_buffers
 
 Bytes = npt.NDArray[np.uint8]
-Int64 = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
 UInt64 = npt.NDArray[np.uint64]
 
 Kind = TypeVar("Kind", bound=np.generic)
@@ -90,7 +89,7 @@ class Interner:
             self._append(strings.take(pa.array(fresh)), hashes[fresh])
         return numbers
 
-    def encode(self, strings: pa.LargeStringArray, codes: Numbers) -> npt.NDArray[np.int32]:
+    def encode(self, strings: pa.LargeStringArray, codes: Integers) -> npt.NDArray[np.int32]:
         """Return the number of the string behind each code; new strings get theirs in the order of the codes.
 
         Args:
@@ -221,16 +220,16 @@ def _reserve(file: BinaryIO, size: int) -> None:
     file.flush()
 
 
-def first_rows(codes: Numbers, count: int) -> Int64:
+def first_rows(codes: Integers, count: int) -> Int64:
     """Return the row where each of `count` codes occurs first."""
     first = np.empty(count, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # of repeated assignments the last one stays
     return first
 
 
-def row_by_row(pairs: pa.DictionaryArray) -> Numbers:
+def row_by_row(pairs: pa.DictionaryArray) -> Integers:
     """Return the codes of E heads and then E tails as head, tail, head, tail, …: (2 E,)."""
-    codes: Numbers = pairs.indices.to_numpy().reshape(2, -1).T.ravel()
+    codes: Integers = pairs.indices.to_numpy().reshape(2, -1).T.ravel()
     return codes
 
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.folder import map_array
 from byokg.graph.columnar.scratch import ArrayFile
-from byokg.graph.int_sets import Numbers
 from byokg.index.string_hashes import (
     Texts,
     UInt32,
@@ -33,9 +33,6 @@ from byokg.index.string_hashes import (
     texts_column,
     upper_halves,
 )
-
-Int64 = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.bool_]
 
 TEXT = pa.large_string()
 _NOTHING = texts_column([""])[0]
@@ -79,7 +76,7 @@ class Namespaces:
     """S namespaces, as columns."""
 
     texts: pa.LargeStringArray
-    numbered: Marks
+    numbered: Bools
 
     @classmethod
     def of(cls, spaces: Sequence[Namespace]) -> Namespaces:
@@ -108,8 +105,8 @@ class IdColumn:
         self,
         texts: Texts,
         spaces: Namespaces | None = None,
-        space: Numbers | None = None,
-        value: Numbers | None = None,
+        space: Integers | None = None,
+        value: Integers | None = None,
     ) -> None:
         """Hold ids split into namespaces and rests.
 
@@ -143,7 +140,7 @@ class IdColumn:
     def _text(self, row: int) -> str:
         return self._bytes[self._offsets[row] : self._offsets[row + 1]].tobytes().decode()
 
-    def get(self, numbers: Numbers) -> list[str]:
+    def get(self, numbers: Integers) -> list[str]:
         """Return the id at each position, in the order given."""
         if len(numbers) > _FEW:
             many: list[str] = self._taken(numbers).to_pylist()
@@ -153,7 +150,7 @@ class IdColumn:
         starts, stops = self._offsets[numbers].tolist(), self._offsets[numbers + 1].tolist()
         return [self._bytes[start:stop].tobytes().decode() for start, stop in zip(starts, stops, strict=True)]
 
-    def take(self, numbers: Numbers) -> pa.LargeStringArray:
+    def take(self, numbers: Integers) -> pa.LargeStringArray:
         """Return the ids at some positions as a column, in the order given."""
         return self._taken(numbers).cast(TEXT)
 
@@ -166,7 +163,7 @@ class IdColumn:
         for start in range(0, len(self), rows):
             yield self.take(np.arange(start, min(start + rows, len(self))))
 
-    def _taken(self, numbers: Numbers) -> Texts:
+    def _taken(self, numbers: Integers) -> Texts:
         if self.spaces is None:
             return self.texts.take(positions(numbers))
         value = numbers if self.value is None else self.value.take(numbers)
@@ -180,7 +177,7 @@ class IdColumn:
             rest = pa.concat_arrays([of_numbers, of_texts]).take(positions(place))
         return pc.binary_join_element_wise(begin, rest, _NOTHING)
 
-    def _rest(self, value: Numbers, numbered: bool) -> pa.LargeStringArray:
+    def _rest(self, value: Integers, numbered: bool) -> pa.LargeStringArray:
         """Return the rests after the namespaces, all of which are numbered or none."""
         column = positions(value)
         return (column if numbered else self.texts.take(column)).cast(TEXT)
@@ -337,7 +334,7 @@ class _Splitter:
                 (folder / "id_value.npy").unlink()
         Namespaces.of(kept).write(folder)
 
-    def _split(self, ids: Texts) -> tuple[Numbers, Int64, npt.NDArray[np.uint8], Int64]:
+    def _split(self, ids: Texts) -> tuple[Integers, Int64, npt.NDArray[np.uint8], Int64]:
         """Return of R ids the namespace, the number behind (-1 for a text), all texts, and the length of each: (R,)."""
         offsets, data = string_buffers(ids)
         data, offsets = data[offsets[0] : offsets[-1]], offsets.astype(np.int64) - int(offsets[0])
@@ -377,7 +374,7 @@ class _Splitter:
         return np.where(found >= 0, codes[found], np.uint16(0))
 
 
-def _within(starts: Int64, cut: Int64, stops: Int64) -> Marks:
+def _within(starts: Int64, cut: Int64, stops: Int64) -> Bools:
     """Return a mask of the bytes of some concatenated texts that stand before the cut in their text."""
     lengths = np.empty(2 * len(starts), np.int64)
     lengths[0::2], lengths[1::2] = cut - starts, stops - cut

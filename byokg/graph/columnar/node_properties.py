@@ -17,11 +17,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from byokg.arrays import Int64, Integers
 from byokg.files import write_json
 from byokg.graph.columnar.folder import map_array, relation_width, slots
 from byokg.graph.columnar.schema import PropertyColumn, placed, plain
 from byokg.graph.columnar.scratch import ArrayFile
-from byokg.graph.int_sets import Int64, Numbers, distinct
+from byokg.graph.int_sets import distinct
 from byokg.index.string_hashes import positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 
@@ -38,11 +39,11 @@ _INDEX = ("value_node.npy", "value_property.npy", "value_row.npy")
 class _Entries(NamedTuple):
     """The L values of properties that few nodes have, by node and then by property."""
 
-    node: Numbers
+    node: Integers
     """(L,) ascending."""
-    property: Numbers
+    property: Integers
     """(L,) number of a property."""
-    row: Numbers
+    row: Integers
     """(L,) where among the property's values it stands."""
 
 
@@ -118,12 +119,12 @@ class NodeProperties:
         """Yield all properties."""
         return map(self._column, range(len(self)))
 
-    def of_nodes(self, nodes: Numbers) -> list[Properties]:
+    def of_nodes(self, nodes: Integers) -> list[Properties]:
         """Return the properties of each of some nodes, by number; dates are ISO 8601 texts."""
         if not self.names:
             return [NO_PROPERTIES] * len(nodes)
         found: list[dict[str, Value]] = [{} for _ in range(len(nodes))]
-        rows: dict[int, tuple[Sequence[int], Numbers]] = {each: (range(len(nodes)), nodes) for each in self._whole}
+        rows: dict[int, tuple[Sequence[int], Integers]] = {each: (range(len(nodes)), nodes) for each in self._whole}
         place, entry = slots(*(self._entries.node.searchsorted(nodes, side) for side in ("left", "right")))
         number = self._entries.property[entry]
         for each in np.unique(number).tolist():
@@ -136,7 +137,7 @@ class NodeProperties:
                     found[owner][self.names[each]] = value
         return [row or NO_PROPERTIES for row in found]
 
-    def of_property(self, name: str, nodes: Numbers) -> list[Value | None]:
+    def of_property(self, name: str, nodes: Integers) -> list[Value | None]:
         """Return the value of one property of each of some nodes, None for nodes without it; dates are ISO 8601
         texts."""
         column = self.column(name)
@@ -223,7 +224,7 @@ def _kept(column: PropertyColumn, count: int) -> PropertyColumn:
     return PropertyColumn(column.name, placed(column.values, column.nodes, count))
 
 
-def _by_node(nodes: Sequence[Numbers | None], count: int) -> Iterator[_Entries]:
+def _by_node(nodes: Sequence[Integers | None], count: int) -> Iterator[_Entries]:
     """Yield the values of some properties by node, given the nodes of each, or None for a column of all nodes."""
     few = [(number, some) for number, some in enumerate(nodes) if some is not None]
     parts = -(-sum(len(some) for _, some in few) // _AT_ONCE)

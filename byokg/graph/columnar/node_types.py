@@ -17,7 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.graph.int_sets import Int64, Numbers, distinct, spread
+from byokg.arrays import Int64, Integers
+from byokg.graph.int_sets import distinct, spread
 
 SEPARATOR = "|"
 _ESCAPED = re.compile(r"[\\|]")
@@ -58,7 +59,7 @@ class NodeTypes:
         """Return how many nodes have several types."""
         return len(distinct(self.further.node))
 
-    def of_nodes(self, nodes: Numbers) -> tuple[list[str], list[tuple[str, ...]]]:
+    def of_nodes(self, nodes: Integers) -> tuple[list[str], list[tuple[str, ...]]]:
         """Return the first type of each of some nodes, empty where it has none, and its further types."""
         if self._first is None:
             return [""] * len(nodes), [()] * len(nodes)
@@ -98,9 +99,9 @@ class NodeTypes:
         return [tuple(self.labels[code] for code in codes) for codes in sorted(found)]
 
     @property
-    def _codes(self) -> Numbers:
+    def _codes(self) -> Integers:
         assert self._first is not None
-        codes: Numbers = self._first.indices.to_numpy()
+        codes: Integers = self._first.indices.to_numpy()
         return codes
 
     def cells(self, start: int, stop: int) -> pa.Array:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64, Integers
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
@@ -23,9 +24,6 @@ from byokg.graph.int_sets import ranges, spread
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.string_hashes import narrowed, positions
 from byokg.types import NO_PROPERTIES, Properties, Value
-
-Int64 = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
 
 
 class Labels(tuple[str, ...]):
@@ -173,7 +171,7 @@ class Clash(NamedTuple):
     """A column in which they differ."""
 
 
-def merge_repeated(codes: Numbers, count: int, content: pa.RecordBatch) -> tuple[Int64, Clash | None]:
+def merge_repeated(codes: Integers, count: int, content: pa.RecordBatch) -> tuple[Int64, Clash | None]:
     """Return the row where each of `count` nodes occurs first, and the first later row with other content, if any."""
     rows = first_rows(codes, count)
     first = rows[codes]
@@ -246,7 +244,7 @@ def property_batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch | None:
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
 
 
-def placed(values: pa.Array, rows: Sequence[int] | Numbers, count: int) -> pa.Array:
+def placed(values: pa.Array, rows: Sequence[int] | Integers, count: int) -> pa.Array:
     """Return a column of `count` values, null but in the given rows."""
     place = np.full(count, -1, np.int64)
     place[rows] = np.arange(len(values))
@@ -355,7 +353,7 @@ class EdgeColumns(NamedTuple):
     undirected_edges: Stored | npt.NDArray[np.bool_] | None = None
     """(2E,) the undirected edges; None unless a relation has directed edges as well."""
 
-    def flags(self, part: slice, relation: Numbers) -> npt.NDArray[np.bool_]:
+    def flags(self, part: slice, relation: Integers) -> npt.NDArray[np.bool_]:
         """Return True for each undirected edge of a part, whose relations are given."""
         if self.undirected is None:
             return np.zeros(len(relation), np.bool_)
@@ -425,7 +423,7 @@ class Stored(Protocol):
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, part: slice, /) -> Numbers: ...
+    def __getitem__(self, part: slice, /) -> Integers: ...
 
 
 def _parts(start: int, stop: int) -> Iterator[slice]:
@@ -440,12 +438,12 @@ def _names(properties: Sequence[PropertySchema]) -> tuple[str, ...]:
 class EndTypes:
     """The types of nodes at the ends of edges."""
 
-    def __init__(self, first: Numbers, further: FurtherTypes) -> None:
+    def __init__(self, first: Integers, further: FurtherTypes) -> None:
         """Take the number of the first type of each of N nodes, and the further ones."""
         self._first, self._further = first, further
         self._bounds = ranges(np.bincount(further.node, minlength=len(first))) if len(further) else None
 
-    def pairs(self, relation: Numbers, ends: Numbers) -> Iterator[tuple[Numbers, Numbers]]:
+    def pairs(self, relation: Integers, ends: Integers) -> Iterator[tuple[Integers, Integers]]:
         """Yield relations and types of some edges at one end, an edge as often as its end has types."""
         yield relation, self._first[ends]
         if self._bounds is None:
@@ -462,11 +460,11 @@ class EndTypes:
             start, done = stop, int(total[stop - 1])
 
 
-def _by_type(column: PropertyColumn, codes: Numbers, further: FurtherTypes) -> list[_Part]:
+def _by_type(column: PropertyColumn, codes: Integers, further: FurtherTypes) -> list[_Part]:
     """Return the values of a property with the type of the node of each, and again for each further type."""
     parts: list[_Part] = [(column.values, codes if column.nodes is None else codes[column.nodes])]
     if len(further):
-        rows: Numbers = further.node
+        rows: Integers = further.node
         kinds = further.type
         if column.nodes is not None:
             place = np.searchsorted(column.nodes, rows)
@@ -526,7 +524,7 @@ def _of_edges(batches: Sequence[pa.RecordBatch], relation: Stored) -> Iterator[t
         yield name, list(zip(held, groups, strict=True))
 
 
-_Part: TypeAlias = tuple[pa.Array, Numbers]
+_Part: TypeAlias = tuple[pa.Array, Integers]
 """Some values of a property, and the group of each."""
 
 

@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from byokg.arrays import Int64, Integers
 from byokg.graph.columnar.schema import converted, joined
-from byokg.graph.int_sets import Int64, Numbers
 from byokg.index.string_hashes import string_buffers
 
 RANGE_BITS = 17
@@ -181,7 +181,7 @@ def _read_batch(file: pa.NativeFile) -> pa.RecordBatch:
     return batches[0]
 
 
-def _by_range(nodes: Numbers) -> Iterator[tuple[int, Int64 | slice]]:
+def _by_range(nodes: Integers) -> Iterator[tuple[int, Int64 | slice]]:
     """Yield each range that some nodes are of, and their rows in order."""
     numbers = nodes >> RANGE_BITS
     last = int(numbers.max())
@@ -201,7 +201,7 @@ def _is_within(number: int, low: int, high: int) -> bool:
     return low <= number << RANGE_BITS and number + 1 << RANGE_BITS <= high
 
 
-def _counted(ends: Iterable[Numbers], number: int) -> Int64:
+def _counted(ends: Iterable[Integers], number: int) -> Int64:
     """Count the edges at each node of a range."""
     counts = np.zeros(1 << RANGE_BITS, np.int64)
     for some in ends:
@@ -253,7 +253,7 @@ class Links:
         self._kind = np.dtype([("edge", edge), *columns] if self.numbered else columns)
         self._counts: dict[int, int] = {}
 
-    def add(self, first: int, head: Numbers, relation: Numbers, tail: Numbers) -> None:
+    def add(self, first: int, head: Integers, relation: Integers, tail: Integers) -> None:
         """Write edges behind those that came before; `first` is the number of the first of them."""
         if not len(tail):
             return
@@ -321,7 +321,7 @@ class ArrayFile:
     def __enter__(self) -> ArrayFile:
         return self
 
-    def append(self, numbers: Numbers | npt.NDArray[np.bool_]) -> None:
+    def append(self, numbers: Integers | npt.NDArray[np.bool_]) -> None:
         """Write numbers behind those that came before."""
         numbers.astype(self._kind, copy=False).tofile(self._file)
         self._count += len(numbers)
@@ -399,7 +399,7 @@ class TextsFile:
 
     def _write(self, offsets: Int64, data: npt.NDArray[np.uint8]) -> None:
         assert self._stem is not None
-        parts: list[Numbers] = [offsets, data]
+        parts: list[Integers] = [offsets, data]
         for path, numbers in zip(self._paths(self._stem), parts, strict=True):
             with path.open("ab") as file:
                 numbers.tofile(file)
@@ -420,7 +420,7 @@ class StoredArray:
     def __len__(self) -> int:
         return self._stop - self._start
 
-    def __getitem__(self, part: slice) -> Numbers:
+    def __getitem__(self, part: slice) -> Integers:
         start, stop, _ = part.indices(len(self))
         offset = _HEADER_BYTES + (self._start + start) * self._kind.itemsize
         return np.fromfile(self._path, self._kind, max(stop - start, 0), offset=offset)

@@ -11,12 +11,11 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.folder import Arrays, slots
-from byokg.graph.int_sets import Numbers, changes
+from byokg.graph.int_sets import changes
 from byokg.graph.store import Direction, EdgeBatch, NumberSpace, RelationCounts
 
-Int64 = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 _BISECTED = 64
 """Edges of a node for each relation wanted from which on these are bisected for, rather than all edges read."""
 
@@ -36,7 +35,7 @@ def lower_end_first(triples: Triples[Number], undirected: Bools) -> Triples[Numb
     return triples
 
 
-def undirected_arrays(flags: Bools | None, relation: Numbers, back: Int64, relations: int) -> dict[str, Bools]:
+def undirected_arrays(flags: Bools | None, relation: Integers, back: Int64, relations: int) -> dict[str, Bools]:
     """Return the fields of `Arrays` for undirected edges, as far as a graph has any.
 
     Args:
@@ -111,7 +110,7 @@ def read_edges(
     return EdgeBatch(head, relation[order], tail, edge[order], origin, inverse, space, undirected[order])
 
 
-def _order(origin: Int64, inverse: Bools, relation: Numbers, far: Int64, edge: Int64) -> Int64:
+def _order(origin: Int64, inverse: Bools, relation: Integers, far: Int64, edge: Int64) -> Int64:
     """Return the order that `EdgeBatch` promises: (E,)."""
     side = origin << 1 | inverse
     bits = [int(column.max(initial=0)).bit_length() for column in (side, relation, far)]

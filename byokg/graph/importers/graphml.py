@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
@@ -31,7 +32,6 @@ from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
     NodeColumns,
-    Numbers,
     converted,
     joined,
     merge_repeated,
@@ -77,7 +77,7 @@ class GraphmlFile:
         self._elements: list[tuple[int, tuple[str, ...], dict[str, str]]] = []
         """The nodes and edges that are open, one within another."""
         self._data: tuple[str, list[str]] | None = None
-        self._numbers: list[Numbers] = [np.empty(0, np.int32)]
+        self._numbers: list[Integers] = [np.empty(0, np.int32)]
         self._parts: list[tuple[int, pa.RecordBatch | None]] = []
         self._parser = expat.ParserCreate(namespace_separator=" ")
 
@@ -253,7 +253,7 @@ class GraphmlFile:
         undirected = np.array([_UNDIRECTED in row for _, _, row in some], np.bool_)
         yield EdgeBlock(triples, property_batch(columns), undirected=undirected if undirected.any() else None)
 
-    def _numbered(self, ids: list[str]) -> Numbers:
+    def _numbered(self, ids: list[str]) -> Integers:
         coded = pa.array(ids, TEXT).dictionary_encode()
         return self._ids.encode(coded.dictionary, coded.indices.to_numpy())
 

@@ -35,15 +35,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
+from byokg.arrays import Int64, Integers
 from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_texts, read_types, write_types
 from byokg.graph.columnar.schema import (
     TEXT,
-    Int64,
     NodeColumns,
-    Numbers,
     arrow_buffer,
     converted,
     joined,
@@ -344,7 +343,7 @@ class JsonLinesFile:
 
     def _read_nodes(self) -> NodeColumns | None:
         """Read the lines that are nodes; None when none is."""
-        numbers: list[Numbers] = []
+        numbers: list[Integers] = []
         kinds: dict[str, pa.DataType] = {}
         parts: list[pa.RecordBatch] = []
         for _, _, block in ahead(self._read(_ID)):

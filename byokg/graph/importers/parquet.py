@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
+from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner, row_by_row
@@ -30,7 +31,6 @@ from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_lists, cells_of
 from byokg.graph.columnar.schema import (
     TEXT,
     NodeColumns,
-    Numbers,
     blank,
     converted,
     joined,
@@ -170,7 +170,7 @@ class ParquetTables:
         return {"kind": "Parquet", "files": files}
 
     def _read_nodes(self) -> None:
-        numbers: list[Numbers] = [np.empty(0, np.int32)]
+        numbers: list[Integers] = [np.empty(0, np.int32)]
         parts: list[pa.RecordBatch] = []
         for one in self._node_files:
             for row, batch in ahead(_batches(one.path, one.file)):
@@ -192,7 +192,7 @@ class ParquetTables:
             held = held.take(pa.array(kept)) if self._node_types else held
         self._content = dict(zip(self._node_types, held.columns, strict=True))
 
-    def _refuse_unknown(self, path: Path, row: int, ends: Sequence[pa.Array], found: Numbers) -> None:
+    def _refuse_unknown(self, path: Path, row: int, ends: Sequence[pa.Array], found: Integers) -> None:
         at = int((found < 0).any(axis=1).argmax())
         side = 0 if found[at, 0] < 0 else 1
         end = ends[side][at].as_py()

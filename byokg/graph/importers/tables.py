@@ -72,6 +72,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import yaml
 
+from byokg.arrays import Integers
 from byokg.errors import ConfigError, ImportFailed
 from byokg.files import COMPRESSIONS, TextFile
 from byokg.graph.columnar.ids import Interner
@@ -81,7 +82,6 @@ from byokg.graph.columnar.schema import (
     TEXT,
     Clash,
     NodeColumns,
-    Numbers,
     Problem,
     blank,
     converted,
@@ -562,7 +562,7 @@ class PropertyTables:
         return told
 
     def _read_nodes(self) -> None:
-        numbers: list[Numbers] = []
+        numbers: list[Integers] = []
         ends: list[int] = []
         batches: list[pa.RecordBatch] = []
         for one in self._node_tables:
@@ -651,10 +651,10 @@ class PropertyTables:
             triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
             yield EdgeBlock(triples, batch, undirected=undirected)
 
-    def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Numbers:
+    def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Integers:
         """Return the node number of each end, -1 if the cell is empty or names no node."""
         numbers = np.append(self._ids.find(_spaced(coded.dictionary, column, self._spaced)), np.int32(-1))
-        rows: Numbers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
+        rows: Integers = numbers[pc.fill_null(coded.indices, -1).to_numpy()]
         return rows
 
 
@@ -778,7 +778,7 @@ def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:
     return pc.binary_join_element_wise(pa.scalar(column.space, TEXT), ids, pa.scalar(":", TEXT))
 
 
-def _unknown(name: str, coded: pa.DictionaryArray, numbers: Numbers, place: str) -> Problem | None:
+def _unknown(name: str, coded: pa.DictionaryArray, numbers: Integers, place: str) -> Problem | None:
     """Find the first end that is no node; an empty one is `blank`'s to report."""
     missing = (numbers < 0) & coded.is_valid().to_numpy(zero_copy_only=False)
     if not missing.any():

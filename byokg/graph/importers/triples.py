@@ -15,14 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64, Integers
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
-    Int64,
     NodeColumns,
-    Numbers,
     Problem,
     blank,
     property_batch,
@@ -170,7 +169,7 @@ class TripleFile:
             }
             raise_first(one.file, [blank(role, column) for role, column in found.items()], rows)
         if met is None:
-            numbers: Numbers = self._entities.encode(coded.dictionary, row_by_row(coded))
+            numbers: Integers = self._entities.encode(coded.dictionary, row_by_row(coded))
         else:
             met[met < 0] = self._entities.encode(coded.dictionary, coded.indices.to_numpy())
             numbers = met
@@ -179,7 +178,7 @@ class TripleFile:
         triples[:, 1] = self._relations.encode(labels.dictionary, labels.indices.to_numpy())
         return triples
 
-    def _met(self, head: pa.Array, tail: pa.Array) -> tuple[Numbers | None, pa.DictionaryArray]:
+    def _met(self, head: pa.Array, tail: pa.Array) -> tuple[Integers | None, pa.DictionaryArray]:
         """Return head, tail, head, tail, … of E lines as numbers, -1 for those that have none yet, and what these are.
 
         Without numbers, the others are all heads and then all tails.

@@ -18,6 +18,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Bools
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.query import (
     Alternatives,
@@ -32,8 +33,6 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.store import Direction
 
-Mask = npt.NDArray[np.bool_]
-
 _MOST_ARCS, _MOST_STATES = 5000, 500
 """How large an automaton may become."""
 
@@ -47,9 +46,9 @@ FORWARD, BACKWARD, LOOP = 0, 1, 2
 class Arc:
     """Which relations lead from one state to another: (R,) each, or True for all of them, or False for none."""
 
-    forward: Mask | bool
-    backward: Mask | bool
-    loop: Mask | bool
+    forward: Bools | bool
+    backward: Bools | bool
+    loop: Bools | bool
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Automaton:
     """(R,) the class of each relation."""
     arcs: npt.NDArray[np.int32]
     """(S, C, 3) the state that follows by an edge of a class walked forward, backward, or a loop; -1 for none."""
-    accepting: Mask
+    accepting: Bools
     """(S,) states in which a path may end."""
     empty: bool
     """Whether the path of no edges matches; where not, one that ends in state 0 has come back to it."""
@@ -132,7 +131,7 @@ class Automaton:
             self._arcs[near, far] = Arc(*walked, same[0] if same else self._walked(loop))
         return self._arcs[near, far]
 
-    def _walked(self, classes: Mask) -> Mask | bool:
+    def _walked(self, classes: Bools) -> Bools | bool:
         if classes.all():
             return True
         return classes[self.classes] if classes.any() else False
@@ -150,7 +149,7 @@ class Automaton:
         return list(np.flatnonzero((self.arcs == state).any(axis=(1, 2))).tolist())
 
 
-def _useful(following: list[set[int]], accepting: Mask) -> set[int]:
+def _useful(following: list[set[int]], accepting: Bools) -> set[int]:
     """Return the states from which a path may still end."""
     useful = set(np.flatnonzero(accepting).tolist())
     while True:
@@ -234,7 +233,7 @@ class _Builder:
         self._arcs: list[tuple[int, int, int]] = []
         """State, atom, state."""
         self._atoms: dict[bytes, int] = {}
-        self._masks: list[Mask] = []
+        self._masks: list[Bools] = []
         """(2, R) for each atom: relations walked forward, and backward."""
 
     def _state(self) -> int:
@@ -300,7 +299,7 @@ class _Builder:
             self.silent[state].append(after)
         return start, after
 
-    def _arc(self, start: int, mask: Mask, end: int) -> None:
+    def _arc(self, start: int, mask: Bools, end: int) -> None:
         if self._undirected:
             mask = mask | mask[::-1]
         atom = self._atoms.setdefault(mask.tobytes(), len(self._masks))
@@ -310,7 +309,7 @@ class _Builder:
         if len(self._arcs) > _MOST_ARCS:
             raise PathQueryInvalid(f"the expression has more than {_MOST_ARCS:,} steps; use + or smaller {{m,n}}")
 
-    def _mask(self, path: PathExpression, inverse: bool) -> Mask:
+    def _mask(self, path: PathExpression, inverse: bool) -> Bools:
         """Return which relations a step walks forward, and backward: (2, R)."""
         mask = np.zeros((2, self._relations), np.bool_)
         match path:
@@ -360,7 +359,7 @@ class _Builder:
         accepting = np.array([end in states for states in queue], np.bool_)
         return _smallest(classes, np.stack(arcs), accepting)
 
-    def _classes(self) -> tuple[npt.NDArray[np.int32], Mask]:
+    def _classes(self) -> tuple[npt.NDArray[np.int32], Bools]:
         """Return the class of each relation, and which classes each atom walks forward, and backward: (A, 2, C)."""
         masks = np.concatenate(self._masks) if self._masks else np.zeros((0, self._relations), np.bool_)
         if len(masks) <= _BITS:
@@ -381,7 +380,7 @@ class _Builder:
         return frozenset(found)
 
 
-def _smallest(classes: npt.NDArray[np.int32], arcs: npt.NDArray[np.int32], accepting: Mask) -> Automaton:
+def _smallest(classes: npt.NDArray[np.int32], arcs: npt.NDArray[np.int32], accepting: Bools) -> Automaton:
     """Merge states that accept the same continuations, and drop arcs to dead states.
 
     The start may differ from an otherwise equal state by `Automaton.empty` alone: so `(:a)+` has one state, and a
@@ -400,7 +399,7 @@ def _smallest(classes: npt.NDArray[np.int32], arcs: npt.NDArray[np.int32], accep
     return Automaton(classes, arcs, accepting, empty)
 
 
-def _merged(arcs: npt.NDArray[np.int32], accepting: Mask) -> tuple[npt.NDArray[np.int32], Mask]:
+def _merged(arcs: npt.NDArray[np.int32], accepting: Bools) -> tuple[npt.NDArray[np.int32], Bools]:
     """Merge states that accept the same continuations (Moore's algorithm), in order of first appearance."""
     states = len(accepting)
     group = np.unique(accepting, return_inverse=True)[1].reshape(-1)

@@ -14,8 +14,9 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.int_sets import spread
-from byokg.graph.pathql.moves import Int64, Moves, StepRows
+from byokg.graph.pathql.moves import Moves, StepRows
 from byokg.graph.stopping import check
 
 

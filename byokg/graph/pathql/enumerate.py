@@ -16,9 +16,10 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.int_sets import Marks, borrowed, distinct
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
-from byokg.graph.pathql.moves import Int64, Moves, StepRows
+from byokg.graph.pathql.moves import Moves, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
 from byokg.graph.pathql.search import Layer, among, followed, ordered, pruned
 

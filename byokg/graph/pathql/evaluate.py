@@ -25,6 +25,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTimeout
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import distinct
@@ -32,7 +33,7 @@ from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
 from byokg.graph.pathql.flood import flood
-from byokg.graph.pathql.moves import Bound, Int64, MatchMoves, Moves, StoreMoves, steps_along
+from byokg.graph.pathql.moves import Bound, MatchMoves, Moves, StoreMoves, steps_along
 from byokg.graph.pathql.names import Names, check_bound
 from byokg.graph.pathql.pattern_moves import PatternMoves
 from byokg.graph.pathql.patterns import Patterns

@@ -12,9 +12,10 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.int_sets import borrowed
 from byokg.graph.pathql.budget import PathRows, Result, Search, SearchBudget
-from byokg.graph.pathql.moves import Int64, Moves, StepRows
+from byokg.graph.pathql.moves import Moves, StepRows
 from byokg.graph.pathql.search import Layer, Side, among, begun, followed, ordered
 
 _SMALL = 20_000

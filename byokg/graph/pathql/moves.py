@@ -12,15 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Bools, Int64
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import distinct, spread
-from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton, Mask
+from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton
 from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore, capped_edges
 from byokg.types import Triple, Value
-
-Int64 = npt.NDArray[np.int64]
 
 
 class Bound(NamedTuple):
@@ -64,7 +62,7 @@ class Moves(Protocol):
 
     states: int
     """The number of states: vertices of one node follow one another."""
-    accepting: Mask
+    accepting: Bools
     """In which states a path may end: (states,)."""
     empty: bool
     """Whether the path of no steps counts."""
@@ -191,7 +189,7 @@ class ColumnarMoves:
         loop = arc.loop if self._loops else False
         loop_out, loop_in = (False, loop) if backward == (arc.forward is not False) else (loop, False)
         # Of an undirected edge, as of a loop, either end is its head.
-        either: Mask | bool = False
+        either: Bools | bool = False
         if self._undirected is not None and arc.loop is not False:
             either = self._undirected & arc.loop
         found = []
@@ -211,7 +209,7 @@ class ColumnarMoves:
         return origin.take(order), node.take(order), label.take(order)
 
     def _half(
-        self, nodes: Int64, rules: tuple[Mask | bool, Mask | bool, Mask | bool], index: Int64, backward: bool
+        self, nodes: Int64, rules: tuple[Bools | bool, Bools | bool, Bools | bool], index: Int64, backward: bool
     ) -> tuple[Int64, Int64, Int64]:
         """Return the steps along the outgoing, or the incoming edges of nodes.
 
@@ -375,7 +373,7 @@ class StoreMoves:
         turned = (labels & 1).astype(np.bool_).tolist()
         return [one_edge(Triple(*each), back, self._variable) for each, back in zip(walked, turned, strict=True)]
 
-    def _walked(self, nodes: Int64, table: Mask, backward: bool) -> list[tuple[Int64, Int64, Int64]]:
+    def _walked(self, nodes: Int64, table: Bools, backward: bool) -> list[tuple[Int64, Int64, Int64]]:
         """Return position, far node and label of the edges that some arcs allow."""
         way = {
             (True, False): Direction.OUT,
@@ -388,7 +386,7 @@ class StoreMoves:
         if not (forward or inverse):
             return []
         direction = way[(inverse, forward) if backward else (forward, inverse)]
-        allowed: Mask = np.asarray(table.any(axis=1))
+        allowed: Bools = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
         if self._most is not None and relations is not None and len(relations) == 1:
             batch = capped_edges(self._store, nodes, direction, relations, most=self._most)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from byokg.arrays import Int64
 from byokg.errors import QueryTimeout
-from byokg.graph.pathql.moves import Bound, Int64, Spelled, StepRows
+from byokg.graph.pathql.moves import Bound, Spelled, StepRows
 from byokg.graph.pathql.patterns import Patterns
 from byokg.graph.pathql.query import Group, seedable, variables
 from byokg.graph.pathql.search import among

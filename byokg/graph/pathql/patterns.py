@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.conditions import Conditions, check, check_literal
-from byokg.graph.pathql.moves import Bound, Int64, Moves
+from byokg.graph.pathql.moves import Bound, Moves
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     Bind,

@@ -22,11 +22,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.int_sets import distinct
-from byokg.graph.pathql.moves import Int64
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     InferenceRule,

@@ -14,9 +14,10 @@ from heapq import heappop, heappush
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.int_sets import Marks, borrowed
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
-from byokg.graph.pathql.moves import Int64, Moves, StepRows
+from byokg.graph.pathql.moves import Moves, StepRows
 from byokg.graph.pathql.query import Restrictor
 
 _PIECE = 1 << 16

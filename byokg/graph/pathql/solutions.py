@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import QueryTooLarge
 from byokg.graph.int_sets import spread
-from byokg.graph.pathql.moves import Int64
 
 UNBOUND = -1
 _MOST_ROWS = 3_000_000

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.int_sets import distinct
-from byokg.graph.pathql.moves import Bound, Int64, Moves
+from byokg.graph.pathql.moves import Bound, Moves
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     Inverse,

@@ -43,6 +43,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
@@ -67,9 +68,6 @@ from byokg.graph.rdf.terms import (
 from byokg.graph.store import ALL_VALUES
 from byokg.index.string_hashes import positions
 from byokg.types import Properties, Value
-
-Int64 = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
 
 _TYPES = 1 << 23
 """Types of nodes, and nodes with types, that are looked at together."""

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64, Integers
 from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, PropertyColumn, is_date, typed
@@ -142,9 +143,6 @@ def unlisted(text: str) -> list[Literal]:
     return found
 
 
-Int64 = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.integer]
-
 _EXACT = 1 << 53
 """Up to here a float holds every whole number."""
 
@@ -164,15 +162,15 @@ class _Said:
 
     node: npt.NDArray[np.int32]
     """(L,) positions among the nodes of the graph."""
-    kind: Numbers
+    kind: Integers
     """(L,) positions among the kinds."""
-    text: Numbers
+    text: Integers
     """(L,) numbers of texts."""
-    rank: Numbers
+    rank: Integers
     """(L,) `language_rank` of each."""
-    place: Numbers
+    place: Integers
     """(L,) their order in the file."""
-    starts: Numbers
+    starts: Integers
     """(N,) start of the literals of each of the N nodes that have one."""
 
     @property
@@ -180,7 +178,7 @@ class _Said:
         """Return how many literals each of the N nodes has."""
         return np.diff(self.starts, append=len(self.node))
 
-    def best(self) -> Numbers:
+    def best(self) -> Integers:
         """Return for each of the N nodes the literal that stands for it: the first of the best language."""
         if len(self.starts) == len(self.node):
             return self.starts
@@ -221,14 +219,14 @@ class LiteralStore:
         return {"predicates": len(self.predicates), "texts": len(self._texts), "rows": len(self._rows)}
 
     def add(
-        self, nodes: Numbers, predicate: pa.DictionaryArray, texts: pa.DictionaryArray, kinds: Numbers, rows: Int64
+        self, nodes: Integers, predicate: pa.DictionaryArray, texts: pa.DictionaryArray, kinds: Integers, rows: Int64
     ) -> None:
         """Take in the literals in some rows of a block; `nodes` are those of these rows."""
         predicates = self.predicates.encode(predicate.dictionary, predicate.indices.to_numpy()[rows])
         spelled = self._texts.encode(texts.dictionary, texts.indices.to_numpy()[rows])
         self._rows.append(np.column_stack((nodes, predicates, kinds[rows], spelled)).astype(np.int32))
 
-    def nodes(self) -> Numbers:
+    def nodes(self) -> Integers:
         """Return the nodes that have literals."""
         return self._rows.rows()[:, 0]
 
@@ -282,11 +280,11 @@ class LiteralStore:
                 usual[key] = f"@{language}" if language else datatype
             self.set_aside()
 
-    def _spelled(self, texts: Numbers) -> pa.LargeStringArray:
+    def _spelled(self, texts: Integers) -> pa.LargeStringArray:
         """Return the texts of some numbers."""
         return self._texts.strings.take(positions(texts))
 
-    def _blank(self, texts: Numbers) -> npt.NDArray[np.bool_]:
+    def _blank(self, texts: Integers) -> npt.NDArray[np.bool_]:
         """Return a mask of empty texts."""
         offsets, _ = string_buffers(self._texts.strings)
         blank = np.empty(len(texts), np.bool_)
@@ -344,7 +342,7 @@ class LiteralStore:
             lists.append(pa.array(list(some), TEXT))
         return pa.concat_arrays(lists), found.node[starts]
 
-    def _values(self, found: _Said, rows: Numbers) -> pa.Array:
+    def _values(self, found: _Said, rows: Integers) -> pa.Array:
         """Return one literal for each of some nodes."""
         kinds, texts = found.kind[rows], self._spelled(found.text[rows])
         if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Bools
 from byokg.errors import ImportFailed, import_extra
 from byokg.files import TextFile
 from byokg.graph.columnar.schema import TEXT
@@ -24,8 +25,6 @@ from byokg.graph.columnar.writer import mapped_ahead
 from byokg.graph.rdf.quads import QUADS, Kinds, QuadBlock, columns
 from byokg.graph.rdf.terms import RDF, XSD
 from byokg.index.string_hashes import positions
-
-Marks = npt.NDArray[np.bool_]
 
 # Terms that are surely what pyoxigraph would make of them; it looks at all others.
 _WIDE = r"\x{a0}-\x{d7ff}\x{f900}-\x{fdcf}\x{fdf0}-\x{ffef}"
@@ -144,7 +143,7 @@ def _read(text: bytes, scope: str) -> _Read:
         if b"\t" in text
         else pc.split_pattern(lines, " ", max_splits=2)
     )
-    whole: Marks = pc.list_value_length(parts).to_numpy(zero_copy_only=False) == len(("subject", "predicate", "object"))
+    whole: Bools = pc.list_value_length(parts).to_numpy(zero_copy_only=False) == len(("subject", "predicate", "object"))
     block, plain = _plain(parts if whole.all() else parts.filter(pa.array(whole)), scope, kinds)
     whole[whole] = plain
     if whole.all():
@@ -216,7 +215,7 @@ def _mixed(
     return QuadBlock(together("subject"), together("predicate"), together("end"), kind)
 
 
-def _plain(parts: pa.LargeListArray, scope: str, kinds: Kinds) -> tuple[QuadBlock, Marks]:
+def _plain(parts: pa.LargeListArray, scope: str, kinds: Kinds) -> tuple[QuadBlock, Bools]:
     """Return the plain ones among lines split into three, and their positions."""
     subject, predicate, rest = (pc.list_element(parts, at).dictionary_encode() for at in range(3))
     closed = _marks(pc.ends_with(rest.dictionary, " .\n")) | _marks(pc.ends_with(rest.dictionary, "\t.\n"))
@@ -257,7 +256,7 @@ def _ids(terms: pa.Array, scope: str) -> pa.Array:
     return pc.if_else(blank, pc.replace_substring_regex(terms, "^_:", f"_:{scope}"), inner)
 
 
-def _literals(terms: pa.Array, kinds: Kinds) -> tuple[npt.NDArray[np.int32], pa.Array, Marks]:
+def _literals(terms: pa.Array, kinds: Kinds) -> tuple[npt.NDArray[np.int32], pa.Array, Bools]:
     """Return kind and text of each literal, and which are written plainly; the others have none."""
     found = pc.extract_regex(terms, _PLAIN_LITERAL)
     known = _marks(found.is_valid())
@@ -272,10 +271,10 @@ def _literals(terms: pa.Array, kinds: Kinds) -> tuple[npt.NDArray[np.int32], pa.
     return kind, texts, known
 
 
-def _fit(texts: pa.Array, pattern: str) -> Marks:
+def _fit(texts: pa.Array, pattern: str) -> Bools:
     return _marks(pc.match_substring_regex(texts, pattern))
 
 
-def _marks(found: pa.Array) -> Marks:
-    marks: Marks = found.to_numpy(zero_copy_only=False).astype(np.bool_)
+def _marks(found: pa.Array) -> Bools:
+    marks: Bools = found.to_numpy(zero_copy_only=False).astype(np.bool_)
     return marks

@@ -15,7 +15,6 @@ from typing import Self, TypeVar, overload
 from urllib.parse import urlsplit
 
 import numpy as np
-import numpy.typing as npt
 from tenacity import (
     Retrying,
     retry_if_exception_type,
@@ -25,6 +24,7 @@ from tenacity import (
     wait_random,
 )
 
+from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound, StoreUnavailable
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.read_cache import EdgeMemory, SchemaCache
@@ -41,7 +41,6 @@ from byokg.graph.store import (
 )
 from byokg.types import EntityId, Node
 
-Int64 = npt.NDArray[np.int64]
 Result = TypeVar("Result")
 
 _NODES = 100_000

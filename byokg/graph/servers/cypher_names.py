@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import ConfigError, GraphError, QueryFailed, QueryTimeout
 from byokg.graph.read_cache import digest
 from byokg.graph.servers.base import NumberingStore, patiently
@@ -24,8 +25,6 @@ from byokg.graph.servers.cypher_schema import (
 )
 from byokg.text.names import encodable, split_words
 from byokg.types import NO_PROPERTIES, EntityId, Node, Value
-
-Int64 = npt.NDArray[np.int64]
 
 _NAMING = ("name", "title", "label")
 

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.errors import (
     EntityNotFound,
     GraphError,
@@ -50,8 +50,6 @@ from byokg.graph.store import (
 )
 from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties
-
-Int64 = npt.NDArray[np.int64]
 
 _TOGETHER = 10_000
 """Node ids sent in one round trip."""

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byokg.arrays import Int64
 from byokg.errors import CallStopped, RequestInvalid
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
 from byokg.graph.bfsql.protocol import BfsRequest, IntersectRequest, Json, StrictBfsRequest, compact, read_request
-from byokg.graph.bfsql.topology import Int64
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.stopping import Stop
