@@ -33,10 +33,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import Bar, Row, show, show_bars  # noqa: E402
 from byokg.errors import CallStopped  # noqa: E402
+from byokg.graph.cancellation import CancelToken  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.pathql.evaluate import prepare  # noqa: E402
-from byokg.graph.stopping import Stop  # noqa: E402
 from byokg.retrieval.graph_tools import GraphTools  # noqa: E402
 
 WARM, BEGUN_S = 200, 0.2
@@ -157,9 +157,9 @@ def endings(store: ColumnarGraph) -> list[Row]:
     prepare()  # as the server does when it starts
     rows = []
     for name, (tool, arguments) in heavy(store).items():
-        stop = Stop()
+        stop = CancelToken()
 
-        def work(tool: str = tool, arguments: dict[str, Any] = arguments, stop: Stop = stop) -> None:
+        def work(tool: str = tool, arguments: dict[str, Any] = arguments, stop: CancelToken = stop) -> None:
             with stop.work(), suppress(CallStopped):
                 while True:
                     tools.call(tool, arguments)

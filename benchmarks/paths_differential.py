@@ -56,7 +56,7 @@ from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.pathql.evaluate import count as count_paths  # noqa: E402
 from byokg.graph.pathql.evaluate import paths  # noqa: E402
-from byokg.graph.pathql.moves import Bound  # noqa: E402
+from byokg.graph.pathql.expander import Bound  # noqa: E402
 from byokg.graph.pathql.result import FoundPath, PathResult  # noqa: E402
 from byokg.graph.rdf.terms import RDF_TYPE, XSD  # noqa: E402
 from byokg.types import EntityId, Node, Triple  # noqa: E402

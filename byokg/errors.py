@@ -369,7 +369,7 @@ class StoreUnavailable(GraphError):
 
 
 class CallStopped(GraphError):
-    """The caller has given up, or the time for the call is over (see `graph.stopping`)."""
+    """The caller has given up, or the time for the call is over (see `graph.cancellation`)."""
 
     def __init__(self) -> None:
         super().__init__("the call was ended before it had a result; ask for fewer hops or nodes, or allow more time")

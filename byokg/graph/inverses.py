@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.int_sets import distinct
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore, InducingStore, undirected_relations
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
-from byokg.graph.int_sets import changes, contains, distinct, sort_distinct, spread
+from byokg.graph.cancellation import check
 from byokg.graph.pathql.automaton import single_steps
-from byokg.graph.pathql.moves import Moves, steps_along
+from byokg.graph.pathql.expander import Expander, steps_along
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import NameTerm
-from byokg.graph.stopping import check
+from byokg.graph.sorted_ids import changes, contains, distinct, sort_distinct, spread
 from byokg.graph.store import (
     CappedEdgesStore,
     Direction,
@@ -195,7 +195,7 @@ class Walks:
     """(M,) how many walks end there; parallel edges count apart. Exact up to 2^53."""
     truncated: bool
     """True if a limit left walks out."""
-    _moves: Moves
+    _moves: Expander
     _levels: tuple[_Level, ...]
     """The sources, and what each hop reaches; walks that were followed together share them."""
     _number: int
@@ -350,7 +350,13 @@ def _beginning(nodes: Int64) -> _Level:
 
 
 def _lengthened(
-    moves: Moves, level: _Level, before: Int64, step: Int64, max_frontier: int | None, hub_cap: int | None, avoid: Int64
+    moves: Expander,
+    level: _Level,
+    before: Int64,
+    step: Int64,
+    max_frontier: int | None,
+    hub_cap: int | None,
+    avoid: Int64,
 ) -> _Level:
     """Return the ends of N metapaths.
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from byokg.arrays import Int64
-from byokg.graph.int_sets import distinct
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import (
     ALL_VALUES,
     CappedEdgesStore,

@@ -41,7 +41,7 @@ _Key = tuple[int, bool, int]
 _NONE = np.empty((4, 0), np.int64)
 
 
-class EdgeMemory:
+class EdgeCache:
     """Cache of nodes' edges, by direction and relation; evicts the least recently used.
 
     Threads may share it. Changes on a server stay invisible until `forget`.
@@ -171,7 +171,7 @@ UNCHECKED_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedSchema:
     """A schema as it is kept."""
 
     schema: Schema | None
@@ -196,7 +196,7 @@ class SchemaCache:
         self._refresh = refresh
         self._clock = clock
 
-    def find(self, key: str, fingerprint: str | None) -> Kept | None:
+    def find(self, key: str, fingerprint: str | None) -> CachedSchema | None:
         """Return the cached record of a key for this fingerprint; None if there is none, or it cannot be read."""
         if self._refresh:
             return None
@@ -207,7 +207,7 @@ class SchemaCache:
             if fingerprint is None and not 0 <= self._clock() - content["read"] <= UNCHECKED_S:
                 return None
             schema = content["schema"]
-            return Kept(None if schema is None else schema_from_json(schema), dict(content["extra"]))
+            return CachedSchema(None if schema is None else schema_from_json(schema), dict(content["extra"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None  # not there, torn, or of another version: it is read and kept again
 
@@ -215,7 +215,7 @@ class SchemaCache:
         """True if a record exists under a key, valid or not."""
         return not self._refresh and self._file(key).exists()
 
-    def keep(self, key: str, store: str, fingerprint: str | None, kept: Kept) -> None:
+    def keep(self, key: str, store: str, fingerprint: str | None, kept: CachedSchema) -> None:
         """Keep a schema in place of an earlier one. A folder that cannot be written keeps nothing.
 
         Args:

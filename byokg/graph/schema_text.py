@@ -36,8 +36,8 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import distinct
 from byokg.graph.inverses import inverse_relations
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import cap, names_at
 from byokg.index.embedders import Embedder, exact

@@ -608,7 +608,7 @@ def _plain(cell: Any) -> Any:
     return cell
 
 
-class NodeMemory:
+class NodeCache:
     """Cache of nodes by id; cleared when it would grow too large. Threads may share it.
 
     Args:

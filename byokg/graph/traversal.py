@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import RelationNotFound, StoresMixed
-from byokg.graph.int_sets import changes, contains, distinct, group_of
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
+from byokg.graph.sorted_ids import changes, contains, distinct, group_of
 from byokg.graph.store import (
     Direction,
     EdgeBatch,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import distinct
 from byokg.graph.property_view import is_value, name_of_value
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import Kinds
 from byokg.offline.constraints import Demand

@@ -14,9 +14,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import distinct
 from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.constraints import Demand, Order, Threshold, TimeTest
 from byokg.offline.lexicon import idea

@@ -16,10 +16,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import contains, distinct
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
+from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.graph.traversal import steps_at_ends
 from byokg.index.embedders import Embedder, exact, unit_rows

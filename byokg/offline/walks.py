@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.int_sets import distinct
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore, NamedStore, capped_edges
 from byokg.types import INVERSE, EntityId, Metapath
 

@@ -14,7 +14,7 @@ from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
 from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
 from byokg.graph.guard.allowlist import nearest_names
-from byokg.graph.int_sets import distinct
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact

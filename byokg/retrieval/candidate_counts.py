@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound
-from byokg.graph.int_sets import distinct
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
 from byokg.retrieval.candidates import (
     PATHS,

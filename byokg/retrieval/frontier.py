@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
-from byokg.graph.int_sets import contains, distinct
+from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
 from byokg.graph.traversal import cap, join, names_at, select, triples
 from byokg.text.names import is_identifier

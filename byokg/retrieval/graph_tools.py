@@ -45,12 +45,12 @@ from byokg.graph.bfsql.protocol import (
     shown_schema,
     within,
 )
+from byokg.graph.cancellation import left_s
 from byokg.graph.guard.guard import lint_query, strings_in
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.stopping import left_s
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from byokg.arrays import Int64, Integers
 from byokg.errors import at_least
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import contains, distinct
 from byokg.graph.name_indexes import dense_names
+from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
 from byokg.graph.traversal import edges_once, join, names_at, select, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths

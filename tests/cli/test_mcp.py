@@ -34,10 +34,10 @@ from byokg.cli.mcp.commands import INTERRUPTED, TOKEN, _opened, _starting
 from byokg.cli.mcp.server import SCHEMA_URI, GraphServer, Served
 from byokg.cli.terminal import WRONG
 from byokg.errors import ConfigError, MissingExtra
+from byokg.graph.cancellation import check
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.stopping import check
 from byokg.graph.store import InducedEdges, NodeArray
 from byokg.retrieval.graph_tools import GraphTools
 

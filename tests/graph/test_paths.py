@@ -250,7 +250,7 @@ class FarNumbers:
 def test_of_a_hub_no_more_edges_are_read_than_walked(
     properties: bool, hub_cap: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("byokg.graph.pathql.moves._BISECT_FROM", 0)
+    monkeypatch.setattr("byokg.graph.pathql.expander._BISECT_FROM", 0)
     read: list[int] = []
 
     def batch(arrays: Arrays, *given: Any) -> EdgeBatch:

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.read_cache import UNCHECKED_S, EdgeMemory, Kept, SchemaCache
+from byokg.graph.read_cache import UNCHECKED_S, CachedSchema, EdgeCache, SchemaCache
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
     NodeArray,
-    NodeMemory,
+    NodeCache,
     NumberSpace,
     PropertySchema,
     RelationArray,
@@ -42,8 +42,8 @@ SCHEMA = Schema(
 def test_what_was_kept_is_found_for_the_same_fingerprint_only(tmp_path: Path) -> None:
     cache = SchemaCache(tmp_path / "deep" / "folder")
     assert cache.find("graph", "1") is None
-    cache.keep("graph", "films", "1", Kept(SCHEMA, {"prefixes": {"ex": "http://ex/"}}))
-    assert cache.find("graph", "1") == Kept(SCHEMA, {"prefixes": {"ex": "http://ex/"}})
+    cache.keep("graph", "films", "1", CachedSchema(SCHEMA, {"prefixes": {"ex": "http://ex/"}}))
+    assert cache.find("graph", "1") == CachedSchema(SCHEMA, {"prefixes": {"ex": "http://ex/"}})
     assert cache.find("graph", "2") is None
     assert cache.find("other", "1") is None
     assert SchemaCache(cache.folder, refresh=True).find("graph", "1") is None
@@ -53,9 +53,9 @@ def test_what_was_kept_is_found_for_the_same_fingerprint_only(tmp_path: Path) ->
 def test_without_a_fingerprint_it_counts_for_a_day(tmp_path: Path) -> None:
     now = [1e9]
     cache = SchemaCache(tmp_path, clock=lambda: now[0])
-    cache.keep("graph", "films", None, Kept(SCHEMA))
+    cache.keep("graph", "films", None, CachedSchema(SCHEMA))
     now[0] += UNCHECKED_S
-    assert cache.find("graph", None) == Kept(SCHEMA)
+    assert cache.find("graph", None) == CachedSchema(SCHEMA)
     now[0] += 1
     assert cache.find("graph", None) is None
     now[0] -= 2 * UNCHECKED_S  # a clock that was put back
@@ -76,26 +76,26 @@ def test_without_a_fingerprint_it_counts_for_a_day(tmp_path: Path) -> None:
 )
 def test_a_torn_or_foreign_file_is_ignored_and_replaced(tmp_path: Path, content: bytes) -> None:
     cache = SchemaCache(tmp_path)
-    cache.keep("graph", "films", "1", Kept(SCHEMA))
+    cache.keep("graph", "films", "1", CachedSchema(SCHEMA))
     (file,) = tmp_path.iterdir()
     file.write_bytes(content)
     assert cache.find("graph", "1") is None
-    cache.keep("graph", "films", "1", Kept(SCHEMA))
-    assert cache.find("graph", "1") == Kept(SCHEMA)
+    cache.keep("graph", "films", "1", CachedSchema(SCHEMA))
+    assert cache.find("graph", "1") == CachedSchema(SCHEMA)
 
 
 def test_writers_at_the_same_time_leave_one_whole_file(tmp_path: Path) -> None:
     cache = SchemaCache(tmp_path)
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda number: cache.keep("graph", "films", str(number), Kept(SCHEMA)), range(40)))
+        list(pool.map(lambda number: cache.keep("graph", "films", str(number), CachedSchema(SCHEMA)), range(40)))
     (file,) = tmp_path.iterdir()
-    assert cache.find("graph", json.loads(file.read_bytes())["fingerprint"]) == Kept(SCHEMA)
+    assert cache.find("graph", json.loads(file.read_bytes())["fingerprint"]) == CachedSchema(SCHEMA)
 
 
 def test_a_folder_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     cache = SchemaCache(tmp_path / "file" / "folder")
-    cache.keep("graph", "films", "1", Kept(SCHEMA))
+    cache.keep("graph", "films", "1", CachedSchema(SCHEMA))
     assert cache.find("graph", "1") is None
 
 
@@ -213,7 +213,7 @@ def test_every_answer_is_the_one_the_store_gives(
     max_edges: int,
 ) -> None:
     store = graph(triples)
-    memory = EdgeMemory(NumberSpace("test"), max_edges)
+    memory = EdgeCache(NumberSpace("test"), max_edges)
     for nodes, direction, chosen in asked:
         numbers, relations = np.array(nodes, np.int64), None if chosen is None else np.array(chosen, np.int64)
         got = memory.edges(numbers, direction, relations, store.edges)
@@ -233,7 +233,7 @@ class Counting:
 
 
 def test_only_nodes_whose_edges_are_not_held_are_asked_for() -> None:
-    ask, memory = Counting(graph([("a", "s", "b")])), EdgeMemory(NumberSpace("test"))
+    ask, memory = Counting(graph([("a", "s", "b")])), EdgeCache(NumberSpace("test"))
     memory.edges(np.array([0, 1]), Direction.BOTH, None, ask)
     memory.edges(np.array([1, 0]), Direction.OUT, np.array([1]), ask)
     memory.edges(np.array([0, 2]), Direction.IN, np.array([1]), ask)
@@ -246,7 +246,7 @@ def test_only_nodes_whose_edges_are_not_held_are_asked_for() -> None:
 
 
 def test_what_was_not_asked_for_longest_is_forgotten_first() -> None:
-    ask, memory = Counting(graph([])), EdgeMemory(NumberSpace("test"), max_edges=15)  # node 1 counts 1 edge, and 4
+    ask, memory = Counting(graph([])), EdgeCache(NumberSpace("test"), max_edges=15)  # node 1 counts 1 edge, and 4
     for node in (1, 2, 3, 1, 4, 1, 2):
         memory.edges(np.array([node]), Direction.OUT, None, ask)
     assert ask.asked == [[1], [2], [3], [4], [2]]
@@ -269,7 +269,7 @@ def ids(text: str) -> list[EntityId]:
 
 def test_only_what_is_not_held_is_read_and_each_once() -> None:
     reader = Reader()
-    memory = NodeMemory(reader)
+    memory = NodeCache(reader)
     assert [node.name for node in memory.nodes(ids("aba"))] == ["A", "B", "A"]
     assert [node.name for node in memory.nodes(ids("cbac"))] == ["C", "B", "A", "C"]
     assert reader.asked == [["a", "b"], ["c"]]
@@ -277,7 +277,7 @@ def test_only_what_is_not_held_is_read_and_each_once() -> None:
 
 @given(st.lists(st.text("abcdef", max_size=8), max_size=8), st.integers(0, 7))
 def test_every_answer_is_what_was_asked_for_however_little_is_held(requests: list[str], most: int) -> None:
-    memory = NodeMemory(Reader(), most)
+    memory = NodeCache(Reader(), most)
     for asked in requests:
         assert [(node.id, node.name) for node in memory.nodes(ids(asked))] == [(id, id.upper()) for id in asked]
         assert len(memory) <= most

@@ -19,7 +19,7 @@ from byokg.api import Byokg, KnowledgeGraph
 from byokg.errors import ImportFailed
 from byokg.graph.bfsql.engine import bfs_query
 from byokg.graph.bfsql.protocol import BfsRequest
-from byokg.graph.columnar import scratch
+from byokg.graph.columnar import external_sort
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.columnar.writer import EdgeBlock, collected, write_graph
@@ -205,7 +205,7 @@ def test_a_graph_written_in_portions_has_the_bytes_of_one_from_memory(
     tmp_path: Path, distinct: bool, mixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collected(Numbers(distinct, mixed)).save(tmp_path / "memory")  # type: ignore[arg-type]
-    monkeypatch.setattr(scratch, "RANGE_BITS", 4)
+    monkeypatch.setattr(external_sort, "RANGE_BITS", 4)
     (tmp_path / "portions").mkdir()
     write_graph(Numbers(distinct, mixed), tmp_path / "portions", portion_bytes=3200)  # type: ignore[arg-type]
     written = {path.name: path.read_bytes() for path in (tmp_path / "portions").iterdir() if path.is_file()}

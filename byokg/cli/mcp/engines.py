@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
 from byokg.types import Language
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from urllib.parse import quote, unquote
 from byokg.cli.mcp.addresses import LOOPBACK
 from byokg.errors import ByokgError, CallStopped, ConfigError, RequestInvalid
 from byokg.graph.bfsql.protocol import Json, compact
+from byokg.graph.cancellation import CancelToken, check
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.stopping import Stop, check
 from byokg.graph.store import GraphStore, SlowSchemaStore
 from byokg.open import masked
 from byokg.retrieval.graph_tools import GraphTools, SearchArguments
@@ -94,7 +94,7 @@ class GraphServer:
     """Answers MCP requests from the tools over some graphs; `server` implements the protocol.
 
     Calls run in threads, so that none waits for another. A call that takes longer than allowed, or that the client
-    gives up, is answered or dropped at once, and its thread ends at the next `graph.stopping.check`.
+    gives up, is answered or dropped at once, and its thread ends at the next `graph.cancellation.check`.
 
     Args:
         graphs: served graphs; calls choose one by `graph`, if there are several, and use the first one otherwise.
@@ -114,7 +114,7 @@ class GraphServer:
         self._timeout_s = timeout_s
         self._schema_tokens = schema_tokens
         self._pool = ThreadPoolExecutor(threads, "mcp-call")
-        self._running: set[Stop] = set()
+        self._running: set[CancelToken] = set()
         self.server: Server[Any] = Server(
             "byokg",
             version=version("byokg"),
@@ -173,7 +173,7 @@ class GraphServer:
         import mcp_types as types
 
         began = time.perf_counter()
-        stop = Stop(self._timeout_s)
+        stop = CancelToken(self._timeout_s)
         outcome, text = "cancelled", ""
         result: Json | None = None
         try:
@@ -190,7 +190,7 @@ class GraphServer:
         return types.CallToolResult(content=content, structured_content=result, is_error=outcome != "ok")
 
     async def _in_thread(
-        self, context: ServerRequestContext[Any], stop: Stop, work: Callable[..., Any], *given: Any
+        self, context: ServerRequestContext[Any], stop: CancelToken, work: Callable[..., Any], *given: Any
     ) -> Any:
         """Run a function in a thread, with progress notifications to interested clients.
 
@@ -298,7 +298,7 @@ class GraphServer:
             else:
                 continue
             try:
-                text = await self._in_thread(context, Stop(self._timeout_s), work)
+                text = await self._in_thread(context, CancelToken(self._timeout_s), work)
             except ByokgError as error:
                 raise MCPError(types.INVALID_PARAMS, masked(str(error))) from error
             return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
@@ -366,7 +366,7 @@ class GraphServer:
             )
         graph = self._graphs.get(name or "") or next(iter(self._graphs.values()))
         kind, begun = wanted.argument.name, wanted.argument.value
-        found = await self._in_thread(context, Stop(self._timeout_s), self._completions, graph, kind, begun)
+        found = await self._in_thread(context, CancelToken(self._timeout_s), self._completions, graph, kind, begun)
         completion = types.Completion(values=found[:_COMPLETIONS], total=len(found), has_more=len(found) > _COMPLETIONS)
         return types.CompleteResult(completion=completion)
 

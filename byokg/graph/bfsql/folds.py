@@ -12,7 +12,7 @@ from byokg.graph.bfsql.order import WAYS, Order
 from byokg.graph.bfsql.protocol import Json, compact, stub_node
 from byokg.graph.bfsql.topology import Subgraph
 from byokg.graph.bfsql.values import about, nameless
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
 from byokg.graph.store import GraphStore
 from byokg.text.names import estimate_tokens
 from byokg.types import EntityId

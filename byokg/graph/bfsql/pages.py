@@ -35,7 +35,7 @@ from byokg.graph.bfsql.protocol import (
 )
 from byokg.graph.bfsql.topology import Reach, Subgraph
 from byokg.graph.bfsql.values import MEDIATORS, about, nameless
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
 from byokg.graph.store import GraphStore, SavedGraph, Schema
 from byokg.text.names import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node, of_any

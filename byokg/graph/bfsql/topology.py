@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import Selection
-from byokg.graph.int_sets import contains, distinct, positions
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
+from byokg.graph.sorted_ids import contains, distinct, positions
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
 from byokg.graph.traversal import select
 from byokg.types import Properties, of_any

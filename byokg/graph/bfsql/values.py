@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import EDGE_FIELDS, Json, NeighborsRequest, full_edge, stub_node
-from byokg.graph.int_sets import contains, distinct
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
+from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, undirected_relations
 from byokg.graph.traversal import relation_numbers, select
 from byokg.text.names import is_identifier

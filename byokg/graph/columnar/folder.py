@@ -19,10 +19,10 @@ import pyarrow as pa
 from byokg.arrays import Int64, Integers
 from byokg.errors import GraphCorrupt, GraphExists, GraphNotFound
 from byokg.files import find_changed, find_missing, list_files, user_cache, write_file, write_json
+from byokg.graph.cancellation import check
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns
-from byokg.graph.int_sets import changes, distinct, finder, sampled
-from byokg.graph.stopping import check
+from byokg.graph.sorted_ids import changes, distinct, finder, sample_positions
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -228,13 +228,13 @@ def sampled_edges(relation: RelationArray, relations: int, most: int, checksum: 
         checksum: of the graph; None if it was never saved.
     """
     if checksum is None or len(relation) < _REMEMBERED_FROM:
-        return sampled(relation, relations, most)
+        return sample_positions(relation, relations, most)
     file = user_cache() / "samples" / f"{checksum}-{most}.npy"
     with suppress(OSError, ValueError, EOFError):
         known = np.load(file, allow_pickle=False)
         if known.dtype == np.int64 and known.ndim == 1 and 0 <= known.min(initial=0) <= known.max() < len(relation):
             return cast(Int64, known)
-    found = sampled(relation, relations, most)
+    found = sample_positions(relation, relations, most)
     with suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
         held = BytesIO()

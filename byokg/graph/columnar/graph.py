@@ -66,7 +66,7 @@ from byokg.graph.columnar.undirected import (
     read_first_edges,
     undirected_arrays,
 )
-from byokg.graph.int_sets import (
+from byokg.graph.sorted_ids import (
     incoming_order,
     ranges,
     sort_edges,
@@ -76,7 +76,7 @@ from byokg.graph.store import (
     EdgeBatch,
     InducedEdges,
     NodeArray,
-    NodeMemory,
+    NodeCache,
     NumberSpace,
     RelationArray,
     RelationCounts,
@@ -124,7 +124,7 @@ class ColumnarGraph:
         self._ids = IdIndex(ids, arrays.id_hash, arrays.id_order)
         self._node_properties = node_properties
         ours = proxy(self)  # a graph that held itself would keep its files mapped after use
-        self._memory = NodeMemory(lambda ids: list(ours._read_nodes(ids)))
+        self._memory = NodeCache(lambda ids: list(ours._read_nodes(ids)))
         self._edge_properties = edge_properties
         self._schema = schema
         self._relations = Labels(relation.name for relation in schema.relations)

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.arrays import Bools, Int64, Integers
+from byokg.graph.columnar.external_sort import ArrayFile
 from byokg.graph.columnar.folder import map_array
-from byokg.graph.columnar.scratch import ArrayFile
 from byokg.index.string_hashes import (
     Texts,
     UInt32,

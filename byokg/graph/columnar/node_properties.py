@@ -19,10 +19,10 @@ import pyarrow as pa
 
 from byokg.arrays import Int64, Integers
 from byokg.files import write_json
+from byokg.graph.columnar.external_sort import ArrayFile
 from byokg.graph.columnar.folder import map_array, relation_width, slots
 from byokg.graph.columnar.schema import PropertyColumn, placed, plain
-from byokg.graph.columnar.scratch import ArrayFile
-from byokg.graph.int_sets import distinct
+from byokg.graph.sorted_ids import distinct
 from byokg.index.string_hashes import positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.arrays import Int64, Integers
-from byokg.graph.int_sets import distinct, spread
+from byokg.graph.sorted_ids import distinct, spread
 
 SEPARATOR = "|"
 _ESCAPED = re.compile(r"[\\|]")

@@ -20,7 +20,7 @@ from byokg.arrays import Int64, Integers
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
-from byokg.graph.int_sets import ranges, spread
+from byokg.graph.sorted_ids import ranges, spread
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.string_hashes import narrowed, positions
 from byokg.types import NO_PROPERTIES, Properties, Value

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.folder import Arrays, slots
-from byokg.graph.int_sets import changes
+from byokg.graph.sorted_ids import changes
 from byokg.graph.store import Direction, EdgeBatch, NumberSpace, RelationCounts
 
 _BISECTED = 64

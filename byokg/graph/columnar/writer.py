@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.files import write_json
+from byokg.graph.columnar.external_sort import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.columnar.folder import (
     NO_COLUMNS,
     NODES,
@@ -48,9 +49,8 @@ from byokg.graph.columnar.node_ids import write_ids
 from byokg.graph.columnar.node_properties import NodeProperties, write_properties
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, converted, count_schema, joined
-from byokg.graph.columnar.scratch import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.columnar.undirected import lower_end_first
-from byokg.graph.int_sets import SortedEdges, incoming_order, sort_edges
+from byokg.graph.sorted_ids import SortedEdges, incoming_order, sort_edges
 from byokg.index.string_hashes import hash_column, sorted_hashes
 
 S = TypeVar("S")

@@ -36,7 +36,7 @@ from typing import Any, Protocol
 
 from byokg import errors
 from byokg.errors import ByokgError, CallStopped, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
 
 GRACE_S = 0.5
 """How long after its timeout a call may still answer, so that an engine can stop by itself, before it is killed."""
@@ -128,7 +128,7 @@ class Worker:
             QueryTimeout: the child was still busy and has been killed; the next call starts another.
             QueryTooLarge: the child grew beyond its memory, or the reply is too big; it has been killed likewise.
             StoreUnavailable: the child could not start, or died.
-            CallStopped: the call was cancelled (see `graph.stopping`); the child has been killed, and another starts.
+            CallStopped: the call was cancelled (see `graph.cancellation`); the child has been killed; another starts.
             ByokgError: errors of the engine.
         """
         with self._turn():

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.int_sets import spread
-from byokg.graph.pathql.moves import Moves, StepRows
-from byokg.graph.stopping import check
+from byokg.graph.cancellation import check
+from byokg.graph.pathql.expander import Expander, StepRows
+from byokg.graph.sorted_ids import spread
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ Search: TypeAlias = Generator[tuple[Int64, bool], StepRows, Result]
 paths; so several searches share calls to a server."""
 
 
-def run(moves: Moves, search: Search[Result]) -> Result:
+def run(moves: Expander, search: Search[Result]) -> Result:
     """Return the result of one search."""
     try:
         vertices, backward = next(search)
@@ -113,7 +113,7 @@ def run(moves: Moves, search: Search[Result]) -> Result:
         return end.value  # type: ignore[no-any-return]
 
 
-def together(moves: Moves, searches: Sequence[Search[Result]]) -> list[Result]:
+def together(moves: Expander, searches: Sequence[Search[Result]]) -> list[Result]:
     """Return the results of searches; those of one direction share calls."""
     if len(searches) == 1:
         return [run(moves, searches[0])]

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from byokg.errors import PathQueryInvalid, QueryTooLarge
-from byokg.graph.pathql.moves import Bound
+from byokg.graph.pathql.expander import Bound
 from byokg.graph.pathql.query import Expression, FunctionCall, LiteralTerm, NameTerm, Variable
 from byokg.types import Value
 

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.int_sets import Marks, borrowed, distinct
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
-from byokg.graph.pathql.moves import Moves, StepRows
+from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
 from byokg.graph.pathql.search import Layer, among, followed, ordered, pruned
+from byokg.graph.sorted_ids import VisitedSet, borrow_visited, distinct
 
 _BLOCK = 1 << 13
 """Beginnings of paths followed together."""
@@ -65,7 +65,7 @@ class Quota:
 
 
 def allowed(
-    rows: PathRows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Moves, last: bool
+    rows: PathRows, row: Int64, far: Int64, label: Int64, restrictor: Restrictor, moves: Expander, last: bool
 ) -> npt.NDArray[np.bool_]:
     """Return a mask of the steps allowed after each row; `last` is True for the path's last step."""
     if restrictor is Restrictor.WALK:
@@ -87,7 +87,7 @@ def allowed(
     return kept
 
 
-def fulfils(rows: PathRows, restrictor: Restrictor, moves: Moves) -> npt.NDArray[np.bool_]:
+def fulfils(rows: PathRows, restrictor: Restrictor, moves: Expander) -> npt.NDArray[np.bool_]:
     """Return a mask of the whole paths that fulfil a restrictor."""
     kept = np.ones(len(rows), np.bool_)
     if restrictor is Restrictor.WALK:
@@ -105,7 +105,7 @@ def fulfils(rows: PathRows, restrictor: Restrictor, moves: Moves) -> npt.NDArray
 class _Front:
     """The steps that lead from one end to any vertex in a given number of steps, visited or not."""
 
-    def __init__(self, moves: Moves, start: Int64, closed: tuple[int, ...], backward: bool) -> None:
+    def __init__(self, moves: Expander, start: Int64, closed: tuple[int, ...], backward: bool) -> None:
         self.layers: list[Layer] = []
         self.vertices = start
         self._moves = moves
@@ -151,13 +151,13 @@ class _Front:
         self.layers.append(
             Layer(steps.far, near, steps.label) if self._backward else Layer(near, steps.far, steps.label)
         )
-        with borrowed(1) as (marks,):
+        with borrow_visited(1) as (marks,):
             self.vertices = steps.far.take(marks.add(steps.far))
         return True
 
 
 def between(
-    moves: Moves,
+    moves: Expander,
     source: int,
     target: int,
     quota: Quota,
@@ -231,7 +231,7 @@ def between(
 
 
 def counted(
-    moves: Moves, source: int, target: int, restrictor: Restrictor, most: int, budget: SearchBudget
+    moves: Expander, source: int, target: int, restrictor: Restrictor, most: int, budget: SearchBudget
 ) -> Search[int]:
     """Count the paths of at most some steps from one node to another without putting them together.
 
@@ -265,7 +265,7 @@ def counted(
     return total
 
 
-def _apart(ahead: PathRows, behind: PathRows, restrictor: Restrictor, moves: Moves) -> int:
+def _apart(ahead: PathRows, behind: PathRows, restrictor: Restrictor, moves: Expander) -> int:
     """Count the pairs of halves that meet and have nothing in common that may not be repeated."""
     if restrictor is Restrictor.TRAIL:
         items = [moves.edge(ahead.labels), moves.edge(behind.labels)]
@@ -304,7 +304,7 @@ def _through(
     layers: list[Layer],
     start: Int64,
     restrictor: Restrictor,
-    moves: Moves,
+    moves: Expander,
     limit: int,
     budget: SearchBudget,
     until: int | None = None,
@@ -340,7 +340,7 @@ def _through(
 
 
 def outward(
-    moves: Moves,
+    moves: Expander,
     starts: Int64,
     backward: bool,
     ends: Int64 | None,
@@ -367,7 +367,7 @@ def outward(
     with ExitStack() as stack:
         away = None
         if ends is not None:
-            away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrowed(1))[0])
+            away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrow_visited(1))[0])
         if moves.empty:
             found += _wanted(
                 PathRows.at((starts if ends is None else np.intersect1d(starts, ends)) * states), shares, budget
@@ -454,7 +454,7 @@ def _wanted(rows: PathRows, shares: _Shares, budget: SearchBudget) -> Iterator[P
 class _Away:
     """How far vertices are from any of some ends."""
 
-    marks: Marks
+    marks: VisitedSet
     bounds: list[int]
     """How many vertices are at most so many steps away."""
 
@@ -470,7 +470,7 @@ class _Away:
 
 
 def _away(
-    moves: Moves, ends: Int64, backward: bool, most: int | None, budget: SearchBudget, marks: Marks
+    moves: Expander, ends: Int64, backward: bool, most: int | None, budget: SearchBudget, marks: VisitedSet
 ) -> Search[_Away | None]:
     """Search from `ends`, against the direction of the paths if `backward`; None if the budget forbids it."""
     starts = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
@@ -510,7 +510,7 @@ class _Beginning:
 
 
 def cheapest(
-    moves: Moves,
+    moves: Expander,
     source: int,
     targets: frozenset[int] | None,
     prices: Callable[[Int64], list[float | None]],
@@ -564,7 +564,7 @@ def cheapest(
                 heapq.heappush(heap, (cost + price, longer.length, order, longer))
 
 
-def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor, moves: Moves) -> bool:
+def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor, moves: Expander) -> bool:
     """True if a step may follow the beginning of a path."""
     if restrictor is Restrictor.WALK:
         return True

@@ -28,14 +28,12 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTimeout
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
-from byokg.graph.pathql.flood import flood
-from byokg.graph.pathql.moves import Bound, MatchMoves, Moves, StoreMoves, steps_along
+from byokg.graph.pathql.expander import Bound, Expander, MatchExpander, StoreExpander, steps_along
 from byokg.graph.pathql.names import Names, check_bound
-from byokg.graph.pathql.pattern_moves import PatternMoves
+from byokg.graph.pathql.pattern_expander import PatternExpander
 from byokg.graph.pathql.patterns import Patterns
 from byokg.graph.pathql.query import (
     AnyLink,
@@ -55,8 +53,10 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.search import Sides, deviations, shortest
+from byokg.graph.pathql.single_source import single_source_paths
 from byokg.graph.pathql.solutions import SolutionTable
 from byokg.graph.property_view import without_values
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
@@ -315,7 +315,7 @@ class _Run:
 
     # Steps
 
-    def _via(self) -> Moves:
+    def _via(self) -> Expander:
         query = self._query
         via: PathExpression | Group
         if isinstance(query.via, Variable):
@@ -329,7 +329,7 @@ class _Run:
             simple = as_expression(via, *ends)
             if simple is None:
                 self._patterns.check(via)
-                moves = PatternMoves(self._patterns, via, *ends, self._budget.spend)
+                moves = PatternExpander(self._patterns, via, *ends, self._budget.spend)
                 self._bound = moves.bound
                 return moves
             via, variable = simple
@@ -346,8 +346,8 @@ class _Run:
             return self._edges(automaton)
         return self._matches(automaton)
 
-    def _matches(self, automaton: Automaton) -> MatchMoves:
-        return MatchMoves(self._edges(automaton), _shortest_walk, self._budget.spend)
+    def _matches(self, automaton: Automaton) -> MatchExpander:
+        return MatchExpander(self._edges(automaton), _shortest_walk, self._budget.spend)
 
     @cached_property
     def _patterns(self) -> Patterns:
@@ -381,7 +381,7 @@ class _Run:
             )
         return known[key][1]
 
-    def _edges(self, automaton: Automaton, variable: str | None = None) -> Moves:
+    def _edges(self, automaton: Automaton, variable: str | None = None) -> Expander:
         return steps_along(self._store, automaton, variable, self._budget.capped)
 
     # Ends
@@ -454,7 +454,7 @@ class _Run:
             else:
                 yield partial(outward, moves, some, backward, others, query)
 
-    def _look_ahead(self, moves: StoreMoves, node: int, backward: bool, budget: SearchBudget, met: Int64) -> None:
+    def _look_ahead(self, moves: StoreExpander, node: int, backward: bool, budget: SearchBudget, met: Int64) -> None:
         """Let a server's engine compute the reachable nodes, in a fifth of the remaining time."""
         if budget.left_s > 0:
             moves.look_ahead(node, met, backward, min(budget.wanted, _FEW_NODES), budget.left_s / 5)
@@ -503,13 +503,13 @@ class _Run:
         cost, moves = self._query.cost, self._moves
         values: list[Value | None]
         if isinstance(cost, Variable):
-            if not isinstance(moves, PatternMoves) or cost.name not in moves.bound:
+            if not isinstance(moves, PatternExpander) or cost.name not in moves.bound:
                 raise PathQueryInvalid(f"COST ?{cost.name}: no pattern in VIA binds ?{cost.name}")
             bound = [moves.value(label, cost.name) for label in labels.tolist()]
             values = [None if each is None else each.value for each in bound]
         else:
             assert cost is not None
-            if isinstance(moves, MatchMoves | PatternMoves):
+            if isinstance(moves, MatchExpander | PatternExpander):
                 raise PathQueryInvalid(
                     f"COST {cost} is a property of single edges; bind it in a pattern instead: "
                     f"VIA {{ ?x :r ?y {{| {cost} ?cost |}} }} COST ?cost"
@@ -548,8 +548,8 @@ class _Run:
             if (yield from shortest(moves, source, target, most, budget, False, None, self._sides)) is None:
                 return []
             return (yield from self._between(source, target, budget))
-        every, stored = query.selector is Selector.ALL_SHORTEST, isinstance(moves, StoreMoves)
-        if isinstance(moves, StoreMoves) and budget.left_s > 0 and self._limits.hub_cap is None:
+        every, stored = query.selector is Selector.ALL_SHORTEST, isinstance(moves, StoreExpander)
+        if isinstance(moves, StoreExpander) and budget.left_s > 0 and self._limits.hub_cap is None:
             # Half of the time, so that the search has the other half if the engine does not end.
             limit = min(budget.wanted if every else _FEW_PATHS, self._limits.max_steps) + 1
             pushed = moves.all_shortest(source, target, most, limit, budget.left_s / 2)
@@ -604,22 +604,22 @@ class _Run:
         nodes = self._store.node_count
         if self._query.restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE):
             return nodes
-        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, PatternMoves):
-            return nodes * nodes if isinstance(self._moves, MatchMoves) else self._store.edge_count
+        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, PatternExpander):
+            return nodes * nodes if isinstance(self._moves, MatchExpander) else self._store.edge_count
         return 1 << 20
 
     def _fan(
         self, nodes: Sequence[int], backward: bool, others: Int64 | None, budget: SearchBudget
     ) -> Search[list[PathRows]]:
         """Find the paths from nodes to others, or from others to them."""
-        query, moves = self._query, self._moves
+        query, moves, most = self._query, self._moves, self._query.max_length
         every = query.selector is Selector.ALL_SHORTEST
         # The shortest way back to the start of a trail may be its first edge.
         back = query.restrictor is Restrictor.TRAIL and self._either_way and not moves.empty
         cycles = not (moves.empty or back or query.restrictor is Restrictor.ACYCLIC)
         size = self._store.node_count * moves.states if isinstance(self._store, ColumnarGraph) else 0
         if len(nodes) > 1 and not back:
-            found = yield from flood(moves, nodes, backward, query.max_length, budget, every, cycles, others, size)
+            found = yield from single_source_paths(moves, nodes, backward, most, budget, every, cycles, others, size)
             if found is not None:
                 return found
         paths_: list[PathRows] = []
@@ -629,10 +629,10 @@ class _Run:
                 budget.full = True
                 break
             ahead = None
-            if isinstance(moves, StoreMoves) and self._looks_ahead:
+            if isinstance(moves, StoreExpander) and self._looks_ahead:
                 ahead = partial(self._look_ahead, moves, node, backward, part)
             paths_ += (
-                yield from flood(moves, [node], backward, query.max_length, part, every, cycles, others, 0, ahead)
+                yield from single_source_paths(moves, [node], backward, most, part, every, cycles, others, 0, ahead)
             ) or ()
             budget.full |= part.full
             if back and (others is None or node in others):
@@ -640,7 +640,7 @@ class _Run:
         return paths_
 
 
-def _shortest_walk(moves: Moves, source: int, target: int) -> tuple[Int64, Int64]:
+def _shortest_walk(moves: Expander, source: int, target: int) -> tuple[Int64, Int64]:
     """Return the vertices and the labels of a shortest path that is known to be there."""
     rows = run(moves, shortest(moves, source, target, None, SearchBudget(PathLimits(), 1), every=False))
     assert rows is not None

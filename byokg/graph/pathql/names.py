@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
-from byokg.graph.pathql.moves import Bound
+from byokg.graph.pathql.expander import Bound
 from byokg.graph.pathql.query import NameTerm, Variable
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Value

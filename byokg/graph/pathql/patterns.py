@@ -14,7 +14,7 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid
 from byokg.graph.pathql.conditions import Conditions, check, check_literal
-from byokg.graph.pathql.moves import Bound, Moves
+from byokg.graph.pathql.expander import Bound, Expander
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     Bind,
@@ -94,7 +94,7 @@ class Patterns:
         self,
         store: GraphStore,
         names: Names,
-        matches: Callable[[PathExpression], Moves],
+        matches: Callable[[PathExpression], Expander],
         types: Mapping[str, Int64],
         both_roles: frozenset[str],
         go_on: Callable[[], None],

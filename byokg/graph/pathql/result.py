@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from byokg.graph.pathql.budget import PathRows
-from byokg.graph.pathql.moves import Bound, Moves
+from byokg.graph.pathql.expander import Bound, Expander
 from byokg.graph.pathql.names import Names, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.store import GraphStore
@@ -95,7 +95,7 @@ class PathResult(Sequence[FoundPath]):
         store: GraphStore,
         query: PathQuery,
         names: Names,
-        moves: Moves,
+        moves: Expander,
         found: Sequence[FoundRows],
         start_bound: Sequence[str],
         via_bound: Sequence[str],

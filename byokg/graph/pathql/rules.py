@@ -26,7 +26,6 @@ from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
-from byokg.graph.int_sets import distinct
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     InferenceRule,
@@ -40,6 +39,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.terms import OWL, RDFS
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction
 from byokg.types import Triple
 

@@ -1,6 +1,6 @@
 """Shortest paths, searched breadth first: between two nodes from both ends at once, or out of one node to all others.
 
-A search stops at the depth of the first meeting on both sides. Its visited set is `Marks`, so that the cost grows with
+A search stops at the depth of the first meeting on both sides. Its nodes are in a `VisitedSet`: the cost grows with
 the visited part and not with the graph.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.int_sets import Marks, borrowed
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
-from byokg.graph.pathql.moves import Moves, StepRows
+from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.query import Restrictor
+from byokg.graph.sorted_ids import VisitedSet, borrow_visited
 
 _PIECE = 1 << 16
 """Vertices that are left together."""
@@ -43,7 +43,7 @@ class Layer:
 class Ban:
     """Forbidden elements of a path: vertices, edges anywhere, and first steps by label."""
 
-    moves: Moves
+    moves: Expander
     vertices: Int64
     edges: Int64
     first: Int64
@@ -60,7 +60,7 @@ class Ban:
 class Side:
     """A search from one end."""
 
-    marks: Marks
+    marks: VisitedSet
     backward: bool
     frontier: Int64
     """The vertices of the last level."""
@@ -73,7 +73,7 @@ class Side:
     """All steps to vertices first visited at the level, if all shortest paths are wanted."""
     _effort: tuple[Int64, int] | None = None
 
-    def effort(self, moves: Moves) -> int:
+    def effort(self, moves: Expander) -> int:
         """Estimate the number of steps out of the last level; computed once for each."""
         if self._effort is None or self._effort[0] is not self.frontier:
             self._effort = self.frontier, moves.effort(self.frontier, self.backward)
@@ -121,7 +121,7 @@ class Side:
 class Sides:
     """Searches from ends shared by several pairs, each continued from its last state."""
 
-    def __init__(self, moves: Moves, stack: ExitStack) -> None:
+    def __init__(self, moves: Expander, stack: ExitStack) -> None:
         """Keep them until the stack is left."""
         self._moves, self._stack = moves, stack
         self._sides: dict[tuple[int, bool], Side] = {}
@@ -129,12 +129,12 @@ class Sides:
     def of(self, node: int, backward: bool) -> Side:
         """Return the search from a node, or back from it."""
         if (node, backward) not in self._sides:
-            (marks,) = self._stack.enter_context(borrowed(1))
+            (marks,) = self._stack.enter_context(borrow_visited(1))
             self._sides[node, backward] = begun(self._moves, marks, np.array([node]), backward, False)
         return self._sides[node, backward]
 
 
-def begun(moves: Moves, marks: Marks, nodes: Int64, backward: bool, cycles: bool) -> Side:
+def begun(moves: Expander, marks: VisitedSet, nodes: Int64, backward: bool, cycles: bool) -> Side:
     """Begin a search from nodes, or back from them; `cycles` lets paths return to their start."""
     states = moves.states
     start = nodes * states
@@ -146,7 +146,7 @@ def begun(moves: Moves, marks: Marks, nodes: Int64, backward: bool, cycles: bool
 
 
 def shortest(
-    moves: Moves,
+    moves: Expander,
     source: int,
     target: int,
     most: int | None,
@@ -175,7 +175,7 @@ def shortest(
         return PathRows.at(np.array([source * moves.states], np.int64))
     with ExitStack() as stack:
         if sides is None or cycle or ban is not None:
-            near_marks, far_marks = stack.enter_context(borrowed(2))
+            near_marks, far_marks = stack.enter_context(borrow_visited(2))
             near = begun(moves, near_marks, np.array([source]), False, cycle)
             far = begun(moves, far_marks, np.array([target]), True, False)
         else:
@@ -223,7 +223,7 @@ def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
     return best
 
 
-def closed(moves: Moves, node: int, most: int | None, budget: SearchBudget, ban: Ban) -> Search[PathRows | None]:
+def closed(moves: Expander, node: int, most: int | None, budget: SearchBudget, ban: Ban) -> Search[PathRows | None]:
     """Find a shortest trail of one step or more from a node back to it, with edges walked in both directions.
 
     Its last edge is another than its first, so each vertex is visited up to twice, with different first edges: one of
@@ -276,7 +276,7 @@ def closed(moves: Moves, node: int, most: int | None, budget: SearchBudget, ban:
 
 
 def deviations(
-    moves: Moves,
+    moves: Expander,
     source: int,
     target: int,
     known: Sequence[PathRows],

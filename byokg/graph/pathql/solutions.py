@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import QueryTooLarge
-from byokg.graph.int_sets import spread
+from byokg.graph.sorted_ids import spread
 
 UNBOUND = -1
 _MOST_ROWS = 3_000_000

@@ -15,8 +15,7 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import distinct
-from byokg.graph.pathql.moves import Bound, Moves
+from byokg.graph.pathql.expander import Bound, Expander
 from byokg.graph.pathql.names import Names
 from byokg.graph.pathql.query import (
     Inverse,
@@ -30,6 +29,7 @@ from byokg.graph.pathql.query import (
     variables,
 )
 from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, crossed, equal, ranges, stacked
+from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.types import EntityId, Value
 
@@ -138,12 +138,12 @@ class TripleJoiner:
         store: GraphStore,
         names: Names,
         codes: TermCodes,
-        matches: Callable[[PathExpression], Moves],
+        matches: Callable[[PathExpression], Expander],
         types: Mapping[str, Int64],
     ) -> None:
         """Read a graph; see `Patterns`."""
         self._store, self._names, self._codes, self._matches, self._more_types = store, names, codes, matches, types
-        self._expressions: dict[PathExpression, Moves] = {}
+        self._expressions: dict[PathExpression, Expander] = {}
         schema = store.schema()
         self._dates = {
             detail.name
@@ -311,7 +311,7 @@ class TripleJoiner:
             found = found.with_columns({term.name: column[kept]})
         return found, edge[kept], relation[kept]
 
-    def pairs_of(self, path: PathExpression) -> Moves:
+    def pairs_of(self, path: PathExpression) -> Expander:
         """Return the pairs of nodes that an expression connects, as steps."""
         if path not in self._expressions:
             self._expressions[path] = self._matches(path)

@@ -45,12 +45,11 @@ import pyarrow.compute as pc
 
 from byokg.arrays import Int64
 from byokg.files import TextFile
+from byokg.graph.columnar.external_sort import RowsFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import TEXT, NodeColumns, placed
-from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.columnar.writer import EdgeBlock, ahead
-from byokg.graph.int_sets import changes, distinct, distinct_rows, is_among
 from byokg.graph.rdf.files import Documents
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
 from byokg.graph.rdf.ntriples import BadLines
@@ -65,6 +64,7 @@ from byokg.graph.rdf.terms import (
     Prefixes,
     local_name,
 )
+from byokg.graph.sorted_ids import changes, distinct, distinct_rows, is_among
 from byokg.graph.store import ALL_VALUES
 from byokg.index.string_hashes import positions
 from byokg.types import Properties, Value

@@ -21,11 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.arrays import Int64, Integers
+from byokg.graph.columnar.external_sort import RowsFile, TextsFile
 from byokg.graph.columnar.folder import slots
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import KINDS, TEXT, PropertyColumn, is_date, typed
-from byokg.graph.columnar.scratch import RowsFile, TextsFile
-from byokg.graph.int_sets import distinct, distinct_rows
 from byokg.graph.rdf.terms import (
     FREEBASE,
     NAME_PREDICATES,
@@ -36,6 +35,7 @@ from byokg.graph.rdf.terms import (
     fallback_name,
     node_iri,
 )
+from byokg.graph.sorted_ids import distinct, distinct_rows
 from byokg.graph.store import ALL_VALUES
 from byokg.index.string_hashes import positions, string_buffers
 from byokg.types import Value

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from byokg.files import uncompressed
+from byokg.graph.columnar.external_sort import RowsFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import TEXT
-from byokg.graph.columnar.scratch import RowsFile
 from byokg.graph.columnar.writer import EdgeBlock, ReadWhole
 from byokg.graph.rdf.importer import RdfFile
 from byokg.graph.rdf.ntriples import START, BadLines, Position

@@ -26,14 +26,14 @@ from tenacity import (
 
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound, StoreUnavailable
+from byokg.graph.cancellation import CancelToken, check
 from byokg.graph.columnar.ids import Numbering
-from byokg.graph.read_cache import EdgeMemory, SchemaCache
-from byokg.graph.stopping import Stop, check
+from byokg.graph.read_cache import EdgeCache, SchemaCache
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
     NodeArray,
-    NodeMemory,
+    NodeCache,
     NumberSpace,
     RelationArray,
     RelationCounts,
@@ -77,13 +77,13 @@ class NumberingStore(ABC):
         self._nodes: Numbering[str] = Numbering()
         self._relations: Numbering[str] = Numbering()
         self._space = NumberSpace(name)
-        self._edge_memory = EdgeMemory(self._space)
-        self._node_memory = NodeMemory(self._read_nodes, _NODES)
+        self._edge_memory = EdgeCache(self._space)
+        self._node_memory = NodeCache(self._read_nodes, _NODES)
         self._schema: Schema | None = None
         self._schema_lock = threading.RLock()
         self._ahead: Future[Schema] | None = None
         self._reader: threading.Thread | None = None
-        self._stop = Stop()
+        self._stop = CancelToken()
         self._tell: Callable[[str], None] = lambda text: None
         self._cache: SchemaCache | None = None
         self._listed = False
@@ -208,7 +208,7 @@ class NumberingStore(ABC):
     def refresh(self) -> None:
         """Forget the schema, nodes and edges, so that they are read again on demand. Numbers stay as they are."""
         self._edge_memory.forget()
-        self._node_memory = NodeMemory(self._read_nodes, _NODES)
+        self._node_memory = NodeCache(self._read_nodes, _NODES)
         with self._schema_lock:
             self._schema = None
             self._listed = False
@@ -229,7 +229,7 @@ class NumberingStore(ABC):
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only. See `EdgeBatch` for the order.
 
-        Edges are cached (see `EdgeMemory`).
+        Edges are cached (see `EdgeCache`).
 
         Raises:
             EntityNotFound: a node number was not given out by this store.

@@ -23,7 +23,7 @@ from byokg.errors import (
 )
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
-from byokg.graph.read_cache import Kept, around, digest
+from byokg.graph.read_cache import CachedSchema, around, digest
 from byokg.graph.servers.base import patiently
 from byokg.graph.servers.cypher_names import CypherNames, guess_name_property, natural, plain_value
 from byokg.graph.servers.cypher_schema import (
@@ -327,7 +327,7 @@ class CypherStore(CypherNames):
             return catalogue, kept.schema
         schema = read_schema(self._server, self._timeout_s, catalogue=catalogue, reading=self._reading)
         if self._cache is not None:
-            self._cache.keep(key, self.name, fingerprint, Kept(schema))
+            self._cache.keep(key, self.name, fingerprint, CachedSchema(schema))
         return catalogue, schema
 
     # Query texts

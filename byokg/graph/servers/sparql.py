@@ -34,7 +34,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception_type
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
 from byokg.graph.rdf.terms import Prefixes
-from byokg.graph.read_cache import Kept, digest
+from byokg.graph.read_cache import CachedSchema, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import bare, excerpt, is_loopback, within
 from byokg.graph.servers.ntriples import TripleLines
@@ -207,7 +207,7 @@ class SparqlEndpoint(SparqlStore):
                         "classes": list(self._classes or ()),
                         "nodes": self._node_total,
                     }
-                    self._cache.keep(self._key, self._name, fingerprint, Kept(self._schema, extra))
+                    self._cache.keep(self._key, self._name, fingerprint, CachedSchema(self._schema, extra))
             return self._schema
 
     def _take_kept(self) -> str | None:
@@ -240,7 +240,7 @@ class SparqlEndpoint(SparqlStore):
             found = sorted(row["p"]["value"] for row in rows if row["edge"]["value"] == "true")
         else:
             found = super()._find_relations()
-        self._cache.keep(key, self._name, None, Kept(None, {"relations": found}))
+        self._cache.keep(key, self._name, None, CachedSchema(None, {"relations": found}))
         return found
 
     def _fingerprint(self) -> str | None:
@@ -251,7 +251,7 @@ class SparqlEndpoint(SparqlStore):
         except (QueryFailed, IndexError, KeyError, ValueError):
             return None
 
-    def _use(self, kept: Kept) -> Schema | None:
+    def _use(self, kept: CachedSchema) -> Schema | None:
         """Take over a schema that was kept, with its prefixes; None where relations have got other labels already."""
         try:
             prefixes = Prefixes(dict(kept.extra["prefixes"]))

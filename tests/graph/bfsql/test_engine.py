@@ -15,9 +15,9 @@ from byokg.arrays import Int64
 from byokg.errors import CallStopped, RequestInvalid
 from byokg.graph.bfsql.engine import bfs_query, intersect_subgraphs
 from byokg.graph.bfsql.protocol import BfsRequest, IntersectRequest, Json, StrictBfsRequest, compact, read_request
+from byokg.graph.cancellation import CancelToken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
-from byokg.graph.stopping import Stop
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
 from byokg.text.names import estimate_tokens
@@ -383,7 +383,7 @@ class TestStrict:
 
 
 def test_a_search_that_is_over_ends() -> None:
-    with Stop(timeout_s=-1).work():
+    with CancelToken(timeout_s=-1).work():
         with pytest.raises(CallStopped):
             query(small(), seeds=["a"], max_hops=2)
         with pytest.raises(CallStopped):

@@ -15,10 +15,10 @@ import pytest
 
 from byokg import files
 from byokg.errors import GraphError, GraphExists
+from byokg.graph.columnar import external_sort
 from byokg.graph.columnar import folder as columnar_folder
 from byokg.graph.columnar import graph as columnar
 from byokg.graph.columnar import schema as columnar_schema
-from byokg.graph.columnar import scratch
 from byokg.graph.columnar import writer as graph_writer
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers import choose, delimited
@@ -55,8 +55,8 @@ def test_a_graph_written_in_portions_has_the_bytes_of_one_that_was_saved_from_me
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(choose, "_LEAST_PORTION", portion)
     monkeypatch.setattr(choose, "_PORTIONS", 1 << 32)
-    monkeypatch.setattr(scratch, "READ", scan)
-    monkeypatch.setattr(scratch, "RANGE_BITS", bits)
+    monkeypatch.setattr(external_sort, "READ", scan)
+    monkeypatch.setattr(external_sort, "RANGE_BITS", bits)
     graph = build_graph(source, tmp_path / "portions")
     assert graph.dropped_duplicates > 0
     assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
@@ -144,8 +144,8 @@ def test_every_format_gives_the_same_bytes_in_portions_and_in_memory(
     monkeypatch.setattr(files, "_LINES_BYTES", 2000)
     monkeypatch.setattr(choose, "_LEAST_PORTION", 20_000)
     monkeypatch.setattr(choose, "_PORTIONS", 1 << 32)
-    monkeypatch.setattr(scratch, "READ", 700)
-    monkeypatch.setattr(scratch, "RANGE_BITS", 4)
+    monkeypatch.setattr(external_sort, "READ", 700)
+    monkeypatch.setattr(external_sort, "RANGE_BITS", 4)
     monkeypatch.setattr(columnar_schema, "_SCAN", 700)
     graph = build_graph(source, tmp_path / "portions")
     assert contents(tmp_path / "portions") == contents(tmp_path / "memory")
@@ -197,12 +197,12 @@ def test_a_disk_that_is_full_half_way_leaves_nothing(
 KILLED_BUILD = """
 import os, signal, sys
 from byokg import files
-from byokg.graph.columnar import scratch, writer
+from byokg.graph.columnar import external_sort, writer
 from byokg.graph.importers import choose, delimited
 from byokg.graph.rdf import importer
 
 source, out, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
-delimited._BLOCK_BYTES, delimited._PARSE_BYTES, writer._KEPT_EVERY_S, scratch.RANGE_BITS = 2000, 2000, 0, 3
+delimited._BLOCK_BYTES, delimited._PARSE_BYTES, writer._KEPT_EVERY_S, external_sort.RANGE_BITS = 2000, 2000, 0, 3
 choose._LEAST_PORTION, choose._PORTIONS, files._LINES_BYTES, importer._TYPES = 9000, 1 << 32, 9000, 200
 
 def told(doing, edges):

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import CallStopped, EntityNotFound, QueryRefused, QueryTimeout, QueryTooLarge, StoreUnavailable
+from byokg.graph.cancellation import CancelToken
 from byokg.graph.engines.worker import Worker
-from byokg.graph.stopping import Stop
 from tests.graph.query_engines import NAME
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -115,9 +115,9 @@ class TestLimits:
     ) -> None:
         worker = start()
         first = worker.call("pid")
-        stops = [Stop(), Stop()]
+        stops = [CancelToken(), CancelToken()]
 
-        def work(stop: Stop) -> None:
+        def work(stop: CancelToken) -> None:
             with stop.work():
                 worker.call("sleeps", 60)
 

@@ -15,7 +15,7 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql import enumerate as enumerated
-from byokg.graph.pathql import flood
+from byokg.graph.pathql import single_source
 from byokg.graph.pathql.evaluate import count, paths
 from byokg.graph.pathql.result import FoundPath
 from byokg.types import EntityId, Node, Triple
@@ -275,7 +275,7 @@ def test_single_steps_repeated(seed: int, some_undirected: bool, monkeypatch: py
     # The less patience, the more paths are found by deviations from those found before.
     monkeypatch.setattr(enumerated, "_PATIENCE", chance.choice([0, 30, 1_000_000]))
     # Searches out of several nodes go together as far as so many steps.
-    monkeypatch.setattr(flood, "_SMALL", chance.choice([0, 10, 20_000]))
+    monkeypatch.setattr(single_source, "_SMALL", chance.choice([0, 10, 20_000]))
     for _ in range(5):
         nodes, edges = chance.randint(1, 8), chance.randint(0, 7 if some_undirected else 10)
         small = SmallGraph(chance, nodes, edges, 4, some_undirected)
@@ -305,7 +305,7 @@ def test_without_a_bound_on_the_length(seed: int, some_undirected: bool, monkeyp
     # The less patience, the more paths are found by deviations from those found before.
     monkeypatch.setattr(enumerated, "_PATIENCE", chance.choice([0, 30, 1_000_000]))
     # Searches out of several nodes go together as far as so many steps.
-    monkeypatch.setattr(flood, "_SMALL", chance.choice([0, 10, 20_000]))
+    monkeypatch.setattr(single_source, "_SMALL", chance.choice([0, 10, 20_000]))
     for _ in range(5):
         edges = chance.randint(0, 5 if some_undirected else 6)
         small = SmallGraph(chance, chance.randint(1, 5), edges, edges, some_undirected)

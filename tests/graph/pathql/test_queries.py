@@ -23,7 +23,7 @@ from byokg.graph.pathql import enumerate as enumerated
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.drawing import page, svg
 from byokg.graph.pathql.evaluate import count, paths
-from byokg.graph.pathql.moves import StoreMoves
+from byokg.graph.pathql.expander import StoreExpander
 from byokg.graph.pathql.query import connecting
 from byokg.graph.store import Direction
 from byokg.retrieval.graph_tools import GraphTools
@@ -433,7 +433,7 @@ def test_any_store_gives_the_same_answers() -> None:
         "PATHS ALL START ?x END ?y MATCHING (^:r|:r/:s)+ MAX LENGTH 3",
     ):
         one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
-        assert isinstance(other._moves, StoreMoves) or "/" in query or "{" in query
+        assert isinstance(other._moves, StoreExpander) or "/" in query or "{" in query
         assert sorted(map(one.line, one)) == sorted(map(other.line, other)), query
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph import int_sets as edge_order
-from byokg.graph.int_sets import (
-    Marks,
-    borrowed,
+from byokg.graph import sorted_ids as edge_order
+from byokg.graph.sorted_ids import (
+    VisitedSet,
+    borrow_visited,
     common,
     contains,
     distinct,
@@ -21,7 +21,7 @@ from byokg.graph.int_sets import (
     incoming_order,
     positions,
     ranges,
-    sampled,
+    sample_positions,
     sort_distinct,
     sort_order,
 )
@@ -115,7 +115,7 @@ def test_no_edges_can_be_sorted(key_bits: int, monkeypatch: pytest.MonkeyPatch) 
 @given(st.lists(st.integers(0, 4)), st.integers(0, 6), st.sampled_from((1, 3, 1 << 22)))
 def test_a_sample_is_spread_evenly_over_the_members_of_each_group(group: list[int], most: int, block: int) -> None:
     with patch.object(edge_order, "_BLOCK", block):
-        places = sampled(np.array(group, np.int16), 5, most)
+        places = sample_positions(np.array(group, np.int16), 5, most)
     expected = []
     for one in range(5):
         members = [place for place, each in enumerate(group) if each == one]
@@ -142,7 +142,7 @@ _VERTICES = st.lists(
 def test_marks_tell_what_a_search_has_met_and_in_which_order_in_small_and_large_graphs(
     searches: list[list[list[int]]],
 ) -> None:
-    marks = Marks()
+    marks = VisitedSet()
     for levels in searches:
         marks.begin()
         met: dict[int, int] = {}
@@ -164,13 +164,13 @@ def test_marks_tell_what_a_search_has_met_and_in_which_order_in_small_and_large_
 
 
 def test_marks_of_a_large_graph_take_memory_for_what_was_met() -> None:
-    marks = Marks()
+    marks = VisitedSet()
     marks.add(np.arange(0, 40_000_000, 40_000))
     assert marks.count == 1000
     assert marks.bytes < 4_000_000
 
 
 def test_marks_lent_within_one_search_are_not_lent_twice() -> None:
-    with borrowed(1) as (one,), borrowed(1) as (other,):
+    with borrow_visited(1) as (one,), borrow_visited(1) as (other,):
         one.add(np.array([3]))
         assert not other.met(np.array([3]))[0]

@@ -1,6 +1,6 @@
 """Cancellation of work: a client that gave up, a time limit, a server that shuts down.
 
-    stop = Stop(timeout_s=30)
+    stop = CancelToken(timeout_s=30)
     with stop.work():          # in the thread that works
         bfs_query(...)         # raises CallStopped once `stop.end()` was called, or the time is over
 
@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from byokg.errors import CallStopped
 
 
-class Stop:
+class CancelToken:
     """Cancellation token of some work. Any thread may cancel it.
 
     Args:
@@ -54,7 +54,7 @@ class Stop:
             _CURRENT.reset(token)
 
 
-_CURRENT: ContextVar[Stop | None] = ContextVar("byokg_stop", default=None)
+_CURRENT: ContextVar[CancelToken | None] = ContextVar("byokg_stop", default=None)
 
 
 def check() -> None:

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.int_sets import borrowed
 from byokg.graph.pathql.budget import PathRows, Result, Search, SearchBudget
-from byokg.graph.pathql.moves import Moves, StepRows
+from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.search import Layer, Side, among, begun, followed, ordered
+from byokg.graph.sorted_ids import borrow_visited
 
 _SMALL = 20_000
 """Steps up to which searches go together; a larger one takes most of the time by itself."""
@@ -28,8 +28,8 @@ _MOST_VERTICES = 1 << 26
 """Vertices of all copies of the graph."""
 
 
-def flood(
-    moves: Moves,
+def single_source_paths(
+    moves: Expander,
     starts: Sequence[int],
     backward: bool,
     most: int | None,
@@ -68,7 +68,7 @@ def flood(
         ends = ((copies // states)[:, None] + ends).reshape(-1)
     before = budget.spent
     found: list[list[PathRows]] = [[] for _ in starts]
-    with borrowed(2) as (marks, settled):
+    with borrow_visited(2) as (marks, settled):
         side = begun(moves, marks, nodes, backward, cycles)
         settled.room(int(nodes.max()))
         if moves.empty:
@@ -134,7 +134,7 @@ def _of_copies(search: Search[Result], size: int) -> Search[Result]:
         return end.value  # type: ignore[no-any-return]
 
 
-def _arrivals(vertices: Int64, moves: Moves, backward: bool, ends: Int64 | None) -> Int64:
+def _arrivals(vertices: Int64, moves: Expander, backward: bool, ends: Int64 | None) -> Int64:
     """Return the vertices at which paths may end, or from which they may start."""
     states = moves.states
     if backward:

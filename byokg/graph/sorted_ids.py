@@ -1,6 +1,6 @@
 """Sets of node or edge numbers as ascending arrays, and the sort orders of the columnar graph's edges.
 
-A table of marks replaces sorting if numbers are small. `Marks` are the growing visited set of a search.
+A table of marks replaces sorting if numbers are small. A `VisitedSet` is the growing visited set of a search.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _BLOCK = 1 << 22
 """Places that are sorted at a time by their groups."""
 
 
-def sampled(group: Integers, groups: int, most: int) -> npt.NDArray[np.int64]:
+def sample_positions(group: Integers, groups: int, most: int) -> npt.NDArray[np.int64]:
     """Return places of up to `most` members of each group, spread evenly over all of its members.
 
     Args:
@@ -307,7 +307,7 @@ bound, and those in pages."""
 _ROOM = threading.local()
 
 
-class Marks:
+class VisitedSet:
     """Visited set of a search with the order of visits: an array that is reused without being cleared.
 
     In a small graph each vertex has its place in it. In a large one a vertex gets a place when one of the `_PAGE`
@@ -446,10 +446,10 @@ def _longer(numbers: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
 
 
 @contextmanager
-def borrowed(count: int) -> Iterator[list[Marks]]:
-    """Lend marks that no other search of this thread uses meanwhile."""
-    free: list[Marks] = _ROOM.__dict__.setdefault("free", [])
-    marks = [free.pop() if free else Marks() for _ in range(count)]
+def borrow_visited(count: int) -> Iterator[list[VisitedSet]]:
+    """Borrow visited sets that no other search of this thread uses meanwhile."""
+    free: list[VisitedSet] = _ROOM.__dict__.setdefault("free", [])
+    marks = [free.pop() if free else VisitedSet() for _ in range(count)]
     for each in marks:
         each.begin()
     try:

@@ -1,9 +1,9 @@
 """One step of a path: from the vertices of a search to their successors, or back.
 
 A search walks over vertices. A vertex is a node together with the state of an automaton: `node * states + state`. So
-searching the graph for paths that match an expression is searching this product graph for any path. A `Moves` defines
-the steps: edges of a columnar graph, edges of any store, whole matches of an expression, or solutions of a graph
-pattern. Everything in `search` works on any of them.
+searching the graph for paths that match an expression is searching this product graph for any path. An `Expander`
+defines the steps: edges of a columnar graph, edges of any store, whole matches of an expression, or solutions of a
+graph pattern. Everything in `search` works on any of them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 
 from byokg.arrays import Bools, Int64
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.int_sets import distinct, spread
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton
+from byokg.graph.sorted_ids import distinct, spread
 from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore, capped_edges
 from byokg.types import Triple, Value
 
@@ -57,7 +57,7 @@ class StepRows(NamedTuple):
         return StepRows(self.origin.take(rows), self.far.take(rows), self.label.take(rows))
 
 
-class Moves(Protocol):
+class Expander(Protocol):
     """The steps of one query."""
 
     states: int
@@ -87,7 +87,7 @@ def _all(steps: StepRows) -> StepRows:
     return steps
 
 
-class ColumnarMoves:
+class ColumnarExpander:
     """Edges of a columnar graph that an automaton allows."""
 
     def __init__(
@@ -251,7 +251,7 @@ class ColumnarMoves:
         return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
 
 
-class StoreMoves:
+class StoreExpander:
     """Edges of any store that an automaton allows: one call for each state that is left."""
 
     def __init__(
@@ -262,7 +262,7 @@ class StoreMoves:
         capped: Callable[[StepRows], StepRows] = _all,
         most: int | None = None,
     ) -> None:
-        """See `ColumnarMoves`."""
+        """See `ColumnarExpander`."""
         self._store, self._variable, self._capped, self._most = store, variable, capped, most
         self._met: dict[int, tuple[int, int, int, bool]] = {}
         """Head, relation and tail of the edges that were walked, and True for undirected ones."""
@@ -381,7 +381,7 @@ class StoreMoves:
             (True, True): Direction.BOTH,
         }
         forward = bool(table[:, FORWARD].any())
-        # An arc that loops alone allow is walked backward, as in `ColumnarMoves`.
+        # An arc that loops alone allow is walked backward, as in `ColumnarExpander`.
         inverse = bool(table[:, BACKWARD].any()) or (not forward and bool(table[:, LOOP].any()))
         if not (forward or inverse):
             return []
@@ -415,19 +415,19 @@ def steps_along(
     variable: str | None = None,
     capped: Callable[[StepRows], StepRows] = _all,
     most: int | None = None,
-) -> ColumnarMoves | StoreMoves:
-    """Return the edges of a graph that an automaton allows; see `ColumnarMoves`."""
-    kind = ColumnarMoves if isinstance(store, ColumnarGraph) else StoreMoves
+) -> ColumnarExpander | StoreExpander:
+    """Return the edges of a graph that an automaton allows; see `ColumnarExpander`."""
+    kind = ColumnarExpander if isinstance(store, ColumnarGraph) else StoreExpander
     return kind(store, automaton, variable, capped, most)  # type: ignore[arg-type]
 
 
-class MatchMoves:
+class MatchExpander:
     """Whole matches of an expression as steps: from a node to each end of a match, once for any number of matches."""
 
     def __init__(
         self,
-        inner: Moves,
-        shortest_walk: Callable[[Moves, int, int], tuple[Int64, Int64]],
+        inner: Expander,
+        shortest_walk: Callable[[Expander, int, int], tuple[Int64, Int64]],
         spend: Callable[[int], bool],
     ) -> None:
         """Take steps from another source.

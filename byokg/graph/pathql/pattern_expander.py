@@ -8,7 +8,7 @@ import numpy as np
 
 from byokg.arrays import Int64
 from byokg.errors import QueryTimeout
-from byokg.graph.pathql.moves import Bound, Spelled, StepRows
+from byokg.graph.pathql.expander import Bound, Spelled, StepRows
 from byokg.graph.pathql.patterns import Patterns
 from byokg.graph.pathql.query import Group, seedable, variables
 from byokg.graph.pathql.search import among
@@ -19,7 +19,7 @@ _LEARNED_TOGETHER = 4096
 """Nodes whose solutions are found together."""
 
 
-class PatternMoves:
+class PatternExpander:
     """Solutions of a graph pattern as steps, from the value of its start variable to that of its end variable."""
 
     def __init__(self, patterns: Patterns, group: Group, start: str, end: str, spend: Callable[[int], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Tests of `byokg.graph.stopping`: work that is over ends, wherever it is."""
+"""Tests of `byokg.graph.cancellation`: work that is over ends, wherever it is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from byokg.errors import CallStopped
+from byokg.graph.cancellation import CancelToken, check, left_s
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.paths import follow
-from byokg.graph.stopping import Stop, check, left_s
 from byokg.graph.traversal import k_hop_edges
 from byokg.types import EntityId
 
@@ -26,7 +26,7 @@ def test_nothing_is_stopped_where_nobody_may_stop_it() -> None:
 
 
 def test_work_goes_on_until_it_is_ended_and_what_follows_is_free_again() -> None:
-    stop = Stop(timeout_s=60)
+    stop = CancelToken(timeout_s=60)
     with stop.work():
         check()
         assert 0 < left_s(7) <= 7 and 7 < left_s(70) <= 60
@@ -38,7 +38,7 @@ def test_work_goes_on_until_it_is_ended_and_what_follows_is_free_again() -> None
 
 
 def test_time_that_is_over_ends_work_as_well() -> None:
-    with Stop(timeout_s=-1).work(), pytest.raises(CallStopped):
+    with CancelToken(timeout_s=-1).work(), pytest.raises(CallStopped):
         check()
 
 
@@ -49,7 +49,7 @@ def test_other_threads_go_on() -> None:
         check()
         done.append(True)
 
-    with Stop(timeout_s=-1).work():
+    with CancelToken(timeout_s=-1).work():
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
@@ -68,5 +68,5 @@ def test_other_threads_go_on() -> None:
 )
 def test_traversal_and_path_search_look_whether_they_are_over(work: Callable[[], object]) -> None:
     work()
-    with Stop(timeout_s=-1).work(), pytest.raises(CallStopped):
+    with CancelToken(timeout_s=-1).work(), pytest.raises(CallStopped):
         work()
