@@ -1,4 +1,4 @@
-# Needs Python 3.11 or newer with pip and venv, and GNU make; everything else goes into .venv.
+# Needs Python 3.11 or newer with pip and venv, and GNU make; all packages go into .venv.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test fuzz check format docs wheel lock clean
@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 ARGS ?=
-# Processes that run tests, each taking whole files; JOBS=0 runs all in one, as a debugger wants it.
+# Test processes, each with whole files; JOBS=0 runs all tests in one process, for debuggers.
 JOBS ?= logical
 
 PARALLEL := -n $(JOBS) --maxprocesses 8 --dist loadfile
@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-# Stamps carry a checksum of what they stand for, so a changed lock installs again and an equal one
+# Stamps carry a checksum of their inputs, so a changed lock installs again and an equal one
 # does nothing, whatever the files' dates. The folder counts because an installed script names it.
 PYTHON_KEY := $(shell { pwd; $(PYTHON) -c 'import sys; print(sys.base_prefix, sys.version)'; } 2>/dev/null | cksum | cut -d' ' -f1)
 LOCK_KEY := $(PYTHON_KEY)-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
@@ -36,8 +36,8 @@ help:
 	@echo 'make clean    remove .venv and everything built here'
 	@echo 'Another interpreter: make PYTHON=/path/to/python3.12 demo'
 
-# A run belongs to the code and data it was made with, so the folder is named after both: run again
-# unchanged, nothing is computed twice and the same table is printed.
+# The run folder is named after a checksum of code and data: on a second run
+# without changes, nothing is computed and the same table is printed.
 demo: $(CORE)
 	@key=$$(find byokg configs -type f ! -name '*.pyc' | LC_ALL=C sort | xargs cat constraints.txt | cksum | cut -d' ' -f1) \
 	  && folder=.demo/$$key \
@@ -47,7 +47,7 @@ demo: $(CORE)
 test: $(DEV)
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
 
-# Property tests alone, ten times as many cases as in `make test`, and other ones each time.
+# Property tests alone, ten times as many cases as in `make test`, with fresh random cases.
 fuzz: $(DEV)
 	@$(BIN)/python -m pytest $(PARALLEL) -m hypothesis --hypothesis-profile=fuzz $(ARGS)
 
@@ -69,7 +69,7 @@ wheel: $(DEV)
 	@$(BIN)/python -m hatchling build --directory dist
 	@for file in dist/*.whl dist/*.tar.gz; do scripts/try_package.sh $(PYTHON) $$file || exit 1; done
 
-# Torch first and by version alone: where a CPU build is offered, pip then keeps it. Its local version
+# Torch first and by version alone: pip then keeps a CPU build, if offered. Its local version
 # label (+cpu) is cut off, so that the lock also fits machines which only have the general build.
 lock:
 	@rm -rf build/lock
