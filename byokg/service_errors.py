@@ -106,12 +106,12 @@ def as_llm_error(
 
 def may_pass(error: Exception) -> bool:
     """True if the same request may succeed later: no connection, a timeout, a rate limit, a server's fault."""
-    return issubclass(_kind(error, _Said(error)), LlmUnavailable | LlmRateLimited)
+    return issubclass(_kind(error, _ServiceReport(error)), LlmUnavailable | LlmRateLimited)
 
 
 def filtered(error: Exception) -> bool:
     """True if a filter of the service removed the reply or the prompt: a refusal, not a failure."""
-    return _Said(error).code == "content_filter" or (
+    return _ServiceReport(error).code == "content_filter" or (
         isinstance(error, ValueError) and "content filter being triggered" in str(error)  # AzureChatOpenAI's words
     )
 
@@ -136,7 +136,7 @@ def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def _translated(error: Exception, model: str, secrets: tuple[str, ...], now: Callable[[], datetime]) -> LlmError:
-    said = _Said(error)
+    said = _ServiceReport(error)
     reason = without_secrets(_reason(error, said), secrets)
     kind = _kind(error, said)
     if issubclass(kind, LlmUnavailable | LlmRateLimited):
@@ -146,7 +146,7 @@ def _translated(error: Exception, model: str, secrets: tuple[str, ...], now: Cal
     return kind(model, reason)
 
 
-class _Said:
+class _ServiceReport:
     """The service's own report of a failure: the first status, headers and body along the chain of exceptions."""
 
     def __init__(self, error: BaseException) -> None:
@@ -176,7 +176,7 @@ class _Said:
         self.text = self.text or str(inner.get("message") or inner.get("Message") or "")
 
 
-def _kind(error: Exception, said: _Said) -> type[LlmError]:
+def _kind(error: Exception, said: _ServiceReport) -> type[LlmError]:
     """Decide which of our errors it is."""
     named = _BY_CODE.get(said.code.lower())
     if named is not None:
@@ -218,7 +218,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         each = each.__cause__ or each.__context__
 
 
-def _reason(error: Exception, said: _Said) -> str:
+def _reason(error: Exception, said: _ServiceReport) -> str:
     """Return one line: the status, and the service's message or the exception's own text."""
     text = " ".join((said.text or str(error)).split())
     text = text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"

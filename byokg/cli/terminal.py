@@ -202,7 +202,7 @@ def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Cal
             task = bar.add_task(title, total=total, figures="")
             yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
     else:
-        lines = _Lines(title, console)
+        lines = _LineProgress(title, console)
         yield lambda done: lines.show(done, lambda: _figures(done))
 
 
@@ -247,11 +247,11 @@ def embedding_shown(title: str, console: Console, quiet: bool) -> Iterator[Calla
             task = bar.add_task(title, total=None, figures="")
             yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=rate(done))
     else:
-        lines = _Lines(title, console)
+        lines = _LineProgress(title, console)
         yield lambda done: lines.show(done, lambda: f"{rate(done)}, {remaining(done)} left")
 
 
-class _Lines:
+class _LineProgress:
     """Prints a line for every tenth of the whole."""
 
     def __init__(self, title: str, console: Console) -> None:

@@ -249,7 +249,7 @@ class Spotter(Protocol):
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _LinkingCase:
     """A question with its topic entities and the mentions to link."""
 
     example: Example
@@ -309,7 +309,7 @@ def _known_topics(store: GraphStore, examples: Sequence[Example]) -> dict[Entity
     return dict(zip(known, store.nodes(known), strict=True))
 
 
-def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _Asked:
+def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _LinkingCase:
     """Return the mention of each topic entity, and all mentions to link."""
     topics: list[tuple[EntityId, MentionType]] = []
     given: list[Mention] = []
@@ -322,10 +322,10 @@ def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | 
         if mention is not None:
             given.append(mention)
     mentions = given if spotter is None else spotter.spot(example.question)
-    return _Asked(example, tuple(topics), tuple(dict.fromkeys(mentions)))
+    return _LinkingCase(example, tuple(topics), tuple(dict.fromkeys(mentions)))
 
 
-def _outcome(linker: EntityLinker, asked: _Asked) -> LinkingOutcome:
+def _outcome(linker: EntityLinker, asked: _LinkingCase) -> LinkingOutcome:
     """Link one question's mentions and score them; an error is a failed question."""
     found: list[tuple[LinkedEntity, ...]] = []
     failed = False

@@ -256,7 +256,7 @@ def _record_all(
         RunIncomplete: the budget is spent, or questions wait for delayed replies.
     """
     by_id = {example.id: example for example in examples}
-    tally = _Tally(examples, on_progress)
+    tally = _RunningScores(examples, on_progress)
     recorded = set()
     for prediction in folder.recorded():
         recorded.add(prediction.id)
@@ -311,7 +311,7 @@ def outcome(example: Example, prediction: Prediction | None) -> Outcome:
     )
 
 
-class _Tally:
+class _RunningScores:
     """Running figures for the progress report."""
 
     def __init__(self, examples: Sequence[Example], on_progress: Callable[[Progress], None] | None) -> None:
@@ -389,7 +389,9 @@ class _Asker:
             return _Answered(example.id, lines, Outcome(ZERO, failed=True))
 
 
-def _answer_all(ask: _Asker, examples: Sequence[Example], workers: int, folder: RunFolder, tally: _Tally) -> int:
+def _answer_all(
+    ask: _Asker, examples: Sequence[Example], workers: int, folder: RunFolder, tally: _RunningScores
+) -> int:
     """Answer questions in threads and record each as it finishes, in this thread.
 
     Returns:

@@ -55,7 +55,7 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
     with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
         marked = len(undirected_relations(store)) > 0
         fixed = (*_EDGE_COLUMNS, "directed") if marked else _EDGE_COLUMNS
-        nodes, edges = _Table(partial / "nodes.csv", _NODE_COLUMNS), _Table(partial / "edges.csv", fixed)
+        nodes, edges = _TableWriter(partial / "nodes.csv", _NODE_COLUMNS), _TableWriter(partial / "edges.csv", fixed)
         with nodes, edges:
             for some, leaving in _batches(store, progress):
                 for node in some:
@@ -218,7 +218,7 @@ def _batches(store: GraphStore, progress: Progress | None) -> Iterator[tuple[lis
             progress(nodes_done, edges_done)
 
 
-class _Table:
+class _TableWriter:
     """A table whose header is known only after its last row, so that rows wait in a file of their own."""
 
     def __init__(self, path: Path, fixed: Sequence[str]) -> None:
@@ -226,7 +226,7 @@ class _Table:
         self._waiting = path.with_suffix(".rows")
         self._kinds: dict[str, set[str]] = {}
 
-    def __enter__(self) -> _Table:
+    def __enter__(self) -> _TableWriter:
         self._rows = self._waiting.open("w", encoding="utf-8", newline="\n")
         return self
 

@@ -156,7 +156,7 @@ _RRF = 60
 
 
 @dataclass
-class _Candidate:
+class _NodeCandidate:
     """A node that one mention may mean, while it is being ranked."""
 
     number: int
@@ -173,7 +173,7 @@ class _Candidate:
 
 
 @dataclass
-class _Search:
+class _MentionSearch:
     """One mention on its way to its candidates."""
 
     mention: Mention
@@ -181,7 +181,7 @@ class _Search:
     """Nothing that merely resembles the mention is wanted."""
     casual: bool = False
     """Equal names are written otherwise, and far better known nodes may be meant (`mozart`)."""
-    candidates: list[_Candidate] = field(default_factory=list)
+    candidates: list[_NodeCandidate] = field(default_factory=list)
     """Certain candidates; later also similar ones."""
     found: dict[LinkMethod, list[NameMatch]] = field(default_factory=dict)
     """Similar candidates, as the indexes returned them."""
@@ -194,7 +194,7 @@ class _Search:
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _RankingFeatures:
     """What ranking needs to know of N nodes."""
 
     rows: Mapping[int, int]
@@ -361,7 +361,7 @@ class EntityLinker:
         Raises:
             EntityNotFound: an id given with a mention is not in the store.
         """
-        searches = [_Search(mention) for mention in mentions]
+        searches = [_MentionSearch(mention) for mention in mentions]
         for search in searches:
             if not search.mention.ids:
                 self._settle(search)
@@ -378,7 +378,7 @@ class EntityLinker:
 
     # Exact candidates
 
-    def _settle(self, search: _Search) -> None:
+    def _settle(self, search: _MentionSearch) -> None:
         """Look up exact candidates of the mention."""
         text = search.mention.text
         literal = read_literal(text)
@@ -407,7 +407,7 @@ class EntityLinker:
         if search.candidates and others:
             search.found["exact"] = others
         elif others:
-            search.candidates = [_Candidate(one.owner, [LinkMatch("exact", one.name, _OTHER, 1)]) for one in others]
+            search.candidates = [_NodeCandidate(one.owner, [LinkMatch("exact", one.name, _OTHER, 1)]) for one in others]
         decided = bool(search.candidates) and not self._extend and not search.casual
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
 
@@ -417,7 +417,7 @@ class EntityLinker:
             return False
         return not any(map(self.names.writes, dict.fromkeys((text, untitled(text)))))
 
-    def _by_id(self, spellings: Sequence[str]) -> list[_Candidate]:
+    def _by_id(self, spellings: Sequence[str]) -> list[_NodeCandidate]:
         """Return the node that has one of these ids; ids are written in one way only, so the first found is it."""
         for spelling in spellings:
             if not spelling.strip():
@@ -426,7 +426,7 @@ class EntityLinker:
                 number = int(self._store.numbers([EntityId(spelling)])[0])
             except EntityNotFound:
                 continue
-            return [_Candidate(number, [LinkMatch("id", spelling, 1.0, 1)])]
+            return [_NodeCandidate(number, [LinkMatch("id", spelling, 1.0, 1)])]
         return []
 
     def _bearers(self, names: Sequence[str]) -> list[tuple[str, list[int]]]:
@@ -445,7 +445,7 @@ class EntityLinker:
 
     # Similar candidates
 
-    def _approximate(self, searches: Sequence[_Search]) -> None:
+    def _approximate(self, searches: Sequence[_MentionSearch]) -> None:
         """Ask each index about all mentions at once."""
         if not searches or self._method == "exact":
             return
@@ -480,7 +480,7 @@ class EntityLinker:
 
     # Ranking
 
-    def _rank(self, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
+    def _rank(self, searches: Sequence[_MentionSearch], facts: _RankingFeatures, question: str) -> None:
         """Order each mention's candidates, and keep as many as are wanted."""
         asked = self._context if question.strip() else None
         most = self._top_k if asked is None else None  # more candidates for disambiguation by the question
@@ -503,7 +503,7 @@ class EntityLinker:
             search.candidates = _without_pieces(search, facts)
             del search.candidates[self._top_k * max(1, len(search.found.keys() - {"exact"})) :]
 
-    def _facts(self, searches: Sequence[_Search]) -> _Facts:
+    def _facts(self, searches: Sequence[_MentionSearch]) -> _RankingFeatures:
         """Read the data of all candidate nodes: one call for each kind of data."""
         numbers = list(dict.fromkeys(number for search in searches for number in search.numbers))
         asked = np.array(numbers, np.int64)
@@ -511,13 +511,13 @@ class EntityLinker:
         counts = self._store.relation_counts(asked if rivals else asked[:0])
         nodes = self._store.nodes(self._store.ids(asked))
         rows = {number: row for row, number in enumerate(numbers)}
-        return _Facts(rows, nodes, counts, counts.degrees(len(numbers)).tolist())
+        return _RankingFeatures(rows, nodes, counts, counts.degrees(len(numbers)).tolist())
 
     def _united(
-        self, found: Mapping[LinkMethod, Sequence[NameMatch]], facts: _Facts, most: int | None
-    ) -> list[_Candidate]:
+        self, found: Mapping[LinkMethod, Sequence[NameMatch]], facts: _RankingFeatures, most: int | None
+    ) -> list[_NodeCandidate]:
         """Unite the best of what each method found, each node once with what every method made of it."""
-        united: dict[int, _Candidate] = {}
+        united: dict[int, _NodeCandidate] = {}
         for method, matches in found.items():
             best: dict[int, NameMatch] = {}
             for match in matches:
@@ -525,11 +525,13 @@ class EntityLinker:
                     best[match.owner] = match
             ranked = sorted(best.values(), key=lambda match: (-match.score, *facts.key(match.owner)))
             for rank, match in enumerate(ranked[:most], start=1):
-                candidate = united.setdefault(match.owner, _Candidate(match.owner, []))
+                candidate = united.setdefault(match.owner, _NodeCandidate(match.owner, []))
                 candidate.matches.append(LinkMatch(method, match.name, min(1.0, match.score), rank))
         return list(united.values())
 
-    def _consult(self, context: ContextScorer, searches: Sequence[_Search], facts: _Facts, question: str) -> None:
+    def _consult(
+        self, context: ContextScorer, searches: Sequence[_MentionSearch], facts: _RankingFeatures, question: str
+    ) -> None:
         """Rate the neighbourhood of each candidate by the question; skipped for a single one."""
         around = context.around(facts.counts, [node.types for node in facts.nodes])
         for search in searches:
@@ -539,7 +541,7 @@ class EntityLinker:
                 for candidate, fit in zip(search.candidates, fits.tolist(), strict=True):
                     candidate.context = fit
 
-    def _score(self, candidate: _Candidate) -> float:
+    def _score(self, candidate: _NodeCandidate) -> float:
         """Return the ranking score of candidates, in [0, 1]."""
         score = max(match.score for match in candidate.matches)
         if self._fusion == "rrf" and self._method == "both" and candidate.method in ("fuzzy", "dense"):
@@ -549,7 +551,7 @@ class EntityLinker:
             return score
         return (1 - self._context_weight) * score + self._context_weight * candidate.context
 
-    def _linked(self, search: _Search, facts: _Facts) -> tuple[LinkedEntity, ...]:
+    def _linked(self, search: _MentionSearch, facts: _RankingFeatures) -> tuple[LinkedEntity, ...]:
         """Turn the remaining candidates of one mention into records."""
         return tuple(
             LinkedEntity(
@@ -579,15 +581,15 @@ _MOST_OF_IT = 0.75
 """Share of a text's letters from which on a name is no mere piece of it: a letter may be too many."""
 
 
-def _first_named(bearers: Iterable[tuple[str, Sequence[int]]]) -> list[_Candidate]:
+def _first_named(bearers: Iterable[tuple[str, Sequence[int]]]) -> list[_NodeCandidate]:
     """Return the nodes with the first of some names that any node bears."""
     for name, numbers in bearers:
         if numbers:
-            return [_Candidate(number, [LinkMatch("exact", name, 1.0, 1)]) for number in numbers]
+            return [_NodeCandidate(number, [LinkMatch("exact", name, 1.0, 1)]) for number in numbers]
     return []
 
 
-def _better_known(search: _Search, facts: _Facts) -> dict[LinkMethod, list[NameMatch]]:
+def _better_known(search: _MentionSearch, facts: _RankingFeatures) -> dict[LinkMethod, list[NameMatch]]:
     """Return candidates with far more edges than the exact matches of a mention.
 
     The best known each of aliases (`the uk`), and of names with all its words but a title.
@@ -613,7 +615,7 @@ def _matches_well(one: LinkedEntity) -> bool:
     return one.method in ("given", "id", "exact") or (one.score >= _WELL and not _piece(one.name, one.mention.text))
 
 
-def _without_pieces(search: _Search, facts: _Facts) -> list[_Candidate]:
+def _without_pieces(search: _MentionSearch, facts: _RankingFeatures) -> list[_NodeCandidate]:
     """Leave out candidates that are named like a piece of the mention where others are named like the whole."""
     text = untitled(search.mention.text)
     pieces = [one for one in search.candidates if one.method not in _SAME and _piece(facts.node(one.number).name, text)]
@@ -642,7 +644,7 @@ def _beside(question: str, mention: Mention) -> frozenset[str]:
 
 
 def _order(
-    mention: Mention, beside: Collection[str], facts: _Facts, candidate: _Candidate
+    mention: Mention, beside: Collection[str], facts: _RankingFeatures, candidate: _NodeCandidate
 ) -> tuple[float, bool, bool, bool, int, EntityId]:
     """Return the sort key of a mention's candidates of equal scores.
 

@@ -309,7 +309,7 @@ class UsageMeter:
         self._prices = prices or PriceTable()
         self._budget = budget or Budget()
         self._settled = threading.Condition()
-        self._questions: defaultdict[str, _Question] = defaultdict(_Question)
+        self._questions: defaultdict[str, _QuestionSpending] = defaultdict(_QuestionSpending)
         self._before: Spending | None = None
         """Spending of a continued run before this start."""
         self._total = Spending()
@@ -437,7 +437,7 @@ class UsageMeter:
     def take(self, question_id: str) -> QuestionUsage:
         """Return the usage of a question, and forget it; the total keeps it."""
         with self._settled:
-            question = self._questions.pop(question_id, _Question())
+            question = self._questions.pop(question_id, _QuestionSpending())
         return QuestionUsage(dict(question.stages), tuple(question.calls))
 
     def _count(self, spent: Spending, stage: str, question_id: str) -> None:
@@ -479,7 +479,7 @@ class UsageMeter:
 
 
 @dataclass
-class _Question:
+class _QuestionSpending:
     stages: defaultdict[str, Spending] = field(default_factory=lambda: defaultdict(Spending))
     calls: list[AnsweredCall] = field(default_factory=list)
     bought: list[str] = field(default_factory=list)

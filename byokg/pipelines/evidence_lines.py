@@ -122,7 +122,7 @@ def fold_lines(
         asked: ids of requested items; their facts share no line with those of others.
         beyond: items that only count: edges among them that belong to a line are among its omitted ones.
     """
-    facts = _Facts(names, turned, asked)
+    facts = _FactExtractor(names, turned, asked)
     for item in evidence:
         if isinstance(item, PathEvidence):
             facts.add_path(item)
@@ -154,7 +154,7 @@ class _Fact:
 
 
 @dataclass
-class _Leg:
+class _MediatorEdge:
     """An edge of a mediator: the node with a name that it leads to, and the step there."""
 
     node: EntityId
@@ -162,7 +162,7 @@ class _Leg:
     items: dict[str, None]
 
 
-class _Facts:
+class _FactExtractor:
     """Takes evidence apart into facts."""
 
     def __init__(
@@ -175,7 +175,7 @@ class _Facts:
         self._facts: list[_Fact] = []
         self._between: dict[tuple[EntityId, EntityId], list[_Fact]] = defaultdict(list)
         """Facts between two nodes, these in the order of their ids."""
-        self._mediators: dict[EntityId, dict[EntityId, _Leg]] = defaultdict(dict)
+        self._mediators: dict[EntityId, dict[EntityId, _MediatorEdge]] = defaultdict(dict)
         self._chains: dict[tuple[EntityId, tuple[Hop, ...]], tuple[dict[EntityId, None], dict[str, None]]] = {}
         """Ends of walks that are not known one by one, and their items."""
         self._more: dict[tuple[EntityId, tuple[Hop, ...]], int] = defaultdict(int)
@@ -223,7 +223,7 @@ class _Facts:
         """Note an edge as one of the mediator that it touches, if it touches one and a node with a name."""
         for mediator, other, away in ((triple.head, triple.tail, False), (triple.tail, triple.head, True)):
             if self._names[mediator] is None and self._names[other] is not None:
-                leg = _Leg(other, Hop.along(triple, away, said), {})
+                leg = _MediatorEdge(other, Hop.along(triple, away, said), {})
                 self._mediators[mediator].setdefault(other, leg).items[item] = None
 
     def add_walk(self, path: Path, item: str) -> None:

@@ -44,13 +44,13 @@ def observed(pipeline: Any, watch: Watch) -> Any:
         replace(
             stage,
             linker=_Linker(stage.linker, watch),
-            retrievers=tuple(_Retriever(each, watch) for each in stage.retrievers),
+            retrievers=tuple(_WatchedRetriever(each, watch) for each in stage.retrievers),
         )
         for stage in pipeline.stages
     ]
     # Of an entity linker the loop needs nothing else.
     entities = cast(EntityLinker, _Entities(pipeline.entities, watch))
-    return Loop(entities, stages, _Answerer(pipeline.answerer, watch), pipeline.judge, pipeline.abstain)
+    return Loop(entities, stages, _WatchedAnswerer(pipeline.answerer, watch), pipeline.judge, pipeline.abstain)
 
 
 @dataclass(frozen=True)
@@ -83,14 +83,14 @@ class _Entities:
 
 
 @dataclass(frozen=True)
-class _Retriever:
+class _WatchedRetriever:
     of: Retriever
     watch: Watch
 
     @property
     def name(self) -> str:
         of = self.of
-        return of.name if isinstance(of, _Retriever) else type(of).__name__.removesuffix("Retriever").lower()
+        return of.name if isinstance(of, _WatchedRetriever) else type(of).__name__.removesuffix("Retriever").lower()
 
     def retrieve(self, request: Request) -> Sequence[Evidence]:
         with self.watch(f"retrieve {self.name}") as brought:
@@ -100,7 +100,7 @@ class _Retriever:
 
 
 @dataclass(frozen=True)
-class _Answerer:
+class _WatchedAnswerer:
     of: Answerer
     watch: Watch
 

@@ -111,7 +111,7 @@ class Lean:
                     artifacts, linked, [], [Step(ENDED, {}, {"because": "nothing new was asked for"})]
                 )
                 break
-            context = self._retrieved(question, context, _Written(artifacts), seconds)
+            context = self._retrieved(question, context, _FixedProposer(artifacts), seconds)
         return Answer(question.id, tuple(items), context.rounds, dict(seconds))
 
     def ask(self, text: str) -> Answer:
@@ -143,7 +143,7 @@ class Lean:
         return self._model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
 
 
-class _Written:
+class _FixedProposer:
     """Proposes artifacts that were written already."""
 
     def __init__(self, artifacts: Artifacts) -> None:

@@ -193,7 +193,7 @@ class AgenticRetriever:
             LlmError: the model gave no usable reply.
             EntityNotFound: an entity was linked that is not in the store.
         """
-        walk = _Walk(request, followed=_followed(request))
+        walk = _Exploration(request, followed=_followed(request))
         standing = best_first(request.linked.entities, request.linked.drafts)[: self._starts]
         for hop in range(1, self._iterations + 1):
             if not standing:
@@ -205,10 +205,10 @@ class AgenticRetriever:
             standing = self._next(walk, hop)
         return walk.found
 
-    def _may_ask(self, walk: _Walk) -> bool:
+    def _may_ask(self, walk: _Exploration) -> bool:
         return self._calls is None or walk.calls < self._calls
 
-    def _follow(self, walk: _Walk, hop: int, standing: Sequence[EntityId]) -> bool:
+    def _follow(self, walk: _Exploration, hop: int, standing: Sequence[EntityId]) -> bool:
         """Follow the selected relations of the current entities; True if that found anything."""
         labels = self._store.relations
         frontier = Frontier.of(self._store, standing)
@@ -271,7 +271,7 @@ class AgenticRetriever:
         ]
 
     def _selected(
-        self, walk: _Walk, frontier: Frontier, ranked: Sequence[Sequence[int]]
+        self, walk: _Exploration, frontier: Frontier, ranked: Sequence[Sequence[int]]
     ) -> tuple[list[list[int]], list[str], int]:
         """Let the model select relations.
 
@@ -307,7 +307,7 @@ class AgenticRetriever:
                 dropped.append(written)
         return chosen, dropped, left_out
 
-    def _next(self, walk: _Walk, hop: int) -> list[EntityId]:
+    def _next(self, walk: _Exploration, hop: int) -> list[EntityId]:
         """Let the model select the next entities; none if it finishes, or names nothing new."""
         request = walk.request
         shown = self._context(request.context.add(request.artifacts, request.linked, [walk.found]))
@@ -337,7 +337,7 @@ class AgenticRetriever:
         request.note(ENTITY_STAGE, {"hop": hop, "entities": len(walk.ends)}, {**got, "absent": True} if absent else got)
         return following
 
-    def _identified(self, walk: _Walk, nodes: Sequence[Node], written: Sequence[str]) -> list[list[EntityId]]:
+    def _identified(self, walk: _Exploration, nodes: Sequence[Node], written: Sequence[str]) -> list[list[EntityId]]:
         """Return the nodes of each name: among those of this walk, else from the entity linker."""
         exact: dict[str, list[EntityId]] = {}
         folded: dict[str, list[EntityId]] = {}
@@ -350,14 +350,14 @@ class AgenticRetriever:
         found = dict(zip(elsewhere, ([one.id for one in candidates[:1]] for candidates in linked), strict=True))
         return [ids or found[name] for name, ids in zip(written, met, strict=True)]
 
-    def _ask(self, walk: _Walk, prompt: str, stage: str, **values: str) -> str:
+    def _ask(self, walk: _Exploration, prompt: str, stage: str, **values: str) -> str:
         question = walk.request.question
         walk.calls += 1
         filled = self._prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
         schema = reply_schema(["selected" if stage == RELATION_STAGE else "next-entities"])
         return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id, schema=schema).text
 
-    def _explored(self, walk: _Walk) -> str:
+    def _explored(self, walk: _Exploration) -> str:
         """Write the entities that were stood on in all rounds, each with the relations that were followed."""
         followed = list(walk.followed.items())[-_EXPLORED:]
         names = self._names([id for id, _ in followed])
@@ -374,7 +374,7 @@ class AgenticRetriever:
 
 
 @dataclass
-class _Walk:
+class _Exploration:
     """An exploration on its way."""
 
     request: Request

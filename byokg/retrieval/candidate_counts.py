@@ -99,10 +99,12 @@ class CandidateFinder:
             EntityNotFound: an anchor is not in the store.
         """
         distinct = list(dict.fromkeys(anchors))
-        return _Search(self, distinct, frozenset(gold), conditions or Conditions(), frozenset(gold_values)).run()
+        return _CandidateSearch(
+            self, distinct, frozenset(gold), conditions or Conditions(), frozenset(gold_values)
+        ).run()
 
 
-class _Search:
+class _CandidateSearch:
     """One enumeration."""
 
     def __init__(

@@ -105,7 +105,7 @@ def queried_candidates(
     Raises:
         EntityNotFound: an anchor is not in the store.
     """
-    run = _Run(
+    run = _QueryEnumeration(
         store,
         list(dict.fromkeys(anchors)),
         list(dict.fromkeys(gold)),
@@ -119,7 +119,7 @@ def queried_candidates(
 
 
 @dataclass(frozen=True)
-class _Run:
+class _QueryEnumeration:
     """One enumeration."""
 
     store: QueryableGraph

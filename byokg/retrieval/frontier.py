@@ -281,7 +281,7 @@ def expand_relations(
     kept = select(batch, _shared(store, batch, ranked, max_triples, known))
     others = store.ids(kept.other)
     mediators = mediators_among(store, [id for id in dict.fromkeys(others) if id not in frontier.ids])
-    walks: list[_Walk] = []
+    walks: list[_FrontierEdge] = []
     seen: set[int] = set()
     left, cut = max_triples, 0
     for triple, relation, origin, other in zip(
@@ -300,7 +300,7 @@ def expand_relations(
         seen |= {triple.edge, *(edge.edge for edge, _ in through)}
         left -= 1 + len(through)
         walks.append(
-            _Walk(
+            _FrontierEdge(
                 ranked.index(relation),
                 origin,
                 (triple, *(edge for edge, _ in through)),
@@ -332,7 +332,7 @@ def _cut(batch: EdgeBatch, seen: Collection[int]) -> dict[int, tuple[bool, int]]
 
 
 @dataclass(frozen=True)
-class _Walk:
+class _FrontierEdge:
     """An edge, and the edge behind its mediator if it ends at one."""
 
     place: int

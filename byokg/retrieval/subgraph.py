@@ -154,7 +154,7 @@ def results(store: GraphStore, candidate: Candidate) -> list[EntityId]:
         EntityNotFound: an anchor is not in the store.
     """
     anchors = np.asarray(store.numbers([leg.anchor.id for leg in candidate.legs]), np.int64)
-    walk = _Walk(store, candidate.directed)
+    walk = _StepWalker(store, candidate.directed)
     tail = candidate.tail
     nodes, walks = walk.leg(int(anchors[0]), candidate.legs[0].steps)
     for anchor, leg in zip(anchors[1:].tolist(), candidate.legs[1:], strict=True):
@@ -182,7 +182,7 @@ def results(store: GraphStore, candidate: Candidate) -> list[EntityId]:
 _NONE, _NO_WALKS = np.empty(0, np.int64), np.empty(0)
 
 
-class _Walk:
+class _StepWalker:
     """Walks steps as a Cypher MATCH does: no edge twice, and not back to the anchor."""
 
     def __init__(self, store: GraphStore, directed: bool) -> None:

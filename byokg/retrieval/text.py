@@ -92,7 +92,7 @@ class TripleSearch:
             k: 1 or more.
         """
         relations = self.relations(question)
-        found = _Found(k, _UNREACHED)
+        found = _TopEdges(k, _UNREACHED)
         if not isinstance(self._store, ColumnarGraph):  # each look at some nodes is a journey
             self._scan(found, question, relations, self._nodes.roughly(question))
             return found.ordered()
@@ -104,18 +104,18 @@ class TripleSearch:
         while names * _SCAN_FROM < len(self._nodes):
             chosen = self._nodes.best(question, names)
             outside = max(chosen.bound, 0)  # of a node without a name the similarity is 0
-            found = _Found(k, found.least)
+            found = _TopEdges(k, found.least)
             self._look(found, question, relations, chosen.owners, outside)
             if 2 * outside + top < found.least:
                 return found.ordered()
             share = self._nodes.share_above(question, (found.least - top) // 2)
             names = max(4 * names, int(_SPARE * share * len(self._nodes)))
-        found = _Found(k, found.least)
+        found = _TopEdges(k, found.least)
         self._scan(found, question, relations, self._nodes.roughly(question))
         return found.ordered()
 
     def _look_or_scan(
-        self, found: _Found, question: Vectors, relations: Millionths, degree: Callable[[Int64], Int64]
+        self, found: _TopEdges, question: Vectors, relations: Millionths, degree: Callable[[Int64], Int64]
     ) -> None:
         """Compare all nodes, and go through the edges of those of which each of the best triples holds one."""
         similar, top = self._nodes.roughly(question), int(relations.max(initial=-UNIT))
@@ -129,7 +129,7 @@ class TripleSearch:
                 return
         self._scan(found, question, relations, similar)
 
-    def _look(self, found: _Found, question: Vectors, relations: Millionths, owners: Int64, outside: int) -> None:
+    def _look(self, found: _TopEdges, question: Vectors, relations: Millionths, owners: Int64, outside: int) -> None:
         """Go through the edges of some nodes, those of the most similar first; others score `outside` at most."""
         similar = self._nodes.of(question, owners)
         table = np.full(self._nodes.owners, outside, np.int32)
@@ -154,7 +154,7 @@ class TripleSearch:
             scores[unknown] = near[unknown] + self._nodes.of(question, other[unknown])
             found.add(batch.edge[rows], batch.head[rows], batch.relation[rows], batch.tail[rows], scores)
 
-    def _scan(self, found: _Found, question: Vectors, relations: Millionths, similar: Millionths) -> None:
+    def _scan(self, found: _TopEdges, question: Vectors, relations: Millionths, similar: Millionths) -> None:
         """Go through all edges, of which the nodes are roughly so similar: (N,)."""
         edges = self._all
         cuts = np.searchsorted(edges.bounds, np.arange(0, len(edges.tail), _EDGES_AT_ONCE)[1:])
@@ -173,7 +173,7 @@ class TripleSearch:
             found.add(number, head, relation, tail, ends[0] + ends[1] + relations.take(relation))
 
 
-class _Found:
+class _TopEdges:
     """The best edges so far, each once."""
 
     def __init__(self, k: int, least: int) -> None:

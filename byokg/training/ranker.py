@@ -230,7 +230,7 @@ def chain_cases(
         max_hops: longer chains are left out.
         most: metapaths of a question at most.
     """
-    walks = _Walks(store, inverses)
+    walks = _ChainStarts(store, inverses)
     known = set(store.entities())
     for chain in chains:
         spelled = walks.spelled(chain.relations) if len(chain.relations) <= max_hops else []
@@ -250,7 +250,7 @@ def chain_cases(
             yield _case(considered, labelled, linker, most)
 
 
-class _Walks:
+class _ChainStarts:
     """Where chains of relations start in a graph."""
 
     def __init__(self, store: GraphStore, inverses: Mapping[str, str]) -> None:
@@ -326,7 +326,7 @@ def fit_ranker(
     order = random.permutation(len(usable)).tolist()
     held = [usable[at] for at in order[: int(settings.held_out * len(usable))]]
     training = [usable[at] for at in order[len(held) :]]
-    fit = _Fit(training, steps, embedder, settings, random, start or Weights())
+    fit = _Optimizer(training, steps, embedder, settings, random, start or Weights())
     prepared, checked = [fit.prepare(case) for case in training], [fit.prepare(case) for case in held]
     before = fit.quality(checked)
     count = settings.epochs * -(-len(prepared) // settings.batch)
@@ -347,12 +347,12 @@ class _Prepared:
     rows: Int64
     """N-grams that are known."""
     slots: Int64
-    """(P, 3) places in `_Fit.slots`; the last one for padding."""
+    """(P, 3) places in `_Optimizer.slots`; the last one for padding."""
     features: Float64
     right: Float64
 
 
-class _Fit:
+class _Optimizer:
     """The weights while they change, with Adam's moments."""
 
     def __init__(

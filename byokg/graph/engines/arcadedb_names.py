@@ -110,7 +110,7 @@ class Names:
         except Unreadable:
             return query
         sought = _sought(tokens)
-        chains: list[_Chain] = []
+        chains: list[_MatchPattern] = []
         opened: list[str] = []
         edits: list[Edit] = []
         clause, level = "", 0
@@ -123,11 +123,11 @@ class Names:
                         edits.append(Edit(token.start, token.stop, quoted(stored[token.text])))
                 elif before != "." and key in _CLAUSES:
                     clause, level = key, len(opened)
-                    chains.append(_Chain())
+                    chains.append(_MatchPattern())
             elif clause != "MATCH":
                 pass
             elif key == "," and len(opened) == level:
-                chains.append(_Chain())
+                chains.append(_MatchPattern())
             elif key == "(" and (before in _BEFORE_NODE or before == "SHORTESTPATH"):
                 chains[-1].nodes.append(_node(tokens, at, sought))
             elif key == "-" and before == "-":
@@ -156,7 +156,7 @@ def labels_of(stored: str) -> list[str]:
 
 
 @dataclass
-class _Chain:
+class _MatchPattern:
     """The node patterns of one comma-separated part of a MATCH."""
 
     nodes: list[tuple[int | None, bool]] = field(default_factory=list)
@@ -182,7 +182,7 @@ def _close(tokens: Sequence[Token], at: int, bracket: str) -> int:
 
 
 def _node(tokens: Sequence[Token], at: int, sought: frozenset[str]) -> tuple[int | None, bool]:
-    """Read the node pattern whose bracket stands at `at`, as `_Chain.nodes` has it."""
+    """Read the node pattern whose bracket stands at `at`, as `_MatchPattern.nodes` has it."""
     named = _is_name(tokens[at + 1])
     after = tokens[min(at + 1 + named, len(tokens) - 1)].key
     looked_up = named and tokens[at + 1].text in sought

@@ -86,7 +86,7 @@ class ArcadeEngine:
         self._mode = jpype.JClass("com.arcadedb.engine.ComponentFile$MODE")
         self._timeout = jpype.JClass("com.arcadedb.GlobalConfiguration").COMMAND_TIMEOUT
         self._long = jpype.JLong
-        self._converters: dict[type, Callable[[Any, _Answer], Cell]] = {}
+        self._converters: dict[type, Callable[[Any, _CellConverter], Cell]] = {}
         if self._folder is not None:
             self._database = self._read(Path(self._folder), self._types)
 
@@ -126,7 +126,7 @@ class ArcadeEngine:
         rows: list[tuple[Cell, ...]] = []
         truncated = False
         try:
-            answer = _Answer(self)
+            answer = _CellConverter(self)
             results = self._database.query("opencypher", text, self._java_value(parameters))
             try:
                 while results.hasNext():
@@ -223,7 +223,7 @@ class ArcadeEngine:
         return value
 
 
-class _Answer:
+class _CellConverter:
     """Turns Java values into cells; one for each query, because it caches nodes and counts the values read."""
 
     def __init__(self, engine: ArcadeEngine) -> None:
@@ -248,9 +248,9 @@ class _Answer:
             convert = self._converters[kind] = self._converter(value)
         return convert(value, self)
 
-    def _converter(self, value: Any) -> Callable[[Any, _Answer], Cell]:
+    def _converter(self, value: Any) -> Callable[[Any, _CellConverter], Cell]:
         """Find out how to convert values of this class."""
-        table: tuple[tuple[str, Callable[[Any, _Answer], Cell]], ...] = (
+        table: tuple[tuple[str, Callable[[Any, _CellConverter], Cell]], ...] = (
             ("java.lang.String", lambda v, answer: answer._text(v)),
             ("java.lang.Character", lambda v, answer: answer._text(v)),
             ("java.lang.Boolean", lambda v, answer: bool(v)),

@@ -186,7 +186,7 @@ def parse_cypher(text: str) -> CypherQuery:
         Unreadable: it is not one, or not understood.
     """
     tokens, edits = tokenise_cypher(text)
-    parser = _Parser(tokens)
+    parser = _CypherParser(tokens)
     prefix = parser.options()
     if prefix is not None:
         start, stop = prefix
@@ -195,7 +195,7 @@ def parse_cypher(text: str) -> CypherQuery:
     return parser.statement(edits)
 
 
-class _Parser(PatternParser):
+class _CypherParser(PatternParser):
     """Reads queries and their clauses."""
 
     def __init__(self, tokens: list[Token]) -> None:

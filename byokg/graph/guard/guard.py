@@ -187,7 +187,7 @@ def lint_sparql(text: str, schema: Schema) -> list[Finding]:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _UnplacedFinding:
     """A finding that still knows the character and not yet the line."""
 
     kind: Kind
@@ -200,7 +200,7 @@ _MOST = 50
 """Findings of each sort that are worth telling."""
 
 
-def _placed(text: str, *found: Iterator[_Found]) -> list[Finding]:
+def _placed(text: str, *found: Iterator[_UnplacedFinding]) -> list[Finding]:
     first = (one for some in found for one in islice(some, _MOST))
     ordered = sorted(first, key=lambda one: one.name.start)
     findings = [
@@ -209,13 +209,13 @@ def _placed(text: str, *found: Iterator[_Found]) -> list[Finding]:
     return list(dict.fromkeys(findings))
 
 
-def _unknown(kind: Kind, what: str, name: Name, known: Collection[str], where: str = "this graph") -> _Found:
+def _unknown(kind: Kind, what: str, name: Name, known: Collection[str], where: str = "this graph") -> _UnplacedFinding:
     near = tuple(nearest_names(name.text, known))
     hint = f"; nearest: {', '.join(near)}" if near else f"; there are: {', '.join(sorted(known)[:10])}" if known else ""
-    return _Found(kind, name, f"{where} has no {what} {name.text!r}{hint}", near)
+    return _UnplacedFinding(kind, name, f"{where} has no {what} {name.text!r}{hint}", near)
 
 
-def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_Found]:
+def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_UnplacedFinding]:
     node_types = {label for label in schema.node_types if label}
     relations = {relation.name for relation in schema.relations}
     for use in uses:
@@ -227,7 +227,9 @@ def _labels(uses: tuple[LabelUse, ...], schema: Schema) -> Iterator[_Found]:
             yield _unknown("label", "label", name, node_types)
 
 
-def _properties(uses: tuple[PropertyUse, ...], schema: Schema, everywhere: frozenset[str]) -> Iterator[_Found]:
+def _properties(
+    uses: tuple[PropertyUse, ...], schema: Schema, everywhere: frozenset[str]
+) -> Iterator[_UnplacedFinding]:
     of_relation = {relation.name: relation.properties for relation in schema.relations}
     of = schema.node_properties if schema.node_properties else {}
 
@@ -255,10 +257,10 @@ def _properties(uses: tuple[PropertyUse, ...], schema: Schema, everywhere: froze
         message = found.message if owners else found.message.replace(" has no property", " has a property", 1)
         if owners and elsewhere:
             message += f" ({', '.join(elsewhere[:3])} has it)"
-        yield _Found("property", use.name, message, found.nearest)
+        yield _UnplacedFinding("property", use.name, message, found.nearest)
 
 
-def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_Found]:
+def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_UnplacedFinding]:
     relations = {relation.name: relation for relation in schema.relations}
     for edge in edges:
         if not edge.single or not edge.types or any(name.text not in relations for name in edge.types):
@@ -272,7 +274,7 @@ def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_Found]:
                 f"edges of {name.text!r} are undirected and lead both ways; match them without an arrow head, as in "
                 f"-[:{name.text}]-, and count them as count(DISTINCT r)"
             )
-            yield _Found("direction", name, message)
+            yield _UnplacedFinding("direction", name, message)
             continue
         if any(_fits(relation, edge.head.names, edge.tail.names, edge.directed) for relation in of):
             continue
@@ -280,10 +282,12 @@ def _directions(edges: tuple[EdgeUse, ...], schema: Schema) -> Iterator[_Found]:
         arrow = "-" if relation.symmetric else "->"
         stored = f"({'|'.join(relation.domain)})-[:{relation.name}]{arrow}({'|'.join(relation.range)})"
         if any(_fits(relation, edge.tail.names, edge.head.names, True) for relation in of):
-            yield _Found("direction", name, f"{relation.name!r} points the other way: {stored}; turn the arrow round")
+            yield _UnplacedFinding(
+                "direction", name, f"{relation.name!r} points the other way: {stored}; turn the arrow round"
+            )
         else:
             ends = f"{'|'.join(edge.head.names) or 'any'} to {'|'.join(edge.tail.names) or 'any'}"
-            yield _Found("direction", name, f"no {relation.name!r} goes from {ends}; the graph has {stored}")
+            yield _UnplacedFinding("direction", name, f"no {relation.name!r} goes from {ends}; the graph has {stored}")
 
 
 def _fits(relation: RelationSchema, head: tuple[str, ...], tail: tuple[str, ...], directed: bool) -> bool:
@@ -296,7 +300,7 @@ def _end_fits(asked: tuple[str, ...], stored: tuple[str, ...]) -> bool:
     return not asked or not any(stored) or len(asked) > _MOST or any(label in stored for label in asked)
 
 
-def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> Iterator[_Found]:
+def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> Iterator[_UnplacedFinding]:
     iris = [name for name in known if "://" in name or name.startswith("urn:")]
     if not iris:
         return
@@ -309,12 +313,12 @@ def _iris(uses: tuple[IriUse, ...], known: list[str], kind: Kind, what: str) -> 
             continue
         name = Name(use.iri, use.start)
         if same := by_local.get(_local(use.iri)):
-            yield _Found(kind, name, f"this graph has no {what} <{use.iri}>, but <{same[0]}>", tuple(same))
+            yield _UnplacedFinding(kind, name, f"this graph has no {what} <{use.iri}>, but <{same[0]}>", tuple(same))
             continue
         near = nearest_names(_local(use.iri), by_local)
         close = tuple(iri for local in near for iri in by_local[local])[:3]
         hint = f"; nearest: {', '.join(f'<{iri}>' for iri in close)}" if close else ""
-        yield _Found(kind, name, f"this graph has no {what} <{use.iri}>{hint}", close)
+        yield _UnplacedFinding(kind, name, f"this graph has no {what} <{use.iri}>{hint}", close)
 
 
 def _local(iri: str) -> str:

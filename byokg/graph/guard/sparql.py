@@ -72,10 +72,10 @@ def parse_sparql(text: str) -> SparqlQuery:
         Unreadable: it is not one, or not understood.
     """
     tokens, edits = tokenise_sparql(text)
-    return _Parser(text, tokens, edits).statement()
+    return _SparqlParser(text, tokens, edits).statement()
 
 
-class _Parser(SparqlPatterns):
+class _SparqlParser(SparqlPatterns):
     """Reads queries of each form."""
 
     def statement(self) -> SparqlQuery:

@@ -215,7 +215,7 @@ def import_into(
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _has_lines(found: _Found, file: Path, line: int) -> bool:
+def _has_lines(found: _SourceFiles, file: Path, line: int) -> bool:
     """True if a line of a file is a record that can be left out."""
     if found.mapping or _ending(file) in (*RDF_ENDINGS, GRAPHML):
         return False
@@ -253,7 +253,7 @@ def source_files(source: str | Path) -> list[Path]:
 
 
 def _stream(
-    found: _Found,
+    found: _SourceFiles,
     left_out: Mapping[str, frozenset[int]],
     options: TableOptions,
     streamed: bool = False,
@@ -308,7 +308,7 @@ def _stream(
 
 
 @dataclass(frozen=True)
-class _Found:
+class _SourceFiles:
     """Files of a source: one file alone, or a mapping, or files of nodes and of edges."""
 
     source: Path
@@ -347,41 +347,41 @@ class _Found:
         return RecordFile.at(header) if header else None
 
 
-def _find(source: Path) -> _Found:
+def _find(source: Path) -> _SourceFiles:
     if not source.exists():
         raise ImportFailed(source, None, "no such file or folder")
     if not source.is_dir():
         mapped = source.suffix.lower() in (".yaml", ".yml")
         if _ending(source) == PARQUET:
-            return _Found(source, edges=[source])
-        return _Found(source, mapping=source) if mapped else _Found(source, alone=source)
+            return _SourceFiles(source, edges=[source])
+        return _SourceFiles(source, mapping=source) if mapped else _SourceFiles(source, alone=source)
     if (source / META).exists():
         raise ImportFailed(source, None, "this is a built graph already; open it, or give the files it was built from")
     if (source / MAPPING).exists():
-        return _Found(source, mapping=source / MAPPING)
+        return _SourceFiles(source, mapping=source / MAPPING)
     present = sorted((path for path in source.iterdir() if not path.name.startswith(".")), key=in_bytes)
     parts = [
         [path for path in present if re.fullmatch(rf"{what}.*\.parquet", path.name)] for what in ("nodes", "edges")
     ]
     if parts[1]:
-        return _Found(source, nodes=parts[0], edges=parts[1])
+        return _SourceFiles(source, nodes=parts[0], edges=parts[1])
     alone = [path for path in present if _is_alone(path)]
     nodes, edges, headers = _tables([path for path in present if path not in alone], bool(alone))
     found = [*nodes, *edges, *alone]
     _refuse_copies(source, found)
     if edges and not alone:
-        return _Found(source, nodes=nodes, edges=edges, headers=headers)
+        return _SourceFiles(source, nodes=nodes, edges=edges, headers=headers)
     if len(alone) == 1 and not nodes and not edges:
-        return _Found(source, alone=alone[0])
+        return _SourceFiles(source, alone=alone[0])
     if not found and present and all(_ending(path) in RDF_ENDINGS for path in present):
         _refuse_copies(source, present)
-        return _Found(source, alone=present[0], further=present[1:])
+        return _SourceFiles(source, alone=present[0], further=present[1:])
     delimited = [path for path in present if _ending(path) in DELIMITED_ENDINGS]
     if not found and len(delimited) == 1:
-        return _Found(source, alone=delimited[0])
+        return _SourceFiles(source, alone=delimited[0])
     parquets = [path for path in present if _ending(path) == PARQUET]
     if not found and not delimited and len(parquets) == 1:
-        return _Found(source, edges=parquets)
+        return _SourceFiles(source, edges=parquets)
     if not found:
         if len(delimited) > 1:
             listed, ending = ", ".join(path.name for path in delimited[:5]), _ending(delimited[0])

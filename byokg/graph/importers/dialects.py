@@ -149,7 +149,7 @@ class _Head(NamedTuple):
     """True if that is all of the file."""
 
 
-class _Fit(NamedTuple):
+class _DialectFit(NamedTuple):
     """Result of a dialect on the beginning of a file."""
 
     dialect: Dialect
@@ -242,7 +242,7 @@ def _without_comments(lines: Sequence[str], comment: str) -> list[str]:
     return ["\n" if comment and line.startswith(comment) else line for line in lines]
 
 
-def _with_comments(path: Path, chosen: _Fit, comment: str, head: _Head) -> _Fit:
+def _with_comments(path: Path, chosen: _DialectFit, comment: str, head: _Head) -> _DialectFit:
     """Decide whether lines that begin like comments are such: records of the same width may be edges."""
     found = [(number, line.rstrip("\r\n")) for number, line in enumerate(head.lines, 1) if line.startswith(comment)]
     if found[0][1].startswith("%%MatrixMarket"):
@@ -281,7 +281,7 @@ def _suffix(path: Path) -> str:
 # Separators
 
 
-def _fit(path: Path, separator: str, lines: Sequence[str], whole: bool) -> _Fit:
+def _fit(path: Path, separator: str, lines: Sequence[str], whole: bool) -> _DialectFit:
     """Read some lines by a separator, with quotes if these have a meaning."""
     runs = separator == " " and any(re.search(r"[ \t]{2}|^[ \t]|\t|[ \t]$", line.rstrip("\r\n")) for line in lines)
     if separator in ",;":
@@ -316,7 +316,7 @@ def _all_quoted(lines: Sequence[str], separator: str, quote: str) -> bool:
     return len(texts) > 1 and all(field.startswith(quote) or field.endswith(quote) for field in texts)
 
 
-def _measured(path: Path, dialect: Dialect, lines: Sequence[str], whole: bool) -> _Fit:
+def _measured(path: Path, dialect: Dialect, lines: Sequence[str], whole: bool) -> _DialectFit:
     records, broken = _parsed_up_to(dialect, lines)
     if dialect.quote and not whole:  # the last record may go on
         records, broken = records[:-1] if not broken else records, broken.replace(_UNCLOSED, "")
@@ -333,7 +333,7 @@ def _measured(path: Path, dialect: Dialect, lines: Sequence[str], whole: bool) -
     widths = Counter(len(fields) for _, fields in records[1:]) or Counter(len(fields) for _, fields in records)
     width = widths.most_common(1)[0][0] if widths else 0
     regular = not broken and width > 1 and len(widths) == 1 and _heads(records, width)
-    return _Fit(dialect, records, width, regular)
+    return _DialectFit(dialect, records, width, regular)
 
 
 def _parsed_up_to(dialect: Dialect, lines: Sequence[str]) -> tuple[list[Record], str]:
@@ -380,7 +380,7 @@ def _parsed(dialect: Dialect, lines: Sequence[str]) -> Iterator[Record]:
         start = reader.line_num + 1
 
 
-def _choose(path: Path, fits: dict[str, _Fit], promised: str) -> _Fit:
+def _choose(path: Path, fits: dict[str, _DialectFit], promised: str) -> _DialectFit:
     """Choose the separator. Raises `ImportFailed` if several fit."""
     regular = {separator: fit for separator, fit in fits.items() if fit.regular}
     if len(regular) > 1:

@@ -225,7 +225,7 @@ _WHOLE = 1 << 63
 
 
 @dataclass(frozen=True)
-class _Block:
+class _ParsedLines:
     """The records of some lines."""
 
     ends: pa.Array
@@ -385,7 +385,7 @@ class JsonLinesFile:
 
     # Blocks of lines
 
-    def _read(self, marker: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, _Block]]:
+    def _read(self, marker: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, _ParsedLines]]:
         """Yield the records of each block of lines that match, with the number of its first line."""
         line = 1
         for text in self._file.line_blocks():
@@ -393,7 +393,7 @@ class JsonLinesFile:
                 yield line, text, self._by_arrow(text) or self._by_line(line, text)
             line += text.count(b"\n")
 
-    def _by_line(self, line: int, text: bytes) -> _Block:
+    def _by_line(self, line: int, text: bytes) -> _ParsedLines:
         nodes: list[Node] = []
         edges: list[Triple] = []
         for _, record in self._records(line, text):
@@ -403,7 +403,7 @@ class JsonLinesFile:
                 nodes.append(record)
         ends = [edge.head for edge in edges] + [edge.tail for edge in edges]
         try:
-            return _Block(
+            return _ParsedLines(
                 ends=text_column(ends),
                 labels=text_column([edge.relation for edge in edges]),
                 edge_properties=property_columns([edge.properties for edge in edges]),
@@ -455,7 +455,7 @@ class JsonLinesFile:
         reason = f"node id {entity!r} is on line {lines[before]} already, with other content; keep one of the two"
         return ImportFailed(self._file.path, lines[row], reason)
 
-    def _by_arrow(self, text: bytes) -> _Block | None:
+    def _by_arrow(self, text: bytes) -> _ParsedLines | None:
         """Read lines that are all lists, or all objects with plain values; None for any others."""
         body = text.rstrip(b"\r\n")
         lines = body.count(b"\n") + 1
@@ -531,7 +531,7 @@ def _has_stamps(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind))
 
 
-def _listed(body: bytes, lines: int) -> _Block | None:
+def _listed(body: bytes, lines: int) -> _ParsedLines | None:
     """Read lines that are lists, made into objects with one list each."""
     text = b'{"t":' + body.replace(b"\n[", b'\n{"t":[').replace(b"]\n", b"]}\n") + b"}"
     try:
@@ -545,7 +545,7 @@ def _listed(body: bytes, lines: int) -> _Block | None:
     return _edges_and_nodes(head, relation, tail, {}, None)
 
 
-def _objects(table: pa.Table) -> _Block | None:
+def _objects(table: pa.Table) -> _ParsedLines | None:
     """Sort rows into edges and nodes; None if `records` might make something else of one."""
     columns = {name: _array(table.column(name)) for name in table.schema.names}
     inner = columns.pop("properties", None)
@@ -649,7 +649,7 @@ def _edges_and_nodes(
     properties: Mapping[str, pa.Array],
     nodes: Mapping[str, pa.Array] | None,
     undirected: npt.NDArray[np.bool_] | None = None,
-) -> _Block | None:
+) -> _ParsedLines | None:
     """Put a block together; None if a text is empty, or is a number that Arrow and Python write differently."""
     told = dict(nodes or {})
     ids, names, types = (told.pop(key, None) for key in NODE_KEYS)
@@ -668,7 +668,7 @@ def _edges_and_nodes(
             return None
     if ends.null_count or labels.null_count:
         return None
-    return _Block(
+    return _ParsedLines(
         ends=ends,
         labels=labels,
         edge_properties=properties,

@@ -796,7 +796,7 @@ _EDGE_KEYS = ("file", "head", "tail", "properties", "missing", "undirected")
 
 def mapped_tables(mapping: Path) -> PropertyTables:
     """Read a mapping and the headers of the tables that it names. Raises `ImportFailed`."""
-    reader = _Reader(mapping)
+    reader = _MappingReader(mapping)
     nodes, edges = reader.tables()
     source = {"kind": "mapped tables", "files": reader.descriptions()}
     return PropertyTables(str(mapping.parent), nodes, edges, source, spaced=True)
@@ -804,12 +804,12 @@ def mapped_tables(mapping: Path) -> PropertyTables:
 
 def mapped_files(mapping: Path) -> list[Path]:
     """Return the mapping and the files it names. Raises `ImportFailed`."""
-    reader = _Reader(mapping)
+    reader = _MappingReader(mapping)
     reader.tables()
     return [mapping, *(file.path for file in reader.files.values())]
 
 
-class _Reader:
+class _MappingReader:
     """The content of a mapping, checked key by key."""
 
     def __init__(self, mapping: Path) -> None:

@@ -183,7 +183,7 @@ def compile_expression(
     if not undirected and not repeated and all(isinstance(part, Link) for part in single):
         numbers = [list(number(part.name)) for part in single if isinstance(part, Link)]
         return _chain(relations, numbers, [isinstance(part, Inverse) for part in parts])
-    builder = _Builder(relations, number, undirected)
+    builder = _AutomatonBuilder(relations, number, undirected)
     start, end = builder.add(path, False)
     if repeated:
         builder.silent[end].append(start)
@@ -222,7 +222,7 @@ def single_steps(relations: int, steps: list[tuple[int, bool]]) -> Automaton:
     return Automaton(classes, arcs, accepting, False)
 
 
-class _Builder:
+class _AutomatonBuilder:
     """An automaton with silent steps while it is put together (Thompson's construction)."""
 
     def __init__(self, relations: int, number: Callable[[NameTerm], Iterable[int]], undirected: bool) -> None:

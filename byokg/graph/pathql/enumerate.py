@@ -487,13 +487,13 @@ def _away(
 
 
 @dataclass(frozen=True)
-class _Beginning:
+class _PathPrefix:
     """The beginning of a path, and the step that made it longer."""
 
     vertex: int
     length: int
     label: int = -1
-    before: _Beginning | None = None
+    before: _PathPrefix | None = None
 
     def rows(self) -> PathRows:
         """Return it as a path."""
@@ -501,9 +501,9 @@ class _Beginning:
         labels = [each.label for each in chain[1:]]
         return PathRows(np.array([[each.vertex for each in chain]], np.int64), np.array([labels], np.int64))
 
-    def chain(self) -> Iterator[_Beginning]:
+    def chain(self) -> Iterator[_PathPrefix]:
         """Yield the beginning and all that it grew from."""
-        each: _Beginning | None = self
+        each: _PathPrefix | None = self
         while each is not None:
             yield each
             each = each.before
@@ -531,17 +531,17 @@ def cheapest(
     # Where every beginning of a wanted path is one of the cheapest to its vertex, the others need not be followed.
     one_each = selector in (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST) or (selector is Selector.ANY and count == 1)
     pruned_ = restrictor is Restrictor.WALK or (one_each and states == 1 and restrictor is not Restrictor.TRAIL)
-    wanted: dict[int, _Tally] = {}
-    passed: dict[tuple[int, int], _Tally] = {}
+    wanted: dict[int, _PathQuota] = {}
+    passed: dict[tuple[int, int], _PathQuota] = {}
     order = 0
-    heap: list[tuple[float, int, int, _Beginning]] = [(0.0, 0, 0, _Beginning(source * states, 0))]
+    heap: list[tuple[float, int, int, _PathPrefix]] = [(0.0, 0, 0, _PathPrefix(source * states, 0))]
     while heap:
         cost, _, _, begun = heapq.heappop(heap)
         if not budget.spend(begun.length + 1):
             return
         node, state = divmod(begun.vertex, states)
         ends = (begun.length or moves.empty) and moves.accepting[state] and (targets is None or node in targets)
-        if ends and wanted.setdefault(node, _Tally(selector, count)).take(cost):
+        if ends and wanted.setdefault(node, _PathQuota(selector, count)).take(cost):
             if budget.wanted <= 0:
                 budget.full = True
                 return
@@ -554,17 +554,17 @@ def cheapest(
             continue
         if pruned_ and begun.length:
             key = (begun.vertex, 0 if query.max_length is None else begun.length)
-            if not passed.setdefault(key, _Tally(selector, count)).take(cost):
+            if not passed.setdefault(key, _PathQuota(selector, count)).take(cost):
                 continue
         steps = moves.forward(np.array([begun.vertex], np.int64))
         for far, label, price in zip(steps.far.tolist(), steps.label.tolist(), prices(steps.label), strict=True):
             if price is not None and _may_follow(begun, far, label, restrictor, moves):
                 order += 1
-                longer = _Beginning(far, begun.length + 1, label, begun)
+                longer = _PathPrefix(far, begun.length + 1, label, begun)
                 heapq.heappush(heap, (cost + price, longer.length, order, longer))
 
 
-def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor, moves: Expander) -> bool:
+def _may_follow(begun: _PathPrefix, far: int, label: int, restrictor: Restrictor, moves: Expander) -> bool:
     """True if a step may follow the beginning of a path."""
     if restrictor is Restrictor.WALK:
         return True
@@ -579,7 +579,7 @@ def _may_follow(begun: _Beginning, far: int, label: int, restrictor: Restrictor,
     )
 
 
-class _Tally:
+class _PathQuota:
     """How many of the paths to one end were taken, by cost."""
 
     def __init__(self, selector: Selector, count: int) -> None:

@@ -97,7 +97,9 @@ def paths(
     """
     parsed, store = _read(query), _arrays(store)
     inferred = _inferred(store, parsed, rules) if rules or parsed.graphs else None
-    return _Run(store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred).result()
+    return _QueryEvaluation(
+        store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred
+    ).result()
 
 
 def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[InferenceRule] | Inferred | None) -> Inferred:
@@ -166,7 +168,7 @@ def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
     short = parsed.max_length is not None and parsed.max_length <= _COUNTED_STEPS
     whole = parsed.limit is None and not parsed.offset and not parsed.cyclic
     if parsed.selector is Selector.ALL and plain and short and whole:
-        return _Run(store, parsed, limits, None).counted()
+        return _QueryEvaluation(store, parsed, limits, None).counted()
     found = paths(store, parsed, replace(limits, max_paths=_NO_BOUND))
     return len(found), found.truncated
 
@@ -193,7 +195,7 @@ class _Ends:
         return _NOTHING if self.solutions is None else self.solutions[node]
 
 
-class _Run:
+class _QueryEvaluation:
     """One query while it runs."""
 
     def __init__(self, store: GraphStore, query: PathQuery, limits: PathLimits, inferred: Inferred | None) -> None:

@@ -182,7 +182,7 @@ def _parser() -> Lark:
         start=["start", "rules"],
         parser="lalr",
         lexer="contextual",
-        transformer=_Builder(),
+        transformer=_QueryBuilder(),
         propagate_positions=False,
     )
 
@@ -272,7 +272,7 @@ def _literal(text: str, datatype: str, place: tuple[int, int]) -> LiteralTerm:
 
 
 @v_args(inline=True)
-class _Builder(Transformer[Token, PathQuery]):
+class _QueryBuilder(Transformer[Token, PathQuery]):
     """Turns parse results into records, from the inside out, while parsing."""
 
     # Queries

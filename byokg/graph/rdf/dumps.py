@@ -184,7 +184,7 @@ def filter_dump(
     return found
 
 
-class _Block(NamedTuple):
+class _FilteredLines(NamedTuple):
     """What became of some lines."""
 
     text: bytes
@@ -196,7 +196,7 @@ class _Block(NamedTuple):
     lines: int
 
 
-def _add(found: Filtered, block: _Block, source: Path, skip_bad: int) -> None:
+def _add(found: Filtered, block: _FilteredLines, source: Path, skip_bad: int) -> None:
     """Count a block. Raises `ImportFailed` for the first bad line that is too many."""
     room = skip_bad - found.bad
     if len(block.bad) > room:
@@ -220,7 +220,7 @@ def _packed(text: bytes, ending: str) -> bytes:
     return gzip.compress(text, mtime=0) if ending == ".gz" else text
 
 
-def _filter(block: bytes, wanted: Wanted, ending: str) -> _Block:
+def _filter(block: bytes, wanted: Wanted, ending: str) -> _FilteredLines:
     """Return the wanted statements of some whole lines, compressed."""
     ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n")) + 1
     if not block.endswith(b"\n"):
@@ -257,7 +257,7 @@ def _filter(block: bytes, wanted: Wanted, ending: str) -> _Block:
         text += b"\n"
     wrong = np.sort(np.concatenate(bad)).tolist()
     told = [(place, lines[place].as_py()) for place in wrong]
-    return _Block(_packed(text, ending), int(sound.sum()), len(kept), left_out, told, len(lines))
+    return _FilteredLines(_packed(text, ending), int(sound.sum()), len(kept), left_out, told, len(lines))
 
 
 def _marks(found: pa.Array) -> npt.NDArray[np.bool_]:

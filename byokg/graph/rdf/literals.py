@@ -157,7 +157,7 @@ _NAMES, _ROWS = 1 << 18, 1 << 22
 
 
 @dataclass(frozen=True)
-class _Said:
+class _PredicateLiterals:
     """The L literals of one predicate, each once for its node, by node and then in the order of the file."""
 
     node: npt.NDArray[np.int32]
@@ -318,7 +318,7 @@ class LiteralStore:
             self.set_aside()
         return names.column(), by_label
 
-    def _usual(self, found: _Said) -> int:
+    def _usual(self, found: _PredicateLiterals) -> int:
         """Return the kind that most nodes' only literal has; of several the one that the file has first."""
         alone = np.repeat(found.counts == 1, found.counts)
         if not alone.any():
@@ -328,7 +328,7 @@ class LiteralStore:
         most = counts[kinds] == counts.max()
         return int(kinds[most][place[most].argmin()])
 
-    def _lists(self, found: _Said, usual: int) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    def _lists(self, found: _PredicateLiterals, usual: int) -> tuple[pa.Array, npt.NDArray[np.int32]]:
         """Spell out the literals of each node that has several, or one of another kind than usual."""
         spelled = (found.counts > 1) | (found.kind[found.starts] != usual)
         starts, counts, lists = found.starts[spelled], found.counts[spelled], [pa.array([], TEXT)]
@@ -342,7 +342,7 @@ class LiteralStore:
             lists.append(pa.array(list(some), TEXT))
         return pa.concat_arrays(lists), found.node[starts]
 
-    def _values(self, found: _Said, rows: Integers) -> pa.Array:
+    def _values(self, found: _PredicateLiterals, rows: Integers) -> pa.Array:
         """Return one literal for each of some nodes."""
         kinds, texts = found.kind[rows], self._spelled(found.text[rows])
         if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:
@@ -372,7 +372,7 @@ class _ByPredicate:
             self._order[slot] = start + np.argsort(part, kind="stable")
             free = free + here
 
-    def of(self, iri: str) -> _Said | None:
+    def of(self, iri: str) -> _PredicateLiterals | None:
         """Return the literals of a predicate; None if no node of the graph has any."""
         if iri not in self.iris:
             return None
@@ -397,7 +397,7 @@ class _ByPredicate:
             node, part, fresh = node[once], part[once], fresh[once]
         kind = rows[part, 2].astype(np.int16 if self._kinds < 1 << 15 else np.int32)
         starts = np.flatnonzero(np.diff(node, prepend=-1)).astype(np.int32)
-        return _Said(node, kind, rows[part, 3], self._ranks[kind], fresh, starts)
+        return _PredicateLiterals(node, kind, rows[part, 3], self._ranks[kind], fresh, starts)
 
 
 def _fallback_names(ids: pa.Array) -> pa.Array:

@@ -382,7 +382,7 @@ class SparqlEndpoint(SparqlStore):
 
     def _ask(
         self, text: str, timeout_s: float, patience_s: float, triples: int | None = None, accept: str | None = None
-    ) -> _Answer:
+    ) -> _EndpointReply:
         """Send a query, again while the endpoint is busy, and read the answer: of a graph, so many triples."""
         until = time.monotonic() + timeout_s + patience_s
         attempts = Retrying(
@@ -403,7 +403,9 @@ class SparqlEndpoint(SparqlStore):
         waited_for = self._answered and isinstance(error, _Again) and error.away
         return state.attempt_number >= self._attempts and not waited_for
 
-    def _once(self, text: str, deadline: float, timeout_s: float, triples: int | None, accept: str | None) -> _Answer:
+    def _once(
+        self, text: str, deadline: float, timeout_s: float, triples: int | None, accept: str | None
+    ) -> _EndpointReply:
         """Send a query once."""
         left_s = min(timeout_s, deadline - time.monotonic())
         if left_s <= 0:
@@ -435,13 +437,13 @@ class SparqlEndpoint(SparqlStore):
             except ValueError as error:
                 raise _broken("N-Triples", body, timeout_s, error) from error
             most = most or (_VIRTUOSO_ROWS if self._server == _VIRTUOSO else "")
-            return _Answer(SparqlResult(TRIPLE, rows), partial or _reaches(most, rows), ended)
+            return _EndpointReply(SparqlResult(TRIPLE, rows), partial or _reaches(most, rows), ended)
         if kind == _CSV == accept:
             try:
                 table = sparql.read_csv(body)
             except ValueError as error:
                 raise _broken("CSV", body, timeout_s, error) from error
-            return _Answer(table, partial or _reaches(most, table.bindings), ended)
+            return _EndpointReply(table, partial or _reaches(most, table.bindings), ended)
         if kind not in _JSON_TYPES:
             reason = (
                 f"it answered {kind or 'without a content type'} instead of SPARQL results: {excerpt(body)!r}; "
@@ -454,8 +456,10 @@ class SparqlEndpoint(SparqlStore):
             raise _broken("JSON", body, timeout_s, error) from error
         table = read_table(reply, self._name)
         if table.variables == (_ASKED,):  # Virtuoso's own way to answer an ASK
-            return _Answer(SparqlResult((), (), any(row[_ASKED]["value"] == "1" for row in table.bindings)), False)
-        return _Answer(table, partial or _reaches(most, table.bindings), ended)
+            return _EndpointReply(
+                SparqlResult((), (), any(row[_ASKED]["value"] == "1" for row in table.bindings)), False
+            )
+        return _EndpointReply(table, partial or _reaches(most, table.bindings), ended)
 
     def _recognise(self, headers: httpx.Headers) -> None:
         """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
@@ -529,7 +533,7 @@ def _reaches(most: str, rows: Sequence[Binding]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _EndpointReply:
     """Reply of an endpoint, with its own note on missing rows."""
 
     table: SparqlResult
