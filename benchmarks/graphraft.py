@@ -66,7 +66,6 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.pipelines.graphraft import Mentions, graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import (
     TEMPLATES,
     Candidate,
@@ -76,6 +75,7 @@ from byokg.retrieval.candidates import (
     best_first,
     meaning_ranker,
 )
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.training.labels import labels
 from byokg.training.sft import Pair, SftSettings, fine_tune

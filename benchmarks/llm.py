@@ -34,10 +34,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.rows import Row, show  # noqa: E402
 from byokg.errors import LlmError  # noqa: E402
-from byokg.llm.calling import RateLimits, RetryPolicy  # noqa: E402
 from byokg.llm.messages import Message, ReplyStore  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
-from byokg.llm.replies import RecordedReplies  # noqa: E402
+from byokg.llm.reply_store import RecordedReplies  # noqa: E402
+from byokg.llm.retry import RateLimits, RetryPolicy  # noqa: E402
 from tests.llm.servers.model_server import SECRET  # noqa: E402
 
 MODEL = "claude-test"

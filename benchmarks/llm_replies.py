@@ -21,8 +21,8 @@ from pathlib import Path
 
 from benchmarks.rows import Row, show
 from byokg.llm.messages import Call, Message, Reply, Usage
-from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import export_replies, import_replies
+from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import UsageMeter
 
 CALLS = 4

@@ -48,7 +48,7 @@ from byokg.graph.importers.choose import build_graph  # noqa: E402
 from byokg.graph.store import GraphStore  # noqa: E402
 from byokg.graph.traversal import neighbours, triples  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
-from byokg.llm.replies import RecordedReplies  # noqa: E402
+from byokg.llm.reply_store import RecordedReplies  # noqa: E402
 from byokg.llm.usage import UsageMeter  # noqa: E402
 from byokg.open import add_engine  # noqa: E402
 from byokg.pipelines.byokg import byokg_pipeline  # noqa: E402

@@ -35,7 +35,7 @@ from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges
 from byokg.offline.parse_constraints import read
 from byokg.offline.pipeline import offline_pipeline
-from byokg.open import opened
+from byokg.open import use_graph
 from byokg.types import EntityId, Question
 from tests.graph.sparql_server import Endpoint, serving
 
@@ -44,7 +44,7 @@ HOPS = (1, 2, 3)
 
 def requests(endpoint: Endpoint, folder: Path, action: Callable[[Any], object], schema: bool = True) -> int:
     """Return how many requests an action takes on a new store, which may know the schema."""
-    with opened(f"sparql+{endpoint.url}", SchemaCache(folder)) as store:
+    with use_graph(f"sparql+{endpoint.url}", SchemaCache(folder)) as store:
         if schema:
             store.schema()
         before = len(endpoint.requests)

@@ -227,7 +227,7 @@ def schema_at_hand(store: GraphStore) -> bool:
 
 
 @contextmanager
-def opened(place: str | Path, cache: SchemaCache | None = None, **settings: Any) -> Iterator[Opened]:
+def use_graph(place: str | Path, cache: SchemaCache | None = None, **settings: Any) -> Iterator[Opened]:
     """Open a graph as `open_graph` does, and let go of a server's connections afterwards."""
     store = open_graph(place, cache, **settings)
     try:
@@ -242,7 +242,7 @@ def close(store: GraphStore) -> None:
         end()
 
 
-def identity(store: GraphStore) -> str:
+def fingerprint(store: GraphStore) -> str:
     """Return the identity of a graph for run records.
 
     A graph in files has the checksum of its content. A server has none, so it is identified by its address and the

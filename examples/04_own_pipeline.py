@@ -6,7 +6,7 @@ from pathlib import Path
 from byokg import Answer, AnswerItem, EntityLinker, KnowledgeGraph, Question, RunSettings, atlas, run_evaluation
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
-from byokg.open import identity
+from byokg.open import fingerprint
 from byokg.types import Mention
 
 
@@ -28,6 +28,6 @@ class NeighbourPipeline:
 with tempfile.TemporaryDirectory() as folder:
     dataset = atlas(split="dev")
     graph = KnowledgeGraph.build(dataset.graph_source(), Path(folder, "graph"))
-    settings = RunSettings(dataset.name, dataset.checksum, identity(graph.store))
+    settings = RunSettings(dataset.name, dataset.checksum, fingerprint(graph.store))
     metrics = run_evaluation(NeighbourPipeline(graph.store), dataset.examples()[:50], Path(folder, "run"), settings)
     print(f"Hits@1 {metrics.overall.estimates['hits@1'].value:.2f} on {metrics.overall.n} questions")

@@ -7,7 +7,7 @@ from byokg import Byokg, KnowledgeGraph, RunSettings, atlas, run_evaluation
 from byokg.evaluation.compare import compare_runs
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.run_folder import read_runs
-from byokg.open import identity
+from byokg.open import fingerprint
 
 with tempfile.TemporaryDirectory() as folder:
     dataset = atlas(split="dev")
@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory() as folder:
     for hops in (1, 3):
         runs.append(Path(folder, f"max_hops={hops}"))
         config = {"pipeline": {"max_hops": hops}}
-        settings = RunSettings(dataset.name, dataset.checksum, identity(graph.store), config=config)
+        settings = RunSettings(dataset.name, dataset.checksum, fingerprint(graph.store), config=config)
         run_evaluation(Byokg(graph, max_hops=hops), questions, runs[-1], settings)
 
     (comparison,) = compare_runs(read_runs(runs), PROFILES["strict"], "hits@1")

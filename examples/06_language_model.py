@@ -9,7 +9,7 @@ from pathlib import Path
 from byokg import KnowledgeGraph, atlas
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 from byokg.pipelines.lean import lean_pipeline
 
 QUESTION = "What is the capital of the country that the Elbe flows through?"

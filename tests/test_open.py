@@ -17,14 +17,14 @@ from byokg.open import (
     SCHEMES,
     add_engine,
     engines_in,
-    identity,
+    fingerprint,
     is_address,
     masked,
     open_graph,
     open_queryable,
-    opened,
     refuse_missing,
     server_kind,
+    use_graph,
 )
 from tests.graph.bolt_server import PASSWORD, BoltDatabases
 
@@ -120,7 +120,7 @@ def films(bolt: BoltDatabases, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_an_address_opens_a_server_and_its_schema_is_kept(films: str, tmp_path: Path) -> None:
-    with opened(films, SchemaCache(tmp_path), id_property="key") as store:
+    with use_graph(films, SchemaCache(tmp_path), id_property="key") as store:
         assert store.schema().node_types == {"Film": 2, "Person": 1}
         assert sorted(store.entities()) == ["alien", "blade", "scott"]
         assert (store.node_count, store.edge_count) == (3, 2)
@@ -136,8 +136,8 @@ def test_a_knowledge_graph_opens_servers_too(films: str, monkeypatch: pytest.Mon
 
 def test_a_server_is_identified_by_its_address_and_counts(films: str, bolt: BoltDatabases, tmp_path: Path) -> None:
     def now() -> str:
-        with opened(films, SchemaCache(tmp_path)) as store:
-            return identity(store)
+        with use_graph(films, SchemaCache(tmp_path)) as store:
+            return fingerprint(store)
 
     first = now()
     assert first.startswith("counts:") and first == now()
@@ -151,8 +151,8 @@ def test_a_saved_graph_is_identified_by_its_content(tmp_path: Path) -> None:
     graph = ColumnarGraph.from_triples([("a", "r", "b")])
     graph.save(tmp_path / "graph")
     saved = open_graph(tmp_path / "graph")
-    assert identity(saved) == saved.checksum  # type: ignore[union-attr]
-    assert identity(graph).startswith("counts:")
+    assert fingerprint(saved) == saved.checksum  # type: ignore[union-attr]
+    assert fingerprint(graph).startswith("counts:")
 
 
 def test_an_endpoint_that_cannot_count_is_identified_by_its_address(tmp_path: Path) -> None:
@@ -160,10 +160,10 @@ def test_an_endpoint_that_cannot_count_is_identified_by_its_address(tmp_path: Pa
 
     triples = pyoxigraph.Store()
     triples.extend(graph_quads(ColumnarGraph.from_triples([("a", "r", "b")])))
-    with serving(triples) as endpoint, opened(f"sparql+{endpoint.url}", SchemaCache(tmp_path)) as store:
-        assert identity(store).startswith("counts:")
+    with serving(triples) as endpoint, use_graph(f"sparql+{endpoint.url}", SchemaCache(tmp_path)) as store:
+        assert fingerprint(store).startswith("counts:")
         store._schema = replace(store.schema(), sampled="some triples")
-        assert identity(store).startswith("address:")
+        assert fingerprint(store).startswith("address:")
 
 
 @pytest.mark.parametrize("place", ["neo4j://me:s3cret@host", "sparql+https://s3cret@host/x", "neptune-db://a:s3cret@h"])

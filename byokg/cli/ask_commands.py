@@ -106,7 +106,7 @@ def ask(
     """
     if not question.strip():
         raise ConfigError("the question is empty")
-    from byokg.llm.calling import answering
+    from byokg.llm.retry import set_question
 
     settings = read_settings(_settings_only(words or [], question))
     dataset = settings.build("dataset") if settings.options["dataset"] else None
@@ -116,7 +116,7 @@ def ask(
             bench.store.nodes(topics)
         except EntityNotFound as error:
             raise ConfigError(_no_such_entity(error, bench.entities)) from error
-        with answering("ask"):
+        with set_question("ask"):
             answer = bench.pipeline.run(Question("ask", question, topics, hops))
         if as_json:
             print_json(answer_json(question, answer))
@@ -147,7 +147,7 @@ def trace(
     byokg trace runs/mine WebQTest-12
     """
     from byokg.evaluation.records import read_trace
-    from byokg.open import opened
+    from byokg.open import use_graph
 
     record = read_trace(run, id)
     if as_json:
@@ -157,7 +157,7 @@ def trace(
             store: GraphStore | None = None
             if graph is not None:
                 settings = server_settings(graph, id_property, name_property, setting)
-                store = held.enter_context(opened(graph, **settings))
+                store = held.enter_context(use_graph(graph, **settings))
             show_trace(record, stdout(), store)
         if stages := _stages(run, id):
             stdout().print(Text(stages))

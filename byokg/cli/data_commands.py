@@ -13,7 +13,7 @@ import typer
 from byokg.cli.language_model import replies_file
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, stderr, stdout
 from byokg.errors import ConfigError
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from byokg.graph.rdf.dumps import Wanted
     from byokg.graph.store import GraphStore
     from byokg.index.names import NameIndex
-    from byokg.llm.replies import Count, Mode
+    from byokg.llm.reply_store import Count, Mode
 
 _TOLD_EVERY_S = 5.0
 

@@ -30,7 +30,7 @@ from byokg.files import open_file_limits
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.llm.model import tracing_variable
-from byokg.open import masked, opened
+from byokg.open import masked, use_graph
 
 State = Literal["ok", "off", "warn", "fail"]
 """`off` is optional and not there; `warn` limits something; `fail` breaks the core."""
@@ -308,7 +308,7 @@ def check_embedder() -> Check:
 def check_graph(place: str | Path, **settings: Any) -> Check:
     """Open a graph and count it; of a folder, compare the checksums of all its files too."""
     try:
-        with opened(place, **settings) as graph:
+        with use_graph(place, **settings) as graph:
             relations = graph.schema().relations
             verified = ""
             if isinstance(graph, ColumnarGraph):

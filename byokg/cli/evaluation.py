@@ -43,14 +43,14 @@ from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
-from byokg.open import EXAMPLES, SCHEMES, close, identity
+from byokg.open import EXAMPLES, SCHEMES, close, fingerprint
 from byokg.types import EntityId, Spending
 
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
     from byokg.evaluation.metrics import Metrics
     from byokg.evaluation.runner import Pipeline, Progress, RunSettings
-    from byokg.linking.demonstrations import Solved
+    from byokg.linking.demonstrations import Demonstration
     from byokg.pipelines.tracing import Tracing
 
 _GRAPH_HASH_DIGITS = 12
@@ -160,7 +160,7 @@ class Bench:
 
     def graph_checksum(self) -> str:
         """Return the identity of the graph for the run's record."""
-        return identity(self.store) if self.subgraphs is None else f"subgraphs:{self.subgraphs.checksum}"
+        return fingerprint(self.store) if self.subgraphs is None else f"subgraphs:{self.subgraphs.checksum}"
 
     def __enter__(self) -> Self:
         return self
@@ -256,7 +256,7 @@ def make_pipeline(
     entities: EntityLinker,
     asks: Asking | None,
     together: bool = False,
-    examples: Sequence[Solved] | None = None,
+    examples: Sequence[Demonstration] | None = None,
 ) -> Pipeline:
     """Build the pipeline that the settings name. Arguments and errors as for `set_up`.
 
@@ -456,7 +456,7 @@ def _print_estimate(
     note: Callable[[str], None],
 ) -> None:
     """Answer some questions, which are paid and recorded, and extrapolate to all of them."""
-    from byokg.llm.calling import answering, sampling
+    from byokg.llm.retry import set_question, set_sample
 
     if bench.asks is None:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")
@@ -468,7 +468,7 @@ def _print_estimate(
     spent = []
     for example in chosen:
         try:
-            with sampling(example.repeat), answering(example.id):
+            with set_sample(example.repeat), set_question(example.id):
                 bench.pipeline.run(example.asked(grants.entities, grants.hops))
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")

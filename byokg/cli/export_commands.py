@@ -54,11 +54,11 @@ def export(
     """
     from byokg.cli.terminal import copied
     from byokg.graph.export_formats import write_graph_as
-    from byokg.open import opened
+    from byokg.open import use_graph
 
     if words and layout != "rog":
         raise ConfigError(f"{words[0]} is for --format rog, which writes the subgraphs of a data set's questions")
-    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
         folder = folder_given(out, "--out")
         if layout == "rog":
             from byokg.evaluation.datasets.subgraphs import write_subgraphs
@@ -105,9 +105,9 @@ def coverage(
     from byokg.cli.data_commands import FOUND
     from byokg.evaluation.coverage import coverage as look
     from byokg.graph.name_indexes import name_index
-    from byokg.open import opened
+    from byokg.open import use_graph
 
-    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
         dataset, examples = _asked_of(store, words)
         result = look(examples, store, lambda: name_index(store))
         name = store.name

@@ -36,7 +36,7 @@ from byokg.cli.terminal import (
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.open import ENGINE_NAMES, engines_in, identity, schema_at_hand
+from byokg.open import ENGINE_NAMES, engines_in, fingerprint, schema_at_hand
 
 if TYPE_CHECKING:
     from byokg.graph.importers.dialects import TableOptions
@@ -85,7 +85,7 @@ def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
         "nodes": graph.node_count,
         "edges": graph.edge_count,
         **saved,
-        "checksum": identity(graph),
+        "checksum": fingerprint(graph),
         "sampled": schema.sampled,
         "node_types": schema.node_types,
         "node_properties": schema.node_properties,
@@ -143,7 +143,7 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     for index in indexes.dense:
         shape = f"{index.names:,} names, {index.dimensions} dimensions, {index.layout}"
         facts.add_row("dense index", Text(f"{index.embedder}: {shape}"))
-    facts.add_row("checksum", Text(identity(graph)))
+    facts.add_row("checksum", Text(fingerprint(graph)))
     if isinstance(graph, ColumnarGraph):
         facts.add_row("verified", "every file agrees with its checksum")
     if schema.sampled:
@@ -390,9 +390,9 @@ def _make(
         raise ConfigError(f"{reason}; leave them out for a server")
     from byokg.cli.terminal import copied
     from byokg.graph.exporter import copy_graph
-    from byokg.open import opened
+    from byokg.open import use_graph
 
-    with opened(source, **settings) as store:
+    with use_graph(source, **settings) as store:
         note(f"reading {store.name}")
         with copied("copying", store.node_count, store.edge_count, stderr()) as progress:
             graph = copy_graph(store, progress)
@@ -437,11 +437,11 @@ def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) 
     import time
 
     from byokg.graph.name_indexes import keep_names, kept_names
-    from byokg.open import opened
+    from byokg.open import use_graph
 
     if aliases:
         raise ConfigError("--alias is for graphs in folders; for a SPARQL server: --set alias_predicates=IRI")
-    with opened(address, **settings) as store:
+    with use_graph(address, **settings) as store:
         if before := kept_names(store):
             note(f"{len(before.names):,} names were read {age(time.time() - before.read)} ago; reading them anew")
         began = time.perf_counter()
@@ -515,9 +515,9 @@ def info(
     A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
     """
     from byokg.graph.name_indexes import verify_dense, verify_name_index
-    from byokg.open import opened
+    from byokg.open import use_graph
 
-    with opened(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
         indexes = Indexes()
         if isinstance(store, ColumnarGraph):
             store.verify()
@@ -550,9 +550,9 @@ def schema(
     """
     from byokg.graph.schema_text import SchemaRenderer
     from byokg.index.embedders import StaticEmbedder
-    from byokg.open import opened
+    from byokg.open import use_graph
 
-    with opened(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
         with schema_shown(store):
             renderer = SchemaRenderer(store.schema(), StaticEmbedder())
         shown = renderer.render(question, budget_tokens)

@@ -51,7 +51,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import set_up
     from byokg.cli.questions import keyed, narrowed, picked
-    from byokg.llm.calling import answering
+    from byokg.llm.retry import set_question
 
     inspect = import_extra("inspect_ai", "inspect", _PURPOSE)
     samples = import_extra("inspect_ai.dataset", "inspect", _PURPOSE)
@@ -69,7 +69,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     questions = {example.id: example.asked(grants.entities, grants.hops) for example in examples}
 
     def ask(id: str) -> Answer:
-        with answering(id):
+        with set_question(id):
             answer: Answer = bench.pipeline.run(questions[id])
         if bench.asks is not None:
             bench.asks.meter.take(id)

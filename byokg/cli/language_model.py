@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byokg.llm.batch import PendingCalls
     from byokg.llm.model import LanguageModel
     from byokg.llm.providers import Anthropic, Provider
-    from byokg.llm.replies import RecordedReplies
+    from byokg.llm.reply_store import RecordedReplies
     from byokg.llm.usage import UsageMeter
     from byokg.pipelines.tracing import Tracing
     from byokg.prompts import PromptLibrary
@@ -105,7 +105,7 @@ def asking(
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks a language model; add {_SOME_MODEL}")
     from byokg.llm.batch import PendingCalls
     from byokg.llm.providers import Anthropic
-    from byokg.llm.replies import RecordedReplies
+    from byokg.llm.reply_store import RecordedReplies
     from byokg.llm.usage import PriceTable, UsageMeter
     from byokg.prompts import PromptLibrary
 

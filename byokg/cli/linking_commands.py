@@ -214,7 +214,7 @@ def link(
     """
     from byokg.cli.config import read_settings
     from byokg.linking.entities import METHODS, EntityLinker, Fusion
-    from byokg.open import opened
+    from byokg.open import use_graph
 
     known = _one_of("--method", method, METHODS)
     fused = _one_of("--fusion", fusion, get_args(Fusion))
@@ -222,7 +222,7 @@ def link(
         if not text.strip():
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
-    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
         linker = EntityLinker(
             watched(store, note),
             known,
@@ -305,7 +305,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     """Make one linker for each method with the chosen settings; only the chosen one if it is a user's own."""
     from functools import cache
 
-    from byokg.graph.name_indexes import meanings
+    from byokg.graph.name_indexes import open_dense_lookup
     from byokg.linking.entities import METHODS, EntityLinker
 
     chosen = settings.components["linking"]
@@ -314,7 +314,7 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     shared: dict[str, Any] = {
         key: value for key, value in chosen.items() if key not in ("_target_", "method", "disambiguate")
     }
-    shared |= {"embedder": embedder, "dense": cache(lambda: meanings(store, embedder))}
+    shared |= {"embedder": embedder, "dense": cache(lambda: open_dense_lookup(store, embedder))}
     first = EntityLinker(store, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:

@@ -17,7 +17,7 @@ from byokg.types import EntityId
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example
     from byokg.evaluation.runner import Shard
-    from byokg.linking.demonstrations import Solved
+    from byokg.linking.demonstrations import Demonstration
 
 _FILE = "@"
 
@@ -32,19 +32,19 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
         ConfigError: there is no question of such an id or type.
         DatasetError: the data set cannot be read.
     """
-    from byokg.evaluation.datasets.base import named
+    from byokg.evaluation.datasets.base import select_examples
 
     examples = dataset.examples()
     for reason, count in dataset.left_out().items():
         note(f"{count:,} questions of {dataset.name} are left out: {reason}")
-    return named(examples, _ids(run.ids), run.types)
+    return select_examples(examples, _ids(run.ids), run.types)
 
 
 def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
-    from byokg.evaluation.datasets.base import drawn
+    from byokg.evaluation.datasets.base import sample_examples
 
-    return drawn(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
+    return sample_examples(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
 
 def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
@@ -54,7 +54,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         ConfigError: nothing is left, or gold queries are to be executed on a graph without an engine for them.
     """
     from byokg.evaluation.datasets.audit import executed, with_answer
-    from byokg.evaluation.datasets.base import drawn
+    from byokg.evaluation.datasets.base import sample_examples
 
     kept = list(examples)
     if "executable" in run.require and kept:
@@ -70,7 +70,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
         before = len(kept)
         kept = [example for example in kept if with_answer([example], *graph(example))]
         _tell_left_out("answers_in_graph", before, len(kept), {}, note)
-    kept = drawn(kept, run.per_type, run.sample, run.limit, run.seed)
+    kept = sample_examples(kept, run.per_type, run.sample, run.limit, run.seed)
     if not kept:
         raise ConfigError("no question is left to ask; check ids, types and require")
     if len(kept) < len(examples):
@@ -147,7 +147,7 @@ def gold_nodes(store: GraphStore, names: NameIndex) -> Callable[[Example], Seque
     return gold
 
 
-def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callable[[str], None]) -> list[Solved]:
+def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callable[[str], None]) -> list[Demonstration]:
     """Return questions of the data set's training or development split with the path that finds their answers best.
 
     Up to 300 are drawn, and none of the split under evaluation.
@@ -155,20 +155,20 @@ def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callab
     Raises:
         ConfigError: there is no data set, or none of its other splits has a question that a path answers.
     """
-    from byokg.evaluation.datasets.base import drawn
-    from byokg.linking.demonstrations import Solved
+    from byokg.evaluation.datasets.base import sample_examples
+    from byokg.linking.demonstrations import Demonstration
     from byokg.training.labels import LabelSettings, labels
 
     if "dataset" not in settings.components:
         raise ConfigError("pipeline.examples=dataset needs a data set; add dataset=NAME, or name a file")
     examples = _other_split(settings)
-    examples = keyed(drawn(examples, None, _SOLVED, None, settings.run.seed), store, lambda: names, note)
+    examples = keyed(sample_examples(examples, None, _SOLVED, None, settings.run.seed), store, lambda: names, note)
 
     found = []
     for label in labels(store, examples, topics_in(store), gold_nodes(store, names), LabelSettings(min_f1=_FITS)):
         if label.best and len(label.best[0].legs) == 1:
             [leg], one = label.best[0].legs, label.example
-            found.append(Solved.of(one.question, leg.anchor.id, label.best[0].metapath, one.topic_entities))
+            found.append(Demonstration.of(one.question, leg.anchor.id, label.best[0].metapath, one.topic_entities))
     if not found:
         raise ConfigError(f"pipeline.examples=dataset: no path answers one of {len(examples):,} questions")
     note(f"{len(found):,} of {len(examples):,} questions of another split are solved by a path, and may be shown")

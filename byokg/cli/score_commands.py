@@ -23,7 +23,7 @@ from byokg.cli.terminal import (
     stdout,
 )
 from byokg.errors import ConfigError, RunError
-from byokg.evaluation.comparability import Anchor, Measured, measured, part_anchors
+from byokg.evaluation.comparability import PublishedResult, RunConditions, run_conditions, split_published
 from byokg.evaluation.report.comparison_tables import (
     anchor_json,
     anchor_tables,
@@ -31,7 +31,7 @@ from byokg.evaluation.report.comparison_tables import (
     comparison_tables,
 )
 from byokg.evaluation.tables import score_json, score_tables
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 
 if TYPE_CHECKING:
     from byokg.evaluation.cases import Case
@@ -91,7 +91,7 @@ def score(
         for name, estimate in one.estimates.items()
     }
     published = _published(anchors, subject, "all" in names)
-    like, unlike = part_anchors(published, [subject], published_graph)
+    like, unlike = split_published(published, [subject], published_graph)
     if as_json:
         figures = {"published": anchor_json(like, unlike, ours)} if published else {}
         print_json({**score_json(scored, cases, subject.name, repeats), **figures})
@@ -102,27 +102,27 @@ def score(
         console.print(part)
 
 
-def _published(anchors: str, subject: Measured, unasked: bool) -> list[Anchor]:
+def _published(anchors: str, subject: RunConditions, unasked: bool) -> list[PublishedResult]:
     """Return the published figures for a data set; by default, for that of the predictions, if any are listed.
 
     Raises:
         ConfigError: no figure is listed for the named data set.
     """
-    from byokg.evaluation.comparability import read_anchors
+    from byokg.evaluation.comparability import read_published
 
     if anchors or not unasked:
-        return read_anchors(anchors) if anchors else []
+        return read_published(anchors) if anchors else []
     name = subject.dataset.partition(" ")[0]
     if not name:
         note("published figures are shown beside these if the data set is known: --anchors webqsp")
         return []
     try:
-        return read_anchors(name)
+        return read_published(name)
     except ConfigError:
         return []
 
 
-def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measured]:
+def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], RunConditions]:
     """Read predictions and gold answers, with their conditions.
 
     Raises:
@@ -158,14 +158,14 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], Measure
         config = read_config(predictions)
         made = config.get("dataset") or {}
         n = len({case.first_id for case in cases})
-        return cases, Measured(name, str(made.get("name", "")), n, str(config.get("entities", "")))
+        return cases, RunConditions(name, str(made.get("name", "")), n, str(config.get("entities", "")))
     if predictions.is_file():
         if dataset is None:
             cases = read_external(predictions, note=note)
         else:
             left_out = sum(dataset.left_out().values())
             cases = _only(read_external(predictions, dataset.examples(), left_out, note), asked)
-        return cases, Measured(name, "" if dataset is None else dataset.name, len(cases))
+        return cases, RunConditions(name, "" if dataset is None else dataset.name, len(cases))
     raise ConfigError(f"there is no {str(predictions)!r}; give a run folder, or a file of predictions")
 
 
@@ -205,19 +205,19 @@ def compare(
     Runs with other questions, another split or another profile are refused without --force. A published figure stands
     beside ours, made the same way, where questions, topic entities and graph agree; apart, with the reason, elsewhere.
     """
-    from byokg.evaluation.comparability import read_anchors
+    from byokg.evaluation.comparability import read_published
     from byokg.evaluation.compare import compare_runs, score_cases
     from byokg.evaluation.profiles import PROFILES, chosen
     from byokg.evaluation.run_folder import read_runs
 
     if profile not in PROFILES:
         raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
-    published = read_anchors(anchors) if anchors else []
+    published = read_published(anchors) if anchors else []
     read = read_runs(runs)
     alone = len(read) == 1 and published
     compared = [] if alone else compare_runs(read, PROFILES[profile], metric, force, seed)
-    subjects = [measured(run) for run in read]
-    like, unlike = part_anchors(published, subjects, published_graph)
+    subjects = [run_conditions(run) for run in read]
+    like, unlike = split_published(published, subjects, published_graph)
     ours: dict[tuple[str, str], dict[str, float]] = {}
     wanted = chosen([each.profile for each in published if each.profile is not None and each.profile in PROFILES])
     for run in read if wanted else ():
@@ -436,10 +436,10 @@ def _position(runs: Sequence[Path], baseline: Path | None) -> int:
 
 def _graph_of(run: Run, place: str, settings: Mapping[str, Any]) -> Opened:
     """Open a graph, and refuse one that is not the run's."""
-    from byokg.open import close, identity, open_graph
+    from byokg.open import close, fingerprint, open_graph
 
     store = open_graph(place, **settings)
-    recorded, found = str((run.config.get("graph") or {}).get("checksum")), identity(store)
+    recorded, found = str((run.config.get("graph") or {}).get("checksum")), fingerprint(store)
     if recorded != found:
         close(store)
         raise RunError(

@@ -18,7 +18,7 @@ _DIGEST_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Contract:
+class ComparisonKey:
     """Conditions of a run's figures; two runs are ranked together only if all of them are equal."""
 
     dataset: str
@@ -37,7 +37,7 @@ class Contract:
     profile: str
     """Metric profile."""
 
-    def differences(self, other: Contract) -> tuple[str, ...]:
+    def differences(self, other: ComparisonKey) -> tuple[str, ...]:
         """Return the differences from this contract to the other in words; empty if the two are equal."""
         found = []
         if self.dataset != other.dataset:
@@ -59,10 +59,10 @@ class Contract:
         return tuple(found)
 
 
-def contract(run: Run, profile: str) -> Contract:
+def comparison_key(run: Run, profile: str) -> ComparisonKey:
     """Return the conditions of a run's figures under a metric profile."""
     code, graph, asked = (run.config.get(name) or {} for name in ("code", "graph", "questions"))
-    return Contract(
+    return ComparisonKey(
         dataset=run.dataset["name"],
         questions=str(asked.get("checksum", "")),
         n=int(asked.get("n", len(run.questions))),
@@ -74,9 +74,9 @@ def contract(run: Run, profile: str) -> Contract:
     )
 
 
-def contract_groups(contracts: Sequence[Contract]) -> list[list[int]]:
+def group_by_key(contracts: Sequence[ComparisonKey]) -> list[list[int]]:
     """Return the positions of equal contracts, the first contract's first."""
-    groups: dict[Contract, list[int]] = {}
+    groups: dict[ComparisonKey, list[int]] = {}
     for position, one in enumerate(contracts):
         groups.setdefault(one, []).append(position)
     return list(groups.values())
@@ -87,7 +87,7 @@ def _digest(value: str) -> str:
     return " ".join((*version, digest[:_DIGEST_SHOWN]))
 
 
-def differing(first: Run, second: Run) -> tuple[str, ...]:
+def find_differences(first: Run, second: Run) -> tuple[str, ...]:
     """Return why two runs are not about the same questions, scored alike; empty if they are."""
     reasons = []
     mine, theirs = ({one.id: one for one in run.questions if not one.repeat} for run in (first, second))
@@ -110,7 +110,7 @@ def differing(first: Run, second: Run) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Anchor:
+class PublishedResult:
     """One published figure."""
 
     dataset: str
@@ -136,7 +136,7 @@ class Anchor:
     """Why nobody can ask the same questions."""
 
 
-def read_anchors(dataset: str) -> list[Anchor]:
+def read_published(dataset: str) -> list[PublishedResult]:
     """Return the published figures for a data set, in the order of the file.
 
     Args:
@@ -156,7 +156,7 @@ def read_anchors(dataset: str) -> list[Anchor]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class RunConditions:
     """Conditions of a run that decide its comparability with published figures."""
 
     name: str
@@ -167,13 +167,13 @@ class Measured:
     """`gold` or `linked` topic entities; empty if not recorded."""
 
 
-def measured(run: Run) -> Measured:
+def run_conditions(run: Run) -> RunConditions:
     """Return the conditions of a run."""
     asked = len({example.first_id for example in run.questions})
-    return Measured(run.name, run.dataset["name"], asked, run.config["entities"])
+    return RunConditions(run.name, run.dataset["name"], asked, run.config["entities"])
 
 
-def obstacles(anchor: Anchor, ours: Measured, published_graph: bool) -> tuple[str, ...]:
+def mismatch_reasons(anchor: PublishedResult, ours: RunConditions, published_graph: bool) -> tuple[str, ...]:
     """Return the reasons against a comparison with a published figure; empty if there are none.
 
     Args:
@@ -200,13 +200,13 @@ def obstacles(anchor: Anchor, ours: Measured, published_graph: bool) -> tuple[st
     return tuple(found)
 
 
-def part_anchors(
-    anchors: Sequence[Anchor], subjects: Sequence[Measured], published_graph: bool
-) -> tuple[list[Anchor], list[tuple[Anchor, tuple[str, ...]]]]:
+def split_published(
+    anchors: Sequence[PublishedResult], subjects: Sequence[RunConditions], published_graph: bool
+) -> tuple[list[PublishedResult], list[tuple[PublishedResult, tuple[str, ...]]]]:
     """Part published figures that all of ours can be compared with from the others, these with the reasons."""
     like, unlike = [], []
     for anchor in anchors:
-        reasons = dict.fromkeys(reason for one in subjects for reason in obstacles(anchor, one, published_graph))
+        reasons = dict.fromkeys(reason for one in subjects for reason in mismatch_reasons(anchor, one, published_graph))
         if reasons:
             unlike.append((anchor, tuple(reasons)))
         else:
@@ -214,10 +214,12 @@ def part_anchors(
     return like, unlike
 
 
-def _anchors(group: dict[str, Any]) -> list[Anchor]:
+def _anchors(group: dict[str, Any]) -> list[PublishedResult]:
     shared = {key: value for key, value in group.items() if key != "figures"}
     return [
-        Anchor(**shared, system=each["system"], model=each.get("model", ""), value=round(each["value"] / 100, 6))
+        PublishedResult(
+            **shared, system=each["system"], model=each.get("model", ""), value=round(each["value"] / 100, 6)
+        )
         for each in group["figures"]
     ]
 

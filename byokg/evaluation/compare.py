@@ -18,7 +18,7 @@ import numpy as np
 
 from byokg.errors import LlmUnusable, RunError
 from byokg.evaluation.cases import Case
-from byokg.evaluation.comparability import contract, differing
+from byokg.evaluation.comparability import comparison_key, find_differences
 from byokg.evaluation.metrics import Estimate, Stage, count_stages
 from byokg.evaluation.profiles import Metric, Profile
 from byokg.evaluation.run_folder import Run, changed_settings
@@ -36,10 +36,10 @@ from byokg.evaluation.significance import (
     intervals,
     paired_difference,
 )
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_score
+from byokg.llm.reply_blocks import reply_schema
 from byokg.prompts import PromptLibrary
 
 JUDGE = "judge"
@@ -341,7 +341,7 @@ def compare_runs(
         runs: at least two.
         profile: scoring of all runs.
         metric: of the breakdown and the lists; empty takes the profile's first.
-        force: compare runs in spite of the reasons that `differing` returns, on their shared questions.
+        force: compare runs in spite of the reasons that `find_differences` returns, on their shared questions.
         seed: of the bootstrap.
         resamples: number for each comparison and group.
 
@@ -357,7 +357,7 @@ def compare_runs(
         raise RunError(f"profile {profile.name} has no metric {metric!r}; it has {', '.join(names)}")
     first, *others = runs
     for other in others:
-        reasons = differing(first, other)
+        reasons = find_differences(first, other)
         if reasons and not force:
             raise RunError(
                 f"{first.name!r} and {other.name!r} cannot be compared: {'; '.join(reasons)}; "
@@ -416,7 +416,7 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
             for key, values in changed_settings(first.config, second.config).items()
             if not key.startswith(_SETTINGS_LEFT_OUT)
         },
-        apart=contract(first, profile.name).differences(contract(second, profile.name)),
+        apart=comparison_key(first, profile.name).differences(comparison_key(second, profile.name)),
     )
 
 

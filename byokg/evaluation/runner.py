@@ -56,7 +56,7 @@ from byokg.evaluation.run_folder import (
     read_questions,
 )
 from byokg.graph.store import GraphStore
-from byokg.llm.calling import Deadline, answering, sampling
+from byokg.llm.retry import Deadline, set_question, set_sample
 from byokg.llm.usage import QuestionUsage, UsageMeter
 from byokg.text.names import estimate_tokens
 from byokg.types import Answer, EntityId, Question, Spending, asked_first
@@ -362,7 +362,7 @@ class _Asker:
         topics = example.topic_ids if self.settings.entities == "linked" else ()  # granted ones need no linking
         try:
             deadline = Deadline.after(math.inf if self.deadline_s is None else self.deadline_s)
-            with deadline.holding(), sampling(example.repeat), answering(example.id):
+            with deadline.holding(), set_sample(example.repeat), set_question(example.id):
                 answer = self.pipeline.run(example.asked(self.settings.entities, self.settings.hops))
             seconds = time.perf_counter() - started
             if answer.question_id != example.id:

@@ -429,7 +429,7 @@ def dense_names(
     return DenseNames.build(entries, embedder, cache, progress, layout)
 
 
-class ServerMeanings:
+class ServerVectorIndex:
     """Names found by meaning in the vector index of a server, for which nothing is read; implements `NameSearch`.
 
     Scores are cosines, as those of `DenseNames`; which names are found is as good as the server's index is.
@@ -487,19 +487,19 @@ def cosine(unit: Vectors, other: Sequence[float]) -> float:
     return float(exact(unit_rows([other]))[0] @ exact(unit))
 
 
-def asks_vectors(store: GraphStore | VectorStore) -> TypeGuard[VectorStore]:
+def has_vector_index(store: GraphStore | VectorStore) -> TypeGuard[VectorStore]:
     """True if dense lookups use a vector index of the server."""
     return isinstance(store, VectorStore) and store.vector_index is not None
 
 
-def meanings(store: GraphStore, embedder: Embedder) -> NameSearch:
+def open_dense_lookup(store: GraphStore, embedder: Embedder) -> NameSearch:
     """Return the dense lookup of a graph's names: the vector index of its server if one is named, else `dense_names`.
 
     Raises:
-        ConfigError: as for `ServerMeanings`.
+        ConfigError: as for `ServerVectorIndex`.
         IndexUnusable, EmbedderFailed: as for `dense_names`.
     """
-    return ServerMeanings(store, embedder) if asks_vectors(store) else dense_names(store, embedder)
+    return ServerVectorIndex(store, embedder) if has_vector_index(store) else dense_names(store, embedder)
 
 
 def build_dense(

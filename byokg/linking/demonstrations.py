@@ -38,7 +38,7 @@ _TRIED = 5
 
 
 @dataclass(frozen=True)
-class Solved:
+class Demonstration:
     """A question and its solution."""
 
     question: str
@@ -50,12 +50,12 @@ class Solved:
     """The question without its mentions, for similarity."""
 
     @classmethod
-    def of(cls, question: str, topic: str, path: Metapath, named: Sequence[str]) -> Solved:
+    def of(cls, question: str, topic: str, path: Metapath, named: Sequence[str]) -> Demonstration:
         """Return a question that a path out of a topic solves; `named` are the names in it."""
         return cls(question, topic, path, "", "cypher", _without(question, named))
 
 
-class SolvedQuestions:
+class DemonstrationRetriever:
     """Finds the demonstrations that are most similar to a question and valid in the graph.
 
     Only valid solutions are shown: every relation of a path exists, and the path has ends if its topic entity is in the
@@ -73,7 +73,7 @@ class SolvedQuestions:
     """
 
     def __init__(
-        self, solved: str | Path | Sequence[Solved], store: GraphStore, embedder: Embedder, k: int = 3
+        self, solved: str | Path | Sequence[Demonstration], store: GraphStore, embedder: Embedder, k: int = 3
     ) -> None:
         at_least(1, "shows none", examples_shown=k)
         self._k = k
@@ -89,14 +89,14 @@ class SolvedQuestions:
         self._keys = [_key(one.question) for one in self._solved]
         self._holding = lru_cache(1 << 14)(self._holds)
 
-    def similar(self, question: str) -> list[Solved]:
+    def similar(self, question: str) -> list[Demonstration]:
         """Return at most k solved questions, the most similar first; equally similar ones in the order of the file."""
         asked = _key(question)
         # Words common in demonstrations carry no meaning, and would outweigh the question's own.
         words = [word for word in split_words(question) if word in self._common]
         scores = self._vectors @ exact(self._embedder.encode([" ".join(words) or question])[0])
         order = np.argsort(-scores, kind="stable")[: self._k * _TRIED + 1].tolist()
-        chosen: list[Solved] = []
+        chosen: list[Demonstration] = []
         for place in order:
             solved = self._solved[place] if self._keys[place] != asked else None
             if solved is None or (holding := self._holding(place)) is None:
@@ -130,7 +130,7 @@ class SolvedQuestions:
         counts = Counter(word for one in self._solved for word in set(split_words(one.asks)))
         return frozenset(word for word, count in counts.items() if count > 1)
 
-    def _holds(self, place: int) -> Solved | None:
+    def _holds(self, place: int) -> Demonstration | None:
         """Return a demonstration in this graph's labels, without invalid solutions; None if none is valid."""
         one = self._solved[place]
         path = self._spelled(one.path)
@@ -163,7 +163,7 @@ class SolvedQuestions:
         except EntityNotFound:
             return True
 
-    def _runs(self, one: Solved) -> bool:
+    def _runs(self, one: Demonstration) -> bool:
         """True if the graph's engine takes a query, and has all of its names."""
         engine = next((engine for language, engine in self._engines.items() if language == one.language), None)
         if not one.query or engine is None:
@@ -179,7 +179,7 @@ def _key(question: str) -> str:
     return " ".join(fold_words(question))
 
 
-def _read(path: Path) -> list[Solved]:
+def _read(path: Path) -> list[Demonstration]:
     read = [_solved(record, f"{path}:{number}") for number, record in _records(path)]
     return [one for one in read if one is not None and (one.path or one.query)]
 
@@ -196,7 +196,7 @@ def _records(path: Path) -> Iterator[tuple[int, Any]]:
         raise ConfigError(f"examples={str(path)!r} is no file of JSON lines: {error}") from error
 
 
-def _solved(record: Any, place: str) -> Solved | None:
+def _solved(record: Any, place: str) -> Demonstration | None:
     """Read one record; None if it has no solution."""
     if not isinstance(record, dict) or not isinstance(record.get("question"), str):
         raise ConfigError(f'{place}: is no solved question; write {{"question": …, "path": […]}}')
@@ -206,7 +206,7 @@ def _solved(record: Any, place: str) -> Solved | None:
     named = {one["id"]: one["name"] for one in mentions if one.get("id") and one.get("name")}
     topic = record.get("topic") or named.get(record.get("topic_id"), "")
     question = record["question"].strip()
-    return Solved(
+    return Demonstration(
         question,
         str(topic),
         tuple(str(step).strip() for step in steps),

@@ -17,7 +17,7 @@ import numpy as np
 
 from byokg.arrays import Float32, Int64
 from byokg.errors import ConfigError, EntityNotFound, at_least
-from byokg.graph.name_indexes import asks_vectors, meanings, name_index
+from byokg.graph.name_indexes import has_vector_index, name_index, open_dense_lookup
 from byokg.graph.store import GraphStore, NamedStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
@@ -275,7 +275,7 @@ class EntityLinker:
             if not 0 <= share <= 1:
                 raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
         if dense is None and embedder is not None:
-            dense = partial(meanings, store, embedder)
+            dense = partial(open_dense_lookup, store, embedder)
         if dense is None and method in ("dense", "both"):
             raise ConfigError(f"method={method} needs an index of names by meaning; give an embedder, or use fuzzy")
         if disambiguate and embedder is None:
@@ -437,7 +437,7 @@ class EntityLinker:
         distinct = list(dict.fromkeys(names))
         if self._names is None and isinstance(self._store, NamedStore):
             found = [list(numbers[:_NAMESAKES]) for numbers in self._store.named(distinct)]
-            by_vectors = self._method == "dense" and asks_vectors(self._store)
+            by_vectors = self._method == "dense" and has_vector_index(self._store)
             if any(found) or by_vectors or self._store.resembling([], 1) is not None:
                 return list(zip(distinct, found, strict=True))
         bearing = self.names.bearing(distinct)

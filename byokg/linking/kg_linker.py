@@ -25,10 +25,10 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
+from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.shown_names import question_names
 from byokg.offline.answer_type import Kind, Kinds
 from byokg.offline.literal_answers import AskedValues

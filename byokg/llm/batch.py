@@ -30,10 +30,10 @@ from typing import Any
 
 from byokg.errors import LlmError, ReplyStoreError, RunError
 from byokg.files import json_line, write_file
-from byokg.llm.calling import RetryPolicy
 from byokg.llm.messages import Call, cache_marked, call_record, to_langchain
-from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, import_replies
+from byokg.llm.reply_store import RecordedReplies
+from byokg.llm.retry import RetryPolicy
 from byokg.service_errors import as_llm_error
 from byokg.text.names import encodable
 

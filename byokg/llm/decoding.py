@@ -38,7 +38,7 @@ ROOT = 0
 STAGE = "candidates"
 
 
-class Written(Protocol):
+class HasQuery(Protocol):
     """Something with a query: `retrieval.candidates.Candidate`, for one."""
 
     @property
@@ -190,18 +190,18 @@ def encode(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     return list(tokenizer(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"])
 
 
-Spelled = dict[tuple[int, ...], list[int]]
+TokenSequences = dict[tuple[int, ...], list[int]]
 """Distinct token sequences, each with the positions of the candidates that the tokenizer writes so."""
 
 
-def spell(tokenizer: Any, candidates: Sequence[Written], question: str = "") -> Spelled:
+def tokenize_candidates(tokenizer: Any, candidates: Sequence[HasQuery], question: str = "") -> TokenSequences:
     """Return the tokens of the candidates that a tokenizer can write.
 
     One without byte fallback has no tokens for some characters, and some read the name of their last token as that.
     Candidates with such names are left out, with a log line.
     """
     unwritable = {tokenizer.unk_token_id, tokenizer.eos_token_id} - {None}
-    spelled: Spelled = {}
+    spelled: TokenSequences = {}
     out = []
     for position, tokens in enumerate(encode(tokenizer, [one.query for one in candidates])):
         if unwritable.isdisjoint(tokens):
@@ -252,7 +252,7 @@ class _Local:
                 "no model in this process to rank queries with; name one with path=…, or choose llm=hf_local"
             )
 
-    def _ready(self, question: str, candidates: Sequence[Written]) -> tuple[Any, Any, list[int], Spelled, int]:
+    def _ready(self, question: str, candidates: Sequence[HasQuery]) -> tuple[Any, Any, list[int], TokenSequences, int]:
         """Return model, tokenizer, the tokens of the prompt and of the candidates, and the token that ends one."""
         if not candidates:
             raise NoCandidates(question)
@@ -263,7 +263,7 @@ class _Local:
         prompt = list(tokenizer(self._prompt.replace("{question}", question))["input_ids"])
         if prompt and prompt[-1] == end:  # some tokenizers end every text
             prompt.pop()
-        return model, tokenizer, prompt, spell(tokenizer, candidates, question), end
+        return model, tokenizer, prompt, tokenize_candidates(tokenizer, candidates, question), end
 
 
 class ConstrainedRanker(_Local):
@@ -295,11 +295,11 @@ class ConstrainedRanker(_Local):
         at_least(1, "finds nothing", beams=beams)
         self._beams = beams
 
-    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[HasQuery]) -> list[tuple[int, float]]:
         """Return at most `beams` positions with the logarithm of each candidate's likelihood, best first.
 
         Candidates with equal tokens (a tokenizer without capitals, say) count as one, and share a score; those that the
-        tokenizer cannot write are left out: see `spell`.
+        tokenizer cannot write are left out: see `tokenize_candidates`.
 
         Raises:
             NoCandidates: there is nothing to choose from.
@@ -367,8 +367,8 @@ class LikelihoodRanker(_Local):
         at_least(1, "reads nothing", batch=batch)
         self._batch = batch
 
-    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
-        """Return positions with the logarithm of each candidate's likelihood, best first: all that `spell` can write.
+    def rank(self, question: str, candidates: Sequence[HasQuery]) -> list[tuple[int, float]]:
+        """Return positions with each candidate's log-likelihood, best first, of those that `tokenize_candidates` keeps.
 
         Raises:
             NoCandidates: there is nothing to choose from.
@@ -451,7 +451,7 @@ class GuidedRanker:
         self._model, self._server, self._picks = model, server, picks
         self._prompt = (prompts or PromptLibrary())["candidate_choice"]
 
-    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[HasQuery]) -> list[tuple[int, float]]:
         """Return the positions chosen, with scores 1, 1/2, 1/3, ….
 
         Raises:
@@ -500,14 +500,14 @@ class NumberRanker:
         shown: int = 100,
         picks: int = 5,
         prompts: PromptLibrary | None = None,
-        describe: Callable[[Written], str] | None = None,
+        describe: Callable[[HasQuery], str] | None = None,
     ) -> None:
         at_least(1, "chooses nothing", shown=shown, picks=picks)
         self._model, self._shown, self._picks = model, shown, picks
         self._prompt = (prompts or PromptLibrary())["candidate_numbers"]
         self._describe = describe or (lambda one: one.query)
 
-    def rank(self, question: str, candidates: Sequence[Written]) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[HasQuery]) -> list[tuple[int, float]]:
         """Return the positions picked, with scores 1, 1/2, 1/3, …; none if the model names no number of the list.
 
         Raises:

@@ -34,7 +34,6 @@ from byokg.errors import (
     ReplyPending,
 )
 from byokg.llm.batch import PendingCalls
-from byokg.llm.calling import Deadline, RateLimits, RetryPolicy, Spent, held_question, held_sample
 from byokg.llm.messages import (
     JSON,
     Call,
@@ -47,6 +46,7 @@ from byokg.llm.messages import (
     from_langchain,
     to_langchain,
 )
+from byokg.llm.retry import Deadline, RateLimits, RetryPolicy, Spent, current_question, current_sample
 from byokg.service_errors import as_llm_error, filtered, known_secrets
 
 if TYPE_CHECKING:
@@ -297,10 +297,10 @@ class LanguageModel:
             ConfigError: there are no messages.
         """
         deadline = deadline or Deadline.held()
-        question_id = held_question() or question_id
+        question_id = current_question() or question_id
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
-        call = self.call(messages, held_sample() if sample is None else sample, tools, body, schema)
+        call = self.call(messages, current_sample() if sample is None else sample, tools, body, schema)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
             reply = self._asked(call, stage, question_id, deadline)

@@ -2,7 +2,7 @@
 
 Models forget closing tags, fence bare text, number lines, escape plain characters, write JSON or headings in place of
 tags, and add comments to it all. The readers here accept that, and return nothing rather than raise: no text makes them
-fail. `layouts` finds the places of results, `lines` reads items and answers.
+fail. `reply_blocks` finds the places of results, `reply_items` reads items and answers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from byokg.llm.abstentions import is_nothing
 from byokg.llm.citations import unique, untypeset
-from byokg.llm.layouts import (
+from byokg.llm.reply_blocks import (
     FENCE,
     FENCE_LINE,
     LISTED,
@@ -28,7 +28,7 @@ from byokg.llm.layouts import (
     unescaped,
     without_thought,
 )
-from byokg.llm.lines import (
+from byokg.llm.reply_items import (
     WrittenAnswer,
     answers,
     finishes,

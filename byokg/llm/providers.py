@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 
 from byokg.errors import ConfigError, MissingExtra
 from byokg.llm.batch import PendingCalls
-from byokg.llm.calling import RateLimits, RetryPolicy
 from byokg.llm.messages import JSON, Meter, ReplyStore
 from byokg.llm.model import LanguageModel
+from byokg.llm.retry import RateLimits, RetryPolicy
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler

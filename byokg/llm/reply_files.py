@@ -43,7 +43,7 @@ from byokg.llm.messages import (
     read_reply,
     reply_record,
 )
-from byokg.llm.replies import Import, RecordedReplies, RecordedReply
+from byokg.llm.reply_store import Import, RecordedReplies, RecordedReply
 
 SCHEMA = 1
 

@@ -12,7 +12,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from byokg.llm.layouts import unescaped
+from byokg.llm.reply_blocks import unescaped
 from byokg.text.names import on_one_line
 
 _IN_BRACKETS = r"[\[(【{<（｛［〔][^\[\](){}<>【】（）｛｝［］〔〕\n]{1,120}[\])】}>）｝］〕]"

@@ -35,12 +35,12 @@ from byokg.offline.rerank import Preference
 from byokg.offline.schema_linking import Steps
 from byokg.offline.temporal_neighbors import Sequences
 from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import ExtractiveAnswerer, Loop, Parts, RetrieverMaker, Stage
+from byokg.pipelines.loop import ExtractiveAnswerer, Loop, Parts, RetrieverFactory, Stage
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.types import EntityId
 
-RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever})
+RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": PathRetriever})
 
 _LEARNT = 1.0
 """Scale of a trained ranker's scores: they are log-odds."""
@@ -54,7 +54,7 @@ def offline_pipeline(
     beam: int = 32,
     sample: int = 256,
     top_k: int = 10,
-    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     by_need: bool | None = None,
     abstain: float = 0.0,
     weights: str | Path | None = None,

@@ -18,7 +18,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.llm.messages import JSON, Message, ToolCall, prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
-from byokg.pipelines.context import Grounds
+from byokg.pipelines.context import CitationChecker
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.text.names import estimate_tokens
@@ -181,7 +181,7 @@ class BfsAgent:
 
     def _answers(self, text: str, context: Context) -> tuple[AnswerItem, ...]:
         """Tie answers to nodes and to the evidence that holds them."""
-        grounds = Grounds(self._store, context.evidence)
+        grounds = CitationChecker(self._store, context.evidence)
         items = []
         for place, answer in enumerate(read_answers(text, known=grounds.names)):
             held = grounds.of(answer.name)

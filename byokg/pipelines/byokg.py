@@ -21,18 +21,18 @@ from byokg.errors import ConfigError
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.linking.demonstrations import Solved, SolvedQuestions
+from byokg.linking.demonstrations import Demonstration, DemonstrationRetriever
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import BFSQL_HOPS, TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
+from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.offline.pipeline import entity_spotter
-from byokg.pipelines.context import ContextText, ContextWriter, Grounds
-from byokg.pipelines.loop import KGLinker, Loop, Parts, RetrieverMaker, Stage
+from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
+from byokg.pipelines.loop import KGLinker, Loop, Parts, RetrieverFactory, Stage
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -66,8 +66,8 @@ ANSWER_STAGE = "answer"
 class LlmAnswerer:
     """Answers from the evidence with a language model, and checks its citations.
 
-    An answer is supported if a line that it cites holds its name or value (`Grounds`); citing a line means the items
-    in it. Otherwise, if other shown lines hold it, it is found, and these are its citations. Else it is unsupported.
+    An answer is supported if a line that it cites holds its name or value (`CitationChecker`); citing a line means the
+    items in it. Otherwise, if other shown lines hold it, it is found, and these are its citations. Else it is unsupported.
     Wrong citations are kept apart (`AnswerItem.miscited`).
 
     Args:
@@ -122,10 +122,10 @@ def _last_query(context: Context) -> str:
     return f"\n\nThe last query gave nothing: {told[-1][:_LONGEST_QUERY]}" if told else ""
 
 
-def shown_grounds(store: GraphStore, context: Context, written: ContextText) -> Grounds:
+def shown_grounds(store: GraphStore, context: Context, written: ContextText) -> CitationChecker:
     """Return the evidence that a model was shown, with the names that its reply may copy."""
     shown = {id for items in written.items.values() for id in items}
-    return Grounds(store, [item for item in context.evidence if item.id in shown])
+    return CitationChecker(store, [item for item in context.evidence if item.id in shown])
 
 
 def checked_answers(
@@ -133,7 +133,7 @@ def checked_answers(
     context: Context,
     answers: Sequence[WrittenAnswer],
     written: ContextText,
-    grounds: Grounds | None = None,
+    grounds: CitationChecker | None = None,
 ) -> list[AnswerItem]:
     """Tie answers, best first, to nodes and to the shown evidence; see `LlmAnswerer`.
 
@@ -162,7 +162,7 @@ def _united(answers: Sequence[WrittenAnswer], drafts: Sequence[str]) -> list[Wri
 _REMARK = re.compile(r"\s+\([^()]*\)$")
 
 
-def _checked(answer: WrittenAnswer, score: float, grounds: Grounds, written: ContextText) -> AnswerItem:
+def _checked(answer: WrittenAnswer, score: float, grounds: CitationChecker, written: ContextText) -> AnswerItem:
     """Tie an answer to a node and to evidence that holds it, cited evidence first.
 
     A remark behind a name (`Paris (the capital)`) is removed if the evidence holds only the name without it.
@@ -277,7 +277,9 @@ class DirectQuery:
         if self._answers == "rows":
             items: Sequence[AnswerItem] = self._answerer.answer(question, context)
         else:
-            items = unite(self._direct.run(question).items, context.evidence, Grounds(self._store, context.evidence))
+            items = unite(
+                self._direct.run(question).items, context.evidence, CitationChecker(self._store, context.evidence)
+            )
         seconds["answer"] = time.perf_counter() - began
         return Answer(question.id, tuple(items), context.rounds, dict(seconds))
 
@@ -346,7 +348,7 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: Grounds) -> list[AnswerItem]:
+def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: CitationChecker) -> list[AnswerItem]:
     """Return a model's own answers, then further ones of the rows, each citing the rows that hold it.
 
     Args:
@@ -436,7 +438,7 @@ def direct_query_pipeline(
 
 QUERY = "query"
 
-RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType(
+RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType(
     {
         "path": PathRetriever,
         QUERY: QueryRetriever,
@@ -453,7 +455,7 @@ def byokg_pipeline(
     model: LanguageModel,
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
-    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     rounds: int = 2,
     cypher_rounds: int = 0,
     tasks: Sequence[Task] = TASKS,
@@ -464,7 +466,7 @@ def byokg_pipeline(
     prompts: PromptLibrary | None = None,
     path_language: PathLanguage = "metapaths",
     until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
-    examples: str | Path | Sequence[Solved] | None = None,
+    examples: str | Path | Sequence[Demonstration] | None = None,
     examples_shown: int = 3,
 ) -> Loop:
     """Assemble the pipeline for one graph and one language model.
@@ -577,10 +579,10 @@ def reach(retrievers: Iterable[Retriever]) -> int:
 
 
 def solved_text(
-    examples: str | Path | Sequence[Solved] | None, store: GraphStore, embedder: Embedder, shown: int
+    examples: str | Path | Sequence[Demonstration] | None, store: GraphStore, embedder: Embedder, shown: int
 ) -> Callable[[str], str]:
     """Return a writer of solved questions similar to a question; empty without any."""
-    return (lambda question: "") if examples is None else SolvedQuestions(examples, store, embedder, shown).text
+    return (lambda question: "") if examples is None else DemonstrationRetriever(examples, store, embedder, shown).text
 
 
 def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:

@@ -400,7 +400,7 @@ _Said = tuple[str | None, EntityId | None]
 """A text, the node it names, or both; a node without its text is called by its name in the store."""
 
 
-class Grounds:
+class CitationChecker:
     """Finds the evidence that holds an answer, by name or by value.
 
     A node holds its name; properties of nodes and edges and the cells of a query's rows hold their values. Names are

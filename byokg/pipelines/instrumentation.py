@@ -17,7 +17,7 @@ ends. Results of the stage are put into the mapping before it is left."""
 
 
 @dataclass(frozen=True)
-class Enclosed:
+class InstrumentedPipeline:
     """A pipeline that answers each question within a context, which receives the answer's results."""
 
     of: Any
@@ -31,13 +31,13 @@ class Enclosed:
             return answer
 
 
-def observed(pipeline: Any, watch: Watch) -> Any:
+def instrument(pipeline: Any, watch: Watch) -> Any:
     """Return a pipeline that does the same, and has its stages watched; one that is no loop is returned as it is.
 
     A pipeline may be watched by several.
     """
-    if isinstance(pipeline, Enclosed):
-        return replace(pipeline, of=observed(pipeline.of, watch))
+    if isinstance(pipeline, InstrumentedPipeline):
+        return replace(pipeline, of=instrument(pipeline.of, watch))
     if not isinstance(pipeline, Loop):
         return pipeline
     stages = [

@@ -15,18 +15,18 @@ from types import MappingProxyType
 from byokg.errors import at_least
 from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.linking.demonstrations import Solved
+from byokg.linking.demonstrations import Demonstration
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
+from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.offline.pipeline import reading_parts
 from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, shown_grounds, solved_text
 from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import ENDED, KGLinker, RetrieverMaker, is_new
+from byokg.pipelines.loop import ENDED, KGLinker, RetrieverFactory, is_new
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
@@ -154,7 +154,7 @@ class _FixedProposer:
         return self._artifacts
 
 
-RETRIEVERS: Mapping[str, RetrieverMaker | None] = MappingProxyType({"path": PathRetriever, QUERY: QueryRetriever})
+RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": PathRetriever, QUERY: QueryRetriever})
 """Those of `pipeline=byokg_lean`: they ask no language model."""
 
 
@@ -163,7 +163,7 @@ def lean_pipeline(
     model: LanguageModel,
     embedder: Embedder | None = None,
     entities: EntityLinker | None = None,
-    retrievers: Mapping[str, RetrieverMaker | None] = RETRIEVERS,
+    retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     rounds: int = 2,
     tasks: Sequence[Task] = TASKS,
     top_k: int = 10,
@@ -172,7 +172,7 @@ def lean_pipeline(
     context_tokens: int = 3000,
     tokens: str = ESTIMATE,
     prompts: PromptLibrary | None = None,
-    examples: str | Path | Sequence[Solved] | None = None,
+    examples: str | Path | Sequence[Demonstration] | None = None,
     examples_shown: int = 3,
 ) -> Lean:
     """Assemble the pipeline for one graph and one language model.

@@ -45,7 +45,7 @@ from byokg.types import (
     Step,
 )
 
-RetrieverMaker: TypeAlias = Callable[..., Retriever]
+RetrieverFactory: TypeAlias = Callable[..., Retriever]
 """A retriever's class, with or without some of its settings (`functools.partial`), or any function that makes one."""
 
 
@@ -64,7 +64,7 @@ class Parts:
     model: LanguageModel | None = None
     """None in a pipeline that asks no language model."""
 
-    def retrievers(self, makers: Mapping[str, RetrieverMaker | None]) -> dict[str, Retriever]:
+    def retrievers(self, makers: Mapping[str, RetrieverFactory | None]) -> dict[str, Retriever]:
         """Make the retrievers that are switched on; return them by name, in order.
 
         Args:
@@ -75,7 +75,7 @@ class Parts:
         """
         return {name: self._made(name, make) for name, make in makers.items() if make is not None}
 
-    def _made(self, name: str, make: RetrieverMaker) -> Retriever:
+    def _made(self, name: str, make: RetrieverFactory) -> Retriever:
         parameters = inspect.signature(make).parameters
         shared: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
         needed = [

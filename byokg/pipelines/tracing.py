@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from byokg.errors import import_extra
 from byokg.llm.messages import Call, Meter, Reply
-from byokg.pipelines.instrumentation import Enclosed, observed
+from byokg.pipelines.instrumentation import InstrumentedPipeline, instrument
 from byokg.types import Question
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class Tracing:
         """Send the remaining spans."""
         self._provider.shutdown()
 
-    def pipeline(self, pipeline: Any) -> Enclosed:
+    def pipeline(self, pipeline: Any) -> InstrumentedPipeline:
         """Return a pipeline that does the same, with a span for each question and stage."""
-        return Enclosed(observed(pipeline, self._stage), self._question)
+        return InstrumentedPipeline(instrument(pipeline, self._stage), self._question)
 
     def meter(self, meter: Meter) -> Meter:
         """Return a meter that counts the same, with a span for each call."""

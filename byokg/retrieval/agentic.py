@@ -15,10 +15,10 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
+from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.shown_names import ShownNames
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations

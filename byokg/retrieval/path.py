@@ -15,8 +15,8 @@ from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import follow_all, paths_of
 from byokg.graph.store import GraphStore
 from byokg.linking.relation_matcher import RelationMatch, RelationMatcher
-from byokg.retrieval.dead_ends import path_dead_end
 from byokg.retrieval.frontier import metapath
+from byokg.retrieval.query_feedback import path_dead_end
 from byokg.types import (
     INVERSE,
     EntityId,

@@ -14,12 +14,13 @@ from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes, schema_ahead
 from byokg.linking.entities import EntityLinker
 from byokg.linking.kg_linker import TAGS
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
+from byokg.llm.reply_blocks import reply_schema
 from byokg.prompts import PromptLibrary
-from byokg.retrieval.dead_ends import (
+from byokg.retrieval.frontier import mediators_among
+from byokg.retrieval.query_feedback import (
     emptied_by,
     emptied_sparql,
     node_formats,
@@ -27,7 +28,6 @@ from byokg.retrieval.dead_ends import (
     strings_left_out,
     value_formats,
 )
-from byokg.retrieval.frontier import mediators_among
 from byokg.retrieval.verbalize import clean
 from byokg.text.names import is_identifier
 from byokg.types import (

@@ -22,7 +22,6 @@ from byokg.graph.property_view import without_values
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
 from byokg.index.embedders import Embedder
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import (
     Attribute,
@@ -36,6 +35,7 @@ from byokg.retrieval.candidates import (
     meaning_ranker,
     name_in_cypher,
 )
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.text.dates import DATE
 from byokg.types import EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first
 

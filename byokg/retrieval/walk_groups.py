@@ -1,4 +1,4 @@
-"""Groups of walks, as `candidate_counts` grows them: flat arrays of groups, and of the nodes that each reaches."""
+"""Groups of walks, as `enumerate_candidates` grows them: flat arrays of groups, and of the nodes that each reaches."""
 
 from __future__ import annotations
 

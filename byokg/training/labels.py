@@ -17,8 +17,8 @@ from byokg.errors import ConfigError, at_least
 from byokg.evaluation.datasets.base import Example
 from byokg.files import json_line, write_file
 from byokg.graph.store import GraphStore
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import Candidate, Templates, best_first
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.types import EntityId
 
 Anchors = Callable[[Example], Sequence[EntityId]]

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
 from byokg.errors import ConfigError, at_least
-from byokg.evaluation.datasets.base import Example, Record, found, read_json_lines, read_text
+from byokg.evaluation.datasets.base import Example, Record, read_json_lines, read_text, require_file
 from byokg.files import new_folder
 from byokg.graph.paths import labels
 from byokg.graph.store import Direction, GraphStore
@@ -186,7 +186,7 @@ def read_chains(path: str | Path) -> tuple[list[Chain], str]:
         DatasetError: the file cannot be read, or a record is malformed.
     """
     path = Path(path)
-    file = read_json_lines(path if path.is_file() else found(path.parent, path.name))
+    file = read_json_lines(path if path.is_file() else require_file(path.parent, path.name))
     return [_chain(record) for record in file.records if record.several("chain")], file.checksum
 
 
@@ -204,7 +204,7 @@ def _chain(record: Record) -> Chain:
 def read_inverses(path: str | Path) -> dict[str, str]:
     """Read pairs of inverse relations: two columns, separated by a tab. Raises `DatasetError`."""
     path = Path(path)
-    text = read_text(path if path.is_file() else found(path.parent, path.name))
+    text = read_text(path if path.is_file() else require_file(path.parent, path.name))
     pairs = [line.split("\t")[:2] for _, line in text.lines]
     return {**{pair[0]: pair[-1] for pair in pairs}, **{pair[-1]: pair[0] for pair in pairs}}
 

@@ -11,7 +11,7 @@ import pytest
 from byokg.cli.language_model import replies_file
 from byokg.evaluation.records import TRACE, answered
 from byokg.llm.messages import Call, Message, Reply, Usage
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import Answer, Spending
 from tests.cli.conftest import Run

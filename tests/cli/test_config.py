@@ -34,7 +34,7 @@ from byokg.llm.batch import PendingCalls
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.llm.providers import Provider
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import Budget
 from byokg.open import add_engine, close, open_queryable
 from byokg.pipelines.loop import Loop

@@ -11,7 +11,7 @@ import pytest
 
 from byokg.cli.components import config_dirs
 from byokg.evaluation.records import TIMINGS, TRACE
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 from tests.cli.conftest import Run
 
 PIPELINES = sorted(path.stem for path in (config_dirs()[0] / "pipeline").glob("*.yaml"))

@@ -11,13 +11,13 @@ import pytest
 
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.comparability import (
-    Anchor,
-    Measured,
-    contract,
-    contract_groups,
-    differing,
-    obstacles,
-    read_anchors,
+    PublishedResult,
+    RunConditions,
+    comparison_key,
+    find_differences,
+    group_by_key,
+    mismatch_reasons,
+    read_published,
 )
 from byokg.evaluation.compare import compare_runs
 from byokg.evaluation.datasets.base import Example
@@ -100,7 +100,7 @@ def test_settings_that_differ_are_named(before: Run, after: Run) -> None:
 def test_runs_under_one_contract_differ_in_settings_alone(before: Run, after: Run) -> None:
     [found] = compare_runs([before, after], PROFILES["strict"], resamples=10)
     assert found.apart == ()
-    assert contract_groups([contract(run, "strict") for run in (before, after)]) == [[0, 1]]
+    assert group_by_key([comparison_key(run, "strict") for run in (before, after)]) == [[0, 1]]
 
 
 def test_what_keeps_two_runs_apart_is_said_in_words(before: Run, after: Run) -> None:
@@ -118,12 +118,12 @@ def test_what_keeps_two_runs_apart_is_said_in_words(before: Run, after: Run) -> 
     assert found.apart[0] == f"graph {'1' * 12} → {'2' * 12}"
     assert found.apart[1].endswith(" → 0.1.0 ffffffffffff")
     assert found.apart[2:] == ("topic entities linked → gold", "hop counts predicted → gold")
-    assert contract_groups([contract(run, "strict") for run in (before, after, other)]) == [[0, 1], [2]]
+    assert group_by_key([comparison_key(run, "strict") for run in (before, after, other)]) == [[0, 1], [2]]
 
 
 def test_runs_on_fewer_questions_are_under_another_contract(before: Run, tmp_path: Path) -> None:
     fewer = recorded(tmp_path / "fewer", {"a": "Norway", "b": "Italy", "c": "Peru"}, count=3)
-    assert contract(before, "strict").differences(contract(fewer, "rog")) == (
+    assert comparison_key(before, "strict").differences(comparison_key(fewer, "rog")) == (
         "4 → 3 questions",
         "metric profile strict → rog",
     )
@@ -159,15 +159,17 @@ def test_other_questions_are_refused_unless_forced(before: Run, tmp_path: Path) 
 
 
 def test_another_split_gold_answer_or_an_unfinished_run_is_objected_to(before: Run, after: Run) -> None:
-    assert differing(before, after) == ()
+    assert find_differences(before, after) == ()
     for dataset, reason in (
         ({"name": "towns dev", "checksum": "0" * 64}, "one asked 'towns test', the other 'towns dev'"),
         ({"name": "towns test", "checksum": "2" * 64}, "the question files of 'towns test' differ"),
     ):
-        assert differing(before, replace(after, config={**after.config, "dataset": dataset})) == (reason,)
-    assert differing(before, replace(after, metrics=None)) == (f"'after' is not finished: it has no {METRICS_FILE}",)
+        assert find_differences(before, replace(after, config={**after.config, "dataset": dataset})) == (reason,)
+    assert find_differences(before, replace(after, metrics=None)) == (
+        f"'after' is not finished: it has no {METRICS_FILE}",
+    )
     changed = (replace(EXAMPLES[0], answers=("Sweden",)), *EXAMPLES[1:])
-    assert differing(before, replace(after, questions=changed)) == (
+    assert find_differences(before, replace(after, questions=changed)) == (
         "the gold answers of 1 questions differ ('a' first)",
     )
 
@@ -196,12 +198,14 @@ def test_runs_are_called_by_what_tells_their_folders_apart(before: Run, tmp_path
         read_runs([tmp_path / "before", tmp_path / "sweep" / ".." / "before"])
 
 
-ANCHOR = Anchor("webqsp", "X", "", "hit", 0.8, "byokg", 1628, "Freebase", "linked", False, "X 2025, Table 1", True)
+ANCHOR = PublishedResult(
+    "webqsp", "X", "", "hit", 0.8, "byokg", 1628, "Freebase", "linked", False, "X 2025, Table 1", True
+)
 
 
 def test_every_figure_is_a_share_made_by_a_metric_that_we_have() -> None:
     names = ("webqsp", "cwq", "cronquestions", "medqa", "northwind", "stark", "metaqa")
-    anchors = [anchor for name in names for anchor in read_anchors(name)]
+    anchors = [anchor for name in names for anchor in read_published(name)]
     assert len(anchors) > 60
     for anchor in anchors:
         assert 0 < anchor.value < 1, anchor
@@ -213,20 +217,20 @@ def test_every_figure_is_a_share_made_by_a_metric_that_we_have() -> None:
 
 
 def test_figures_are_found_by_the_beginning_of_a_data_sets_name() -> None:
-    assert {anchor.dataset for anchor in read_anchors("MetaQA")} == {"metaqa 1-hop", "metaqa 2-hop", "metaqa 3-hop"}
-    assert {anchor.dataset for anchor in read_anchors("metaqa 2-hop")} == {"metaqa 2-hop"}
-    [byokg, *_] = [a for a in read_anchors("webqsp") if a.system == "ByoKG-RAG (agentic)"]
+    assert {anchor.dataset for anchor in read_published("MetaQA")} == {"metaqa 1-hop", "metaqa 2-hop", "metaqa 3-hop"}
+    assert {anchor.dataset for anchor in read_published("metaqa 2-hop")} == {"metaqa 2-hop"}
+    [byokg, *_] = [a for a in read_published("webqsp") if a.system == "ByoKG-RAG (agentic)"]
     assert (byokg.value, byokg.profile, byokg.n, byokg.checked) == (0.871, "byokg", 1628, True)
 
 
 @pytest.mark.parametrize("name", ["atlas", "meta", "", "webqsp2"])
 def test_an_unknown_data_set_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(ConfigError, match=r"nothing published is recorded about it; there is webqsp, cwq"):
-        read_anchors(name)
+        read_published(name)
 
 
 def test_a_figure_on_the_same_questions_entities_and_graph_is_comparable() -> None:
-    assert obstacles(ANCHOR, Measured("run", "WebQSP test", 1628, "linked"), published_graph=True) == ()
+    assert mismatch_reasons(ANCHOR, RunConditions("run", "WebQSP test", 1628, "linked"), published_graph=True) == ()
 
 
 @pytest.mark.parametrize(
@@ -249,6 +253,6 @@ def test_a_figure_on_the_same_questions_entities_and_graph_is_comparable() -> No
     ],
 )
 def test_whatever_differs_keeps_a_figure_apart(
-    anchor: Anchor, dataset: str, n: int, entities: str, same: bool, why: str
+    anchor: PublishedResult, dataset: str, n: int, entities: str, same: bool, why: str
 ) -> None:
-    assert obstacles(anchor, Measured("run", dataset, n, entities), same) == (why,)
+    assert mismatch_reasons(anchor, RunConditions("run", dataset, n, entities), same) == (why,)

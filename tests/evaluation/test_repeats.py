@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from byokg.evaluation.cases import Case
-from byokg.evaluation.comparability import contract, differing, measured
+from byokg.evaluation.comparability import comparison_key, find_differences, run_conditions
 from byokg.evaluation.compare import compare_runs, score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
@@ -19,7 +19,7 @@ from byokg.evaluation.report.comparison_tables import comparison_json
 from byokg.evaluation.report.paper_table import paper_table, written
 from byokg.evaluation.run_folder import Run, read_runs
 from byokg.evaluation.runner import RunSettings, Shard, merge_runs, run_evaluation
-from byokg.llm.calling import held_sample
+from byokg.llm.retry import current_sample
 from byokg.types import Answer, AnswerItem, Question
 
 STRICT = PROFILES["strict"]
@@ -43,7 +43,7 @@ class Says:
 
     def run(self, question: Question) -> Answer:
         """Return the reply of the sample that is asked for."""
-        assert held_sample() == question.repeat
+        assert current_sample() == question.repeat
         replies = REPLIES[question.id.partition("#")[0]]
         return Answer(question.id, (AnswerItem(replies[question.repeat], None, 1.0),), ())
 
@@ -116,9 +116,9 @@ def test_intervals_draw_a_question_with_its_repeats(tmp_path: Path) -> None:
 def test_the_record_counts_questions_once_and_says_how_often_they_are_asked(tmp_path: Path) -> None:
     once, thrice = asked(tmp_path / "once", 1), asked(tmp_path / "thrice", 3)
     assert thrice.config["questions"] == {**once.config["questions"], "repeats": 3}
-    assert contract(once, "strict") == contract(thrice, "strict")
-    assert differing(once, thrice) == ()
-    assert measured(thrice).n == 4
+    assert comparison_key(once, "strict") == comparison_key(thrice, "strict")
+    assert find_differences(once, thrice) == ()
+    assert run_conditions(thrice).n == 4
 
 
 def test_runs_are_compared_by_question_however_often_each_asks(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from byokg.evaluation.records import (
 from byokg.evaluation.run_folder import METRICS_FILE, config_hash
 from byokg.evaluation.runner import Progress, RunSettings, measure, run_evaluation
 from byokg.llm.messages import Call, Message, Reply, Usage
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import Budget, PriceTable, UsageMeter
 from byokg.types import Answer, AnswerItem, Consumption, EntityId, Question, Spending
 from tests.evaluation.scripted import SETTINGS, Scripted, examples

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from byokg.errors import ConfigError
-from byokg.evaluation.datasets.base import drawn, named
+from byokg.evaluation.datasets.base import sample_examples, select_examples
 from byokg.evaluation.runner import Shard
 from tests.evaluation.scripted import examples
 
@@ -20,29 +20,29 @@ def ids(chosen: object) -> list[str]:
 
 
 def test_questions_are_picked_by_id_and_type_in_the_order_of_the_set() -> None:
-    assert ids(named(HUNDRED, ["q7", "q2"], [])) == ["q2", "q7"]
-    assert ids(named(HUNDRED[:5], [], ["odd"])) == ["q1", "q3"]
-    assert ids(named(HUNDRED[:5], ["q3", "q4"], ["odd"])) == ["q3"]
-    assert named(HUNDRED, [], []) == HUNDRED
+    assert ids(select_examples(HUNDRED, ["q7", "q2"], [])) == ["q2", "q7"]
+    assert ids(select_examples(HUNDRED[:5], [], ["odd"])) == ["q1", "q3"]
+    assert ids(select_examples(HUNDRED[:5], ["q3", "q4"], ["odd"])) == ["q3"]
+    assert select_examples(HUNDRED, [], []) == HUNDRED
 
 
 def test_unknown_ids_and_types_are_refused_with_what_there_is() -> None:
     with pytest.raises(ConfigError, match="no question 'q100' among 100"):
-        named(HUNDRED, ["q1", "q100"], [])
+        select_examples(HUNDRED, ["q1", "q100"], [])
     with pytest.raises(ConfigError, match=r"'prime'; there are even \(50\), odd \(50\)"):
-        named(HUNDRED, [], ["prime"])
+        select_examples(HUNDRED, [], ["prime"])
 
 
 def test_a_larger_sample_contains_the_smaller_and_the_seed_chooses() -> None:
-    small, large = ids(drawn(HUNDRED, sample=10)), ids(drawn(HUNDRED, sample=30))
+    small, large = ids(sample_examples(HUNDRED, sample=10)), ids(sample_examples(HUNDRED, sample=30))
     assert len(small) == 10 and set(small) < set(large)
     assert small == sorted(small, key=lambda id: int(id[1:]))
-    assert small != ids(drawn(HUNDRED, sample=10, seed=1))
-    assert small == ids(drawn(HUNDRED[::-1], sample=10))[::-1]
+    assert small != ids(sample_examples(HUNDRED, sample=10, seed=1))
+    assert small == ids(sample_examples(HUNDRED[::-1], sample=10))[::-1]
 
 
 def test_a_draw_is_the_same_on_every_machine() -> None:
-    assert ids(drawn(HUNDRED, sample=4)) == SAMPLE_OF_FOUR
+    assert ids(sample_examples(HUNDRED, sample=4)) == SAMPLE_OF_FOUR
 
 
 SAMPLE_OF_FOUR = ["q22", "q71", "q91", "q93"]
@@ -50,19 +50,19 @@ SAMPLE_OF_FOUR = ["q22", "q71", "q91", "q93"]
 
 def test_ids_with_lone_surrogates_are_drawn_like_others() -> None:
     odd = [*HUNDRED, replace(HUNDRED[0], id="\ud800"), replace(HUNDRED[0], id="\udfff")]
-    assert set(ids(drawn(odd, sample=30))) - {"\ud800"} <= set(ids(drawn(HUNDRED, sample=30)))
+    assert set(ids(sample_examples(odd, sample=30))) - {"\ud800"} <= set(ids(sample_examples(HUNDRED, sample=30)))
 
 
 def test_each_type_gives_as_many_as_it_has() -> None:
     rare = [*HUNDRED, replace(HUNDRED[0], id="r", type="rare")]
-    chosen = drawn(rare, per_type=20)
+    chosen = sample_examples(rare, per_type=20)
     counts = {type: sum(example.type == type for example in chosen) for type in ("even", "odd", "rare")}
     assert counts == {"even": 20, "odd": 20, "rare": 1}
 
 
 def test_limit_takes_the_first_of_what_was_drawn() -> None:
-    assert drawn(HUNDRED, sample=10, limit=3) == drawn(HUNDRED, sample=10)[:3]
-    assert drawn(HUNDRED, sample=1000) == HUNDRED
+    assert sample_examples(HUNDRED, sample=10, limit=3) == sample_examples(HUNDRED, sample=10)[:3]
+    assert sample_examples(HUNDRED, sample=1000) == HUNDRED
 
 
 def test_shards_share_the_questions_out_without_remainder() -> None:

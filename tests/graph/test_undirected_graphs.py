@@ -33,8 +33,8 @@ from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges, triples
 from byokg.pipelines.evidence_lines import fold_lines
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import Templates
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.retrieval.verbalize import verbalize
 from byokg.types import EntityId, TripleEvidence

@@ -25,10 +25,10 @@ from byokg.llm.batch import (
     remove_requests,
     write_requests,
 )
-from byokg.llm.calling import RetryPolicy
 from byokg.llm.messages import JSON, Call, Message, Reply, ToolCall
 from byokg.llm.model import LanguageModel
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
+from byokg.llm.retry import RetryPolicy
 from tests.llm.servers.model_server import SECRET, ModelServer
 from tests.llm.servers.protocols import Answered
 

@@ -17,12 +17,12 @@ from byokg.llm.decoding import (
     DEAD,
     ConstrainedRanker,
     GuidedRanker,
+    HasQuery,
     LikelihoodRanker,
     NumberRanker,
     Server,
     TokenTrie,
     TrieStates,
-    Written,
     constrain,
     guided_request,
 )
@@ -160,7 +160,7 @@ def local() -> tuple[Any, Any]:
 class TestLocalModels:
     TEXTS = queries(60)
 
-    def candidates(self) -> list[Written]:
+    def candidates(self) -> list[HasQuery]:
         return [Query(text) for text in self.TEXTS]
 
     @pytest.mark.parametrize("beams", [1, 5, 200])
@@ -320,7 +320,7 @@ class Masking:
     OLD: ClassVar = {"guided_choice", "guided_regex", "guided_json", "guided_grammar"}
     SGLANG: ClassVar = {"json_schema", "regex", "ebnf"}
 
-    def __init__(self, told: Server, candidates: Sequence[Written]) -> None:
+    def __init__(self, told: Server, candidates: Sequence[HasQuery]) -> None:
         self._told = told
         self._texts = [one.query for one in candidates]
 

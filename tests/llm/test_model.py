@@ -36,11 +36,11 @@ from byokg.errors import (
     ReplyMissing,
 )
 from byokg.llm import providers
-from byokg.llm.calling import Deadline, RateLimits, RetryPolicy
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.messages import JSON, Message, Reply, ToolCall, Usage
 from byokg.llm.model import LanguageModel
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
+from byokg.llm.retry import Deadline, RateLimits, RetryPolicy
 from tests.llm.conftest import PROVIDERS, model
 from tests.llm.memory import CountingMeter, MemoryReplies
 from tests.llm.servers.faults import FAULTS, Fault, Faults

@@ -10,8 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 
 from byokg.errors import LlmDeadline, LlmInvalidRequest
-from byokg.llm.calling import Deadline
 from byokg.llm.model import TRACING_VARIABLES, SingleFlight, tracing_notice, tracing_variable
+from byokg.llm.retry import Deadline
 
 Outcome = tuple[str, bool]
 

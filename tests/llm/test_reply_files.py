@@ -14,9 +14,9 @@ import pytest
 
 from byokg.errors import ReplyStoreError
 from byokg.llm.messages import Call, Reply, ToolCall, Usage
-from byokg.llm.replies import RecordedReplies
 from byokg.llm.reply_files import Imported, export_replies, import_replies
-from tests.llm.test_replies import REPLY, TOOLS, call
+from byokg.llm.reply_store import RecordedReplies
+from tests.llm.test_reply_store import REPLY, TOOLS, call
 
 TOOL_REPLY = Reply("Let me look.", (ToolCall("t1", "search", {"q": "Heat"}),), "tool", Usage(10, 5), "m")
 

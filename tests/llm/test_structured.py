@@ -11,11 +11,11 @@ from langchain_core.runnables import RunnableLambda
 
 from byokg.errors import ConfigError
 from byokg.llm.chat_models import Rule, ScriptedChatModel
-from byokg.llm.layouts import reply_schema
 from byokg.llm.messages import Message
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
 from byokg.llm.providers import Anthropic
+from byokg.llm.reply_blocks import reply_schema
 from byokg.pipelines.byokg import Direct
 from tests.llm.conftest import model
 from tests.llm.memory import MemoryReplies

@@ -12,7 +12,7 @@ from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import byokg_pipeline, direct_pipeline
 from byokg.pipelines.lean import lean_pipeline
-from byokg.pipelines.loop import RetrieverMaker
+from byokg.pipelines.loop import RetrieverFactory
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
@@ -164,7 +164,7 @@ class TestCalls:
 
     @pytest.mark.parametrize(("retriever", "most"), [("agentic", 11), ("rerank", 3), ("text", 3)])
     def test_a_question_takes_no_more_than_the_retrievers_are_meant_to(self, retriever: str, most: int) -> None:
-        makers: dict[str, RetrieverMaker] = {
+        makers: dict[str, RetrieverFactory] = {
             "agentic": AgenticRetriever,
             "rerank": RerankRetriever,
             "text": TextRetriever,
@@ -196,7 +196,7 @@ def test_the_prompt_allows_the_hops_that_the_setting_walks(hops: int) -> None:
         Rule(request, contains=(f"at most {hops}:", f'"max_hops": {hops},')),
         Rule("<answers>Ridley Scott</answers>", contains=("Each fact begins",)),
     )
-    retrievers: dict[str, RetrieverMaker | None] = {"bfsql": partial(BfsqlRetriever, max_hops=hops)}
+    retrievers: dict[str, RetrieverFactory | None] = {"bfsql": partial(BfsqlRetriever, max_hops=hops)}
     model = LanguageModel(ScriptedChatModel(rules=rules))
     for pipeline in (
         byokg_pipeline(films(), model, retrievers=retrievers, tasks=["bfsql"], rounds=1),

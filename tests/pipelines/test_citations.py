@@ -7,7 +7,7 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.llm.parsing import read_answers
 from byokg.pipelines.byokg import checked_answers
-from byokg.pipelines.context import ContextText, Grounds
+from byokg.pipelines.context import CitationChecker, ContextText
 from byokg.types import (
     Artifacts,
     Cell,
@@ -32,8 +32,8 @@ KNOWS = Triple(ANN, "knows", BOB, 0, {"since": 1999})
 GRAPH = ColumnarGraph.from_records([Node(ANN, "Ann Abt"), Node(BOB, "The Bob")], [KNOWS])
 
 
-def grounds(*evidence: Evidence) -> Grounds:
-    return Grounds(GRAPH, Context().add(Artifacts(), Linked(), [evidence]).evidence)
+def grounds(*evidence: Evidence) -> CitationChecker:
+    return CitationChecker(GRAPH, Context().add(Artifacts(), Linked(), [evidence]).evidence)
 
 
 def rows(*cells: Cell) -> RowsEvidence:
@@ -92,7 +92,7 @@ def test_an_end_far_down_a_long_list_is_found_as_well() -> None:
     names = [EntityId(f"t{number}") for number in range(1000)]
     graph = ColumnarGraph.from_triples([("hub", "r", name) for name in names])
     item = PathEvidence("path", 1.0, id="e1", source=EntityId("hub"), relations=("r",), ends=tuple(names), paths=())
-    assert Grounds(graph, [item]).of("t999") == {"e1": "t999"}
+    assert CitationChecker(graph, [item]).of("t999") == {"e1": "t999"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from byokg.graph.store import QueryableGraph
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import DirectQuery, QueryWriter, direct_query_pipeline, unite
-from byokg.pipelines.context import Grounds
+from byokg.pipelines.context import CitationChecker
 from byokg.types import (
     Answer,
     AnswerItem,
@@ -191,7 +191,7 @@ PERU = EntityId("pe")
 
 class TestUniting:
     def united(self, direct: Sequence[AnswerItem], *evidence: Evidence) -> list[AnswerItem]:
-        return unite(direct, evidence, Grounds(countries(), evidence))
+        return unite(direct, evidence, CitationChecker(countries(), evidence))
 
     def test_every_value_in_a_row_may_be_an_answer_and_null_is_none(self) -> None:
         path = PathCell((node("pe", "Peru"), node("lima", "Lima")), (EdgeCell(PERU, "capital", EntityId("lima")),))

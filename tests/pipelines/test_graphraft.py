@@ -21,8 +21,8 @@ from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.graphraft import NamedEntities, SubgraphReasoner, graphraft_offline_pipeline, graphraft_pipeline
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidates import Conditions, meaning_ranker
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern, results
 from byokg.types import (
     Answer,

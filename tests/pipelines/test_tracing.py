@@ -15,7 +15,7 @@ from byokg.llm.messages import Call, Message, Reply
 from byokg.llm.usage import UsageMeter
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.byokg import Direct
-from byokg.pipelines.instrumentation import observed
+from byokg.pipelines.instrumentation import instrument
 from byokg.pipelines.tracing import Tracing
 from byokg.types import Question
 
@@ -91,7 +91,7 @@ def test_a_traced_pipeline_can_be_watched_as_well(spans: list[Any]) -> None:
         seen.append(stage)
         yield {}
 
-    observed(tracing.pipeline(offline_pipeline(graph())), watch).run(QUESTION)
+    instrument(tracing.pipeline(offline_pipeline(graph())), watch).run(QUESTION)
     tracing.close()
     assert list(dict.fromkeys(seen)) == ["propose", "link", "retrieve path", "answer"]
     assert {span.name for span in spans} == {"invoke_agent byokg", *seen}
@@ -125,4 +125,4 @@ def test_calls_have_tokens_and_model_and_no_content_unless_it_is_asked_for(
 
 def test_a_pipeline_that_is_no_loop_is_watched_as_a_whole() -> None:
     pipeline = Direct.__new__(Direct)
-    assert observed(pipeline, lambda stage: pytest.fail(stage)) is pipeline
+    assert instrument(pipeline, lambda stage: pytest.fail(stage)) is pipeline

@@ -10,9 +10,9 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.guard import check_cypher
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import TEMPLATES, Candidate, Conditions, Templates
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.text.dates import Period
 from byokg.types import EntityId, Node, Triple

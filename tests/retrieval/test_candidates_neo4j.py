@@ -8,9 +8,9 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.servers.bolt import Neo4jStore
-from byokg.retrieval.candidate_counts import CandidateFinder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import TEMPLATES, Templates
+from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.types import NodeCell
 from tests.graph.bolt_server import load_graph
 from tests.graph.genuine_servers import Genuine

@@ -278,7 +278,7 @@ def bfs(
     if place is None or request is None:
         raise ConfigError('give a graph and a request: byokg bfs GRAPH \'{"seeds": ["ID"], "max_hops": 1}\'')
     from byokg.graph.bfsql.engine import bfs_query
-    from byokg.open import opened
+    from byokg.open import use_graph
     from byokg.retrieval.graph_tools import GraphTools
 
     text = sys.stdin.read() if request == "-" else request
@@ -286,7 +286,7 @@ def bfs(
         asked = BfsRequest.model_validate(read_request(StrictBfsRequest, text).model_dump(exclude_none=True))
     else:
         asked = read_request(BfsRequest, text)
-    with opened(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
         tools = GraphTools(store)
         print_json(bfs_query(store, asked, tools.nearest, tools.relevance, strict))
 
@@ -314,12 +314,12 @@ def paths(
     from byokg.graph.pathql.evaluate import paths as run
     from byokg.graph.pathql.grammar import parse_rules
     from byokg.graph.pathql.rules import schema_rules
-    from byokg.open import opened
+    from byokg.open import use_graph
 
     text = sys.stdin.read() if query == "-" else query
     if query.startswith("@"):
         text = _text_of(Path(query[1:]))
-    with opened(place, **server_settings(place, id_property, name_property, setting)) as store, _proposals(store):
+    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store, _proposals(store):
         wanted = [] if rules is None else parse_rules(_text_of(rules))
         if schema:
             if not isinstance(store, ColumnarGraph):

@@ -131,7 +131,7 @@ def locate(folder: Path, *names: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def found(folder: Path, *names: str) -> Path:
+def require_file(folder: Path, *names: str) -> Path:
     """Return what `locate` does.
 
     Raises:
@@ -214,7 +214,7 @@ def read_records(path: Path) -> QuestionFile:
     if isinstance(held, dict):
         held = next((value for value in held.values() if isinstance(value, list)), None)
     return QuestionFile(
-        path, checksum, numbered(path, held, "is not a JSON list of objects, nor an object that holds one")
+        path, checksum, number_records(path, held, "is not a JSON list of objects, nor an object that holds one")
     )
 
 
@@ -251,7 +251,7 @@ def _rows(text: str, separator: str) -> list[tuple[int, list[str]]]:
     return [(reader.line_num, row) for row in reader if any(row)]
 
 
-def numbered(path: Path, held: object, otherwise: str) -> list[Record]:
+def number_records(path: Path, held: object, otherwise: str) -> list[Record]:
     """Return a list of mappings as records. Raises `DatasetError` with the reason `otherwise` if it is none."""
     if not isinstance(held, list) or not all(isinstance(each, dict) for each in held):
         raise DatasetError(path, None, otherwise)
@@ -582,7 +582,7 @@ def one_of(setting: str, value: str, known: Sequence[str]) -> str:
     return value
 
 
-def named(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
+def select_examples(examples: Sequence[Example], ids: Collection[str], types: Collection[str]) -> list[Example]:
     """Return the questions of these ids and types; an empty collection keeps all.
 
     Raises:
@@ -599,7 +599,7 @@ def named(examples: Sequence[Example], ids: Collection[str], types: Collection[s
     return [example for example in examples if (not ids or example.id in ids) and (not types or example.type in types)]
 
 
-def drawn(
+def sample_examples(
     examples: Sequence[Example],
     per_type: int | None = None,
     sample: int | None = None,

@@ -36,17 +36,17 @@ from byokg.evaluation.datasets.base import (
     QuestionSet,
     Record,
     as_cell,
-    found,
     graph_finder,
     load,
     locate,
     named_example,
-    numbered,
+    number_records,
     one_of,
     read_bytes,
     read_plain_lines,
     read_records,
     read_text,
+    require_file,
 )
 from byokg.evaluation.datasets.stark_graph import write_stark_graph
 from byokg.types import Cell, EntityId
@@ -96,7 +96,7 @@ class MetaQA(QuestionSet):
         name = f"qa_{split}.txt"
 
         def read_part(hops: int) -> Loaded:
-            path = found(Path(root) / f"{hops}-hop", name, f"vanilla/{name}")
+            path = require_file(Path(root) / f"{hops}-hop", name, f"vanilla/{name}")
             return load(read_plain_lines(path), lambda record: _metaqa_example(record, hops, split))
 
         def read() -> Loaded:
@@ -107,7 +107,7 @@ class MetaQA(QuestionSet):
             left_out = sum((Counter(part.left_out) for part in parts), Counter[str]())
             return Loaded(parts[0].path, checksum, tuple(e for part in parts for e in part.examples), left_out)
 
-        super().__init__(f"metaqa {hops}-hop {split}", read, None, lambda: found(Path(root), "kb.txt"))
+        super().__init__(f"metaqa {hops}-hop {split}", read, None, lambda: require_file(Path(root), "kb.txt"))
 
 
 def _metaqa_example(record: Record, hops: int, split: str) -> Example:
@@ -147,12 +147,12 @@ def pathquestion(root: str | Path, hops: int = 2, graph: str | Path | None = Non
     folder = Path(root)
 
     def read() -> Loaded:
-        file = read_plain_lines(found(folder, f"PQ-{hops}H.txt"))
+        file = read_plain_lines(require_file(folder, f"PQ-{hops}H.txt"))
         return load(file, lambda record: _pathquestion_example(record, hops))
 
     def write(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
-        lines = read_text(found(folder, f"{hops}H-kb.txt")).lines
+        lines = read_text(require_file(folder, f"{hops}H-kb.txt")).lines
         (out / "graph.tsv").write_text("".join(f"{line}\n" for _, line in lines), encoding="utf-8", newline="\n")
 
     own_graph = graph_finder(root, convert=f"{hops}H-graph")
@@ -208,9 +208,9 @@ def cronquestions(
     folder = Path(root)
 
     def read() -> Loaded:
-        path = found(folder, *names)
+        path = require_file(folder, *names)
         file = _unpickled(path) if ".pickle" in path.suffixes or ".pkl" in path.suffixes else read_records(path)
-        entities = _names(found(folder, *_ENTITY_NAMES))
+        entities = _names(require_file(folder, *_ENTITY_NAMES))
         return load(file, lambda record: _cron_example(record, split, entities))
 
     own_graph = graph_finder(root, convert="graph")
@@ -227,9 +227,9 @@ def _write_cron_graph(root: Path, out: Path, times: Times) -> None:
     Raises:
         DatasetError: a file is missing, or a line is no fact.
     """
-    facts = read_text(found(root, *_FACTS))
+    facts = read_text(require_file(root, *_FACTS))
     relation_file = locate(root, *_RELATION_NAMES)
-    entities = _names(found(root, *_ENTITY_NAMES))
+    entities = _names(require_file(root, *_ENTITY_NAMES))
     relations = {} if relation_file is None else _names(relation_file)
     out.mkdir(parents=True, exist_ok=True)
     nodes: dict[str, None] = {}
@@ -269,7 +269,7 @@ def _unpickled(path: Path) -> QuestionFile:
         held = _Plain(io.BytesIO(content)).load()
     except Exception as error:  # a damaged pickle raises almost anything
         raise DatasetError(path, None, f"cannot be unpickled: {error}") from error
-    records = numbered(path, held, "is a pickle of something else than a list of dictionaries")
+    records = number_records(path, held, "is a pickle of something else than a list of dictionaries")
     return QuestionFile(path, hashlib.sha256(content).hexdigest(), records)
 
 
@@ -325,7 +325,7 @@ def medqa(
 
     def read() -> Loaded:
         return load(
-            read_records(found(Path(root), *names)),
+            read_records(require_file(Path(root), *names)),
             lambda record: _medqa_example(record, split, options),
             keep=lambda record: not split or record.fields.get("split", split) == split,
         )
@@ -373,8 +373,8 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
     folder = one_of("dataset.kb", kb, _STARK_GRAPHS)
 
     def read() -> Loaded:
-        table = found(Path(root), f"{folder}/stark_qa/stark_qa.csv", f"qa/{folder}/stark_qa/stark_qa.csv")
-        index = read_text(found(table.parents[1], f"split/{split}.index"))
+        table = require_file(Path(root), f"{folder}/stark_qa/stark_qa.csv", f"qa/{folder}/stark_qa/stark_qa.csv")
+        index = read_text(require_file(table.parents[1], f"split/{split}.index"))
         wanted = {line.strip() for _, line in index.lines}
         file = read_records(table)
         kept = [record for record in file.records if record.fields.get("id") in wanted]
@@ -384,7 +384,7 @@ def stark(root: str | Path, kb: str = "prime", split: str = "test", graph: str |
         return load(replace(file, records=kept), lambda record: _stark_example(record, split))
 
     def write(out: Path) -> None:
-        write_stark_graph(found(Path(root), *(f"{place}/node_info.pkl" for place in _PROCESSED[kb])).parent, out)
+        write_stark_graph(require_file(Path(root), *(f"{place}/node_info.pkl" for place in _PROCESSED[kb])).parent, out)
 
     own_graph = graph_finder(root, convert=f"{kb}-graph")
     return QuestionSet(f"stark {kb} {split}", read, graph, own_graph, write_graph=write)
@@ -424,7 +424,7 @@ def text2cypher(
 
     def read() -> Loaded:
         return load(
-            read_records(found(Path(root), questions)),
+            read_records(require_file(Path(root), questions)),
             lambda record: _text2cypher_example(record, split),
             keep=lambda record: all(record.fields.get(name) == value for name, value in wanted.items()),
             leave_out=lambda record, _: _NONDETERMINISTIC if not nondeterministic and _loose(record) else "",

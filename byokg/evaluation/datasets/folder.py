@@ -33,11 +33,11 @@ from byokg.evaluation.datasets.base import (
     Record,
     as_cell,
     by_name,
-    found,
     load,
     read_json_lines,
     read_plain_lines,
     read_records,
+    require_file,
 )
 from byokg.graph.importers.choose import source_files
 from byokg.graph.store import GraphStore
@@ -87,7 +87,7 @@ class Folder(QuestionSet):
 
         def read() -> Loaded:
             labelled = _labels(folder, labels) if labels else {}
-            loaded = load(read_json_lines(found(folder, questions)), lambda record: example_of(record, labelled))
+            loaded = load(read_json_lines(require_file(folder, questions)), lambda record: example_of(record, labelled))
             kept = tuple(example for example in loaded.examples if example.split == split or not split)
             if loaded.examples and not kept:
                 counts = Counter(example.split or "no split" for example in loaded.examples)
@@ -162,7 +162,7 @@ def _unanswered(record: Record) -> Example:
 
 
 def _labels(root: Path, name: str) -> dict[str, Record]:
-    records = read_json_lines(found(root, name)).records
+    records = read_json_lines(require_file(root, name)).records
     return {_text(record, "id", required=True): record for record in records}
 
 

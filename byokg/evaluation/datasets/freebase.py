@@ -26,7 +26,6 @@ from byokg.evaluation.datasets.base import (
     Loaded,
     QuestionSet,
     Record,
-    found,
     graph_finder,
     load,
     locate,
@@ -34,6 +33,7 @@ from byokg.evaluation.datasets.base import (
     read_json_lines,
     read_parquet,
     read_records,
+    require_file,
 )
 from byokg.files import in_bytes
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -98,7 +98,7 @@ def _published(
     ids: Ids,
 ) -> QuestionSet:
     def read() -> Loaded:
-        return load(read_records(found(Path(root), *((questions,) if questions else files))), example)
+        return load(read_records(require_file(Path(root), *((questions,) if questions else files))), example)
 
     return QuestionSet(name, read, graph, graph_finder(root, *GRAPHS), ids)
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from byokg.errors import LlmUnusable
 from byokg.evaluation.datasets.testset import Asked, Testset, folded
-from byokg.llm.layouts import without_thought
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
+from byokg.llm.reply_blocks import without_thought
 from byokg.prompts import PromptLibrary
 
 REWRITE = "rewrite"

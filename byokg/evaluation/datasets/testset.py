@@ -31,7 +31,7 @@ from byokg.errors import ConfigError
 from byokg.evaluation.datasets.patterns import KINDS, Kind, Pattern, Sampler, Triples
 from byokg.files import json_line, new_folder, refuse_taken, write_json
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.open import identity
+from byokg.open import fingerprint
 
 _TRIES = 3000
 """Draws for one question of a kind in vain, before the graph is taken to have no more of it."""
@@ -136,7 +136,7 @@ def make_testset(
         tuple(each for each in asked if each.type == "unanswerable"),
         seed,
         graph.name,
-        identity(graph),
+        fingerprint(graph),
     )
 
 

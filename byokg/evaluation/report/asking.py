@@ -17,9 +17,9 @@ from byokg.evaluation.report.live import detailed
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.runner import Pipeline
 from byokg.graph.store import GraphStore
-from byokg.llm.calling import answering
+from byokg.llm.retry import set_question
 from byokg.llm.usage import UsageMeter
-from byokg.pipelines.instrumentation import observed
+from byokg.pipelines.instrumentation import instrument
 from byokg.types import Question
 
 Event = Mapping[str, Any]
@@ -51,8 +51,8 @@ def asker(pipeline: Pipeline, store: GraphStore, meter: UsageMeter | None = None
 
         with alone:
             began = time.perf_counter()
-            with answering("ask"):
-                answer = observed(pipeline, watch).run(Question("ask", text))
+            with set_question("ask"):
+                answer = instrument(pipeline, watch).run(Question("ask", text))
             seconds = time.perf_counter() - began
             usage = None if meter is None else meter.take("ask")
         lines = answered(answer, seconds, usage)

@@ -10,13 +10,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from byokg.evaluation.comparability import Anchor, Measured
+from byokg.evaluation.comparability import PublishedResult, RunConditions
 from byokg.evaluation.compare import Comparison
 from byokg.evaluation.metrics import STAGES
 from byokg.evaluation.significance import Difference
 from byokg.evaluation.tables import TITLES, figures, labels, percent, questions_told, table
 
-Unlike = Sequence[tuple[Anchor, tuple[str, ...]]]
+Unlike = Sequence[tuple[PublishedResult, tuple[str, ...]]]
 """Published figures that ours cannot be compared with, each with the reasons."""
 
 _HEADING = 8
@@ -85,7 +85,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def anchor_tables(
-    like: Sequence[Anchor], unlike: Unlike, subjects: Sequence[Measured], ours: Ours
+    like: Sequence[PublishedResult], unlike: Unlike, subjects: Sequence[RunConditions], ours: Ours
 ) -> list[RenderableType]:
     """Return published figures beside ours: those that can be compared, and apart from them those that cannot."""
     names = (one.name for one in subjects)
@@ -114,7 +114,7 @@ def anchor_tables(
     return parts
 
 
-def anchor_json(like: Sequence[Anchor], unlike: Unlike, ours: Ours) -> list[dict[str, Any]]:
+def anchor_json(like: Sequence[PublishedResult], unlike: Unlike, ours: Ours) -> list[dict[str, Any]]:
     """Return published figures with ours and the reasons against a comparison, as JSON."""
     return [
         {
@@ -222,7 +222,7 @@ def _questions(comparison: Comparison, listed: int) -> list[RenderableType]:
     return [Text("\n".join(lines))] if lines else [Text("no question is won or lost")]
 
 
-def _beside(anchor: Anchor, subjects: Sequence[Measured], ours: Ours, several: bool) -> tuple[str, ...]:
+def _beside(anchor: PublishedResult, subjects: Sequence[RunConditions], ours: Ours, several: bool) -> tuple[str, ...]:
     """Return a published figure, and beside it ours made in the same way; with the data set if there are several."""
     trained = "trained" if anchor.trained else ""
     system = ", ".join(filter(None, (anchor.system, anchor.model, trained, anchor.dataset if several else "")))

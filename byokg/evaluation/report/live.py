@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import RunError
-from byokg.evaluation.comparability import Contract, contract, contract_groups
+from byokg.evaluation.comparability import ComparisonKey, comparison_key, group_by_key
 from byokg.evaluation.compare import score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Scores
@@ -40,7 +40,7 @@ from byokg.evaluation.run_folder import (
 )
 from byokg.evaluation.runner import outcome
 from byokg.graph.store import GraphStore
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 
 PAGE = 100
 """Questions listed at a time."""
@@ -286,7 +286,7 @@ class LiveRuns:
             "runs": [self._entry(run, profile) for run in runs],
             "contracts": [
                 {"runs": group, "differs": list(contracts[0].differences(contracts[group[0]]))}
-                for group in contract_groups(contracts)
+                for group in group_by_key(contracts)
             ],
         }
 
@@ -468,8 +468,8 @@ def _passes(its: Sequence[Row | None], outcome: str) -> bool:
     return first.mark == outcome or (outcome == "right" and first.mark == "partly")
 
 
-def _contract(run: LiveRun, profile: str) -> Contract:
-    return contract(Run(run.name, run.folder, run.config, (), {}, {}, None), profile)
+def _contract(run: LiveRun, profile: str) -> ComparisonKey:
+    return comparison_key(Run(run.name, run.folder, run.config, (), {}, {}, None), profile)
 
 
 def _runs_under(place: Path, deep: int) -> list[Path]:

@@ -35,7 +35,7 @@ from byokg.evaluation.runner import outcome
 from byokg.files import write_file
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
-from byokg.llm.replies import RecordedReplies, RecordedReply
+from byokg.llm.reply_store import RecordedReplies, RecordedReply
 from byokg.types import EntityId
 
 MARK = "\u0001"

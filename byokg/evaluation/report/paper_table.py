@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from byokg.errors import RunError
-from byokg.evaluation.comparability import contract, contract_groups, differing
+from byokg.evaluation.comparability import comparison_key, find_differences, group_by_key
 from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
 from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.profiles import Profile
@@ -93,11 +93,11 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTa
         if run.metrics is None:
             raise RunError(f"{run.name!r} cannot stand in a table: the run is not finished, start it again")
     first, *others = runs
-    alike = [run for run in others if not differing(first, run)]
+    alike = [run for run in others if not find_differences(first, run)]
     tested = compare_runs([first, *alike], profile, seed=seed) if alike else []
     p = {run.name: one.holm for run, one in zip(alike, tested, strict=True)}
-    contracts = [contract(run, profile.name) for run in runs]
-    groups = contract_groups(contracts)
+    contracts = [comparison_key(run, profile.name) for run in runs]
+    groups = group_by_key(contracts)
     scores = tuple(score_cases(run.cases, [profile], seed)[0] for run in runs)
     one = scores[0]
     told = questions_told(one.n, one.clusters, one.effective_n, _repeats(first))

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import RunError
-from byokg.evaluation.comparability import contract, contract_groups
+from byokg.evaluation.comparability import comparison_key, group_by_key
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
     METRICS,
@@ -138,7 +138,7 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
     outcomes = [
         {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
     ]
-    contracts = [contract(run, PROFILE) for run in runs]
+    contracts = [comparison_key(run, PROFILE) for run in runs]
     deltas = [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline]
     for metric in METRICS:
         measured = [delta["metrics"][metric] for delta in deltas if delta["metrics"]]
@@ -155,7 +155,7 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         ],
         "contracts": [
             {"runs": group, "differs": list(contracts[0].differences(contracts[group[0]]))}
-            for group in contract_groups(contracts)
+            for group in group_by_key(contracts)
         ],
         "deltas": deltas,
         "questions": _questions(runs, outcomes, examples),
@@ -268,7 +268,7 @@ def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, oth
             tested = {"p": found.p, "test": found.test, "won": found.won, "lost": found.lost}
             metrics[metric] = {**_estimate(Estimate(found.value, found.ci95)), **tested}
     changed = _changed(runs[baseline].config, runs[other].config)
-    apart = contract(runs[baseline], PROFILE).differences(contract(runs[other], PROFILE))
+    apart = comparison_key(runs[baseline], PROFILE).differences(comparison_key(runs[other], PROFILE))
     return {"run": other, "n": len(common), "changed": changed, "apart": list(apart), "metrics": metrics}
 
 

@@ -20,7 +20,7 @@ from byokg.evaluation.report.summary import asked_by, read_reported
 from byokg.evaluation.run_folder import Run
 from byokg.graph.importers.choose import build_graph
 from byokg.llm.messages import Call, Message, Reply, Usage
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 
 
 def unpacked(text: str) -> Any:

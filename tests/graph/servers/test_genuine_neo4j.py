@@ -15,7 +15,7 @@ from byokg.errors import ByokgError, ConfigError, QueryInvalid, QueryRefused, Qu
 from byokg.files import user_cache
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.exporter import copy_graph
-from byokg.graph.name_indexes import meanings
+from byokg.graph.name_indexes import open_dense_lookup
 from byokg.graph.servers.bolt import BoltServer, Neo4jStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
@@ -187,8 +187,8 @@ def test_names_are_found_by_meaning_in_a_vector_index_and_none_are_read(with_vec
     texts = ["nyc new york", "godfather movie", "LA los angeles", "!?"]
     store = with_vectors.open(id_property="id", vector_index="meaning")
     in_memory = ColumnarGraph.from_records([Node(EntityId(name), name) for name in NAMED], [])
-    found = meanings(store, STATIC).search(texts, 2)
-    expected = meanings(in_memory, STATIC).search(texts, 2)
+    found = open_dense_lookup(store, STATIC).search(texts, 2)
+    expected = open_dense_lookup(in_memory, STATIC).search(texts, 2)
     assert [[match.name for match in one] for one in found] == [[match.name for match in one] for one in expected]
     for ours, theirs in zip(found, expected, strict=True):
         assert [match.score for match in ours] == pytest.approx([match.score for match in theirs], abs=1e-3)
@@ -240,7 +240,7 @@ def test_an_index_without_vectors_of_names_is_refused(database: Database) -> Non
     database.query("CALL db.awaitIndexes(60)")
     try:
         with pytest.raises(ConfigError, match="holds no vector of a node with a name"):
-            meanings(database.open(vector_index="empty"), STATIC)
+            open_dense_lookup(database.open(vector_index="empty"), STATIC)
     finally:
         database.query("DROP INDEX empty")
 

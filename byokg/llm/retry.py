@@ -56,7 +56,7 @@ _HELD: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager
-def sampling(number: int) -> Iterator[None]:
+def set_sample(number: int) -> Iterator[None]:
     """Make every call inside, in this thread, ask for the sample of this number (from 0) of the model's replies."""
     token = _SAMPLE.set(number)
     try:
@@ -65,7 +65,7 @@ def sampling(number: int) -> Iterator[None]:
         _SAMPLE.reset(token)
 
 
-def held_sample() -> int:
+def current_sample() -> int:
     """Return the number of the current sample; 0 if none is set."""
     return _SAMPLE.get()
 
@@ -74,7 +74,7 @@ _SAMPLE: ContextVar[int] = ContextVar("sample", default=0)
 
 
 @contextmanager
-def answering(question_id: str) -> Iterator[None]:
+def set_question(question_id: str) -> Iterator[None]:
     """Count every call inside, in this thread, as one for this question, whatever the stage that makes it passes."""
     token = _QUESTION.set(question_id)
     try:
@@ -83,7 +83,7 @@ def answering(question_id: str) -> Iterator[None]:
         _QUESTION.reset(token)
 
 
-def held_question() -> str | None:
+def current_question() -> str | None:
     """Return the id of the question that is being answered; None if there is none."""
     return _QUESTION.get()
 

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.replies`."""
+"""Tests of `byokg.llm.reply_store`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from byokg.llm.messages import (
     read_reply,
     reply_record,
 )
-from byokg.llm.replies import Mode, RecordedReplies
+from byokg.llm.reply_store import Mode, RecordedReplies
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -317,7 +317,7 @@ def test_many_threads_read_and_write(store: RecordedReplies) -> None:
 WRITER = """
 import sys
 from byokg.llm.messages import Call, Message, Reply
-from byokg.llm.replies import RecordedReplies
+from byokg.llm.reply_store import RecordedReplies
 store = RecordedReplies(sys.argv[1])
 print("ready", flush=True)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):

@@ -1,4 +1,4 @@
-"""Tests of `byokg.llm.calling`."""
+"""Tests of `byokg.llm.retry`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.errors import ConfigError, LlmAuthFailed, LlmDeadline, LlmError, LlmOverloaded, LlmRateLimited
-from byokg.llm.calling import WINDOW_S, Deadline, RateLimits, RetryPolicy
+from byokg.llm.retry import WINDOW_S, Deadline, RateLimits, RetryPolicy
 
 
 class Clock:

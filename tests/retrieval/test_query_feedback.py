@@ -1,4 +1,4 @@
-"""Tests of `byokg.retrieval.dead_ends`: what is told of a path or query that led nowhere."""
+"""Tests of `byokg.retrieval.query_feedback`: what is told of a path or query that led nowhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import QueryLimits, Rows
-from byokg.retrieval.dead_ends import emptied_by, emptied_sparql, node_formats, path_dead_end, quoted_relations
+from byokg.retrieval.query_feedback import emptied_by, emptied_sparql, node_formats, path_dead_end, quoted_relations
 from byokg.types import EntityId, Node, Triple
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from byokg.llm.abstentions import abstains, is_nothing
 from byokg.llm.citations import MARK, cited_ids, marked, unique, untypeset, with_brackets
-from byokg.llm.layouts import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
+from byokg.llm.reply_blocks import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
 from byokg.llm.shown_names import HIDDEN, Hiding, ShownNames
 
 
