@@ -25,7 +25,7 @@ from byokg.cli.components import (
     about,
     annotation_of,
     groups,
-    located,
+    import_target,
     option_file,
     options,
     settings_of,
@@ -227,7 +227,7 @@ def _component(node: Mapping[str, Any], place: str, said: Mapping[str, str], gro
 
 
 def _rows(node: Mapping[str, Any], place: str, said: Mapping[str, str], group: str) -> Iterator[Row]:
-    target = located(node[TARGET], place) if node.get(TARGET, MISSING) != MISSING else None
+    target = import_target(node[TARGET], place) if node.get(TARGET, MISSING) != MISSING else None
     parameters = settings_of(target, group) if target else {}
     for name, value in node.items():
         key = f"{place}.{name}"

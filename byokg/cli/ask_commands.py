@@ -16,7 +16,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from byokg.cli.config import read_settings
-from byokg.cli.evaluation import set_up
+from byokg.cli.evaluation import open_session
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
@@ -110,23 +110,23 @@ def ask(
 
     settings = read_settings(_settings_only(words or [], question))
     dataset = settings.build("dataset") if settings.options["dataset"] else None
-    with set_up(settings, dataset, tell) as bench:
+    with open_session(settings, dataset, tell) as session:
         topics = tuple(EntityId(id) for id in entity or ())
         try:
-            bench.store.nodes(topics)
+            session.store.nodes(topics)
         except EntityNotFound as error:
-            raise ConfigError(_no_such_entity(error, bench.entities)) from error
+            raise ConfigError(_no_such_entity(error, session.entities)) from error
         with set_question("ask"):
-            answer = bench.pipeline.run(Question("ask", question, topics, hops))
+            answer = session.pipeline.run(Question("ask", question, topics, hops))
         if as_json:
             print_json(answer_json(question, answer))
         elif trace:
             from byokg.evaluation.records import answered
 
-            usage = None if bench.asks is None else bench.asks.meter.take("ask")
-            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), bench.store)
+            usage = None if session.llm is None else session.llm.meter.take("ask")
+            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), session.store)
         else:
-            show(answer, bench.store, stdout())
+            show(answer, session.store, stdout())
     if not answer.items:
         raise typer.Exit(NO_ANSWER)
 

@@ -166,7 +166,7 @@ def check_option(group: str, option: str) -> None:
         hint = f"for a folder write {_FOLDER_HINTS[group].format(text)}"
     else:
         hint = nearest(text, known)
-    raise ConfigError(f"{key}={text} is no option{hint and '; '}{hint}; options of {key}: {listed(known)}")
+    raise ConfigError(f"{key}={text} is no option{hint and '; '}{hint}; options of {key}: {join_words(known)}")
 
 
 # Checking settings
@@ -198,7 +198,7 @@ def open_ended(target: Callable[..., Any]) -> bool:
     return any(each.kind is each.VAR_KEYWORD for each in inspect.signature(target).parameters.values())
 
 
-def checked(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, Any]:
+def validate(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, Any]:
     """Return a component's node with all settings, converted to the types of the target.
 
     Args:
@@ -211,7 +211,7 @@ def checked(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, A
     """
     if node[TARGET] == MISSING:
         return dict(node)
-    target = located(node[TARGET], place)
+    target = import_target(node[TARGET], place)
     if isinstance(target, type) and issubclass(target, BaseModel):
         return {name: _natural(value) for name, value in node.items()}
     parameters = settings_of(target, group)
@@ -227,7 +227,7 @@ def checked(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, A
             (components if last and parameter.default is not parameter.empty else settings)[name] = value
     for name in [name for name in node if name != TARGET and name not in parameters]:
         if not open_ended(target):
-            hint = nearest(name, list(parameters)) or f"it takes {listed(parameters)}"
+            hint = nearest(name, list(parameters)) or f"it takes {join_words(parameters)}"
             raise ConfigError(f"{node[TARGET]} takes no {name!r}, which {place}.{name} sets; {hint}")
         settings[name] = _natural(node[name])
     return settings | components
@@ -237,19 +237,19 @@ def _checked_value(value: Any, kind: Any, key: str) -> Any:
     if not isinstance(value, Mapping):
         return value if isinstance(value, str) and value == MISSING else _converted(value, kind, key)
     if _is_component(value):
-        return checked(value, key)
+        return validate(value, key)
     group = key.replace(".", "/")
     if group == RETRIEVERS or holds_components(value):
         named = {name: each for name, each in value.items() if each is None or _is_component(each)}
-        found = {name: each and checked(each, f"{key}.{name}", group) for name, each in named.items()}
+        found = {name: each and validate(each, f"{key}.{name}", group) for name, each in named.items()}
         for name in [name for name in value if name not in named]:
-            setting = next(leaves({name: value[name]}))
-            hint = nearest(setting, list(leaves(found)), f"{key}.") or f"there is {listed(found)}"
+            setting = next(flatten_names({name: value[name]}))
+            hint = nearest(setting, list(flatten_names(found)), f"{key}.") or f"there is {join_words(found)}"
             raise ConfigError(f"no setting {f'{key}.{setting}'!r}; {hint}")
         return found
     if kind is Any or _is_open_mapping(kind):
         return _natural(value)
-    raise ConfigError(f"{key} has no setting {f'{key}.{next(leaves(value))}'!r}; it takes one value")
+    raise ConfigError(f"{key} has no setting {f'{key}.{next(flatten_names(value))}'!r}; it takes one value")
 
 
 def _default(value: Any, kind: Any) -> Any:
@@ -289,12 +289,12 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
     if isinstance(value, str) and Path in (kind, *typing.get_args(kind)):
         return Path(value).expanduser()
     if isinstance(value, str) and any(typing.get_origin(each) in _LISTS for each in (kind, *typing.get_args(kind))):
-        value = parts(value)
+        value = split_list(value)
     try:
         plain = str(value) if isinstance(value, str) else value
         return TypeAdapter(kind).validate_python(plain, strict=not isinstance(value, str))
     except ValidationError as error:
-        raise ConfigError(misfit(key, value, error.errors()[0]["msg"])) from error
+        raise ConfigError(describe_misfit(key, value, error.errors()[0]["msg"])) from error
     except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
         return _natural(value)  # a type that pydantic does not know: its owner has to check
 
@@ -311,17 +311,17 @@ def _natural(value: Any) -> Any:
         return str(value)
 
 
-def parts(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Return the items of a list on the command line: `a,b`, or `[a,b]` as YAML and sweeps write it."""
     inside = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     return [part.strip() for part in inside.split(",") if part.strip()]
 
 
-def leaves(node: Mapping[str, Any], place: str = "") -> Iterator[str]:
+def flatten_names(node: Mapping[str, Any], place: str = "") -> Iterator[str]:
     """Yield the dotted name of each setting in nested mappings."""
     for name, value in node.items():
         if isinstance(value, Mapping) and value:
-            yield from leaves(value, f"{place}{name}.")
+            yield from flatten_names(value, f"{place}{name}.")
         else:
             yield f"{place}{name}"
 
@@ -338,7 +338,7 @@ def holds_components(value: Any) -> bool:
 # Making components
 
 
-def located(target: str, place: str) -> Callable[..., Any]:
+def import_target(target: str, place: str) -> Callable[..., Any]:
     """Import the target of a dotted name: a module's class or function, or an attribute of a class."""
     try:
         found = get_object(target)
@@ -361,11 +361,11 @@ def missing_keys(node: Mapping[str, Any], place: str) -> Iterator[str]:
             yield f"{place}.{name}"
 
 
-def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **given: object) -> Any:
+def instantiate(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **given: object) -> Any:
     """Call a component's target.
 
     Args:
-        node: `_target_`, and settings as returned by `checked`.
+        node: `_target_`, and settings as returned by `validate`.
         place: its place, for messages. A group's component has to be one of `KINDS`.
         first: positional arguments.
         given: keyword arguments.
@@ -374,7 +374,7 @@ def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **gi
         ConfigError: it rejects the arguments or its settings, or returns something else.
     """
     name = node[TARGET]
-    target, arguments = located(name, place), _arguments(node, place)
+    target, arguments = import_target(name, place), _arguments(node, place)
     try:
         inspect.signature(target).bind(*first, **arguments, **given)
     except TypeError as error:
@@ -394,7 +394,7 @@ def made(node: Mapping[str, Any], place: str, first: Sequence[object] = (), **gi
 
 def component_or_value(value: Any, place: str) -> Any:
     """Return the result of a component; any other value as it is."""
-    return made(value, place) if _is_component(value) else value
+    return instantiate(value, place) if _is_component(value) else value
 
 
 def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -412,7 +412,7 @@ def _arguments(node: Mapping[str, Any], place: str) -> dict[str, Any]:
 
 def _maker(node: Mapping[str, Any], place: str) -> Callable[..., Any]:
     """Return a component's target with its settings; whoever calls it gives the rest."""
-    return functools.partial(located(node[TARGET], place), **_arguments(node, place))
+    return functools.partial(import_target(node[TARGET], place), **_arguments(node, place))
 
 
 def _check_kind(component: object, group: str, target: str) -> None:
@@ -420,7 +420,7 @@ def _check_kind(component: object, group: str, target: str) -> None:
     kind = cast(type, get_object(KINDS[group]))
     if getattr(kind, "_is_protocol", False):
         lacking = [name for name in vars(kind) if not name.startswith("_") and not hasattr(component, name)]
-        fits, wanted = not lacking, f"without {listed(lacking)}; see {KINDS[group]}"
+        fits, wanted = not lacking, f"without {join_words(lacking)}; see {KINDS[group]}"
     else:
         fits, wanted = isinstance(component, kind), f"where a {KINDS[group]} is wanted"
     if not fits:
@@ -441,7 +441,7 @@ def _refusal(error: Exception, arguments: Mapping[str, Any]) -> str:
 # Messages
 
 
-def misfit(key: str, value: Any, reason: str) -> str:
+def describe_misfit(key: str, value: Any, reason: str) -> str:
     """Describe a value of the wrong type for a setting."""
     shown = "null" if value is None else value
     hint = nearest(str(shown), re.findall("'([^']+)'", reason))  # where it lists what it takes
@@ -451,10 +451,10 @@ def misfit(key: str, value: Any, reason: str) -> str:
 def nearest(word: str, known: Sequence[str], prefix: str = "") -> str:
     """Propose the known words most like `word`; empty when there is none."""
     near = difflib.get_close_matches(word, known, n=2)
-    return f"nearest: {listed(prefix + name for name in near)}" if near else ""
+    return f"nearest: {join_words(prefix + name for name in near)}" if near else ""
 
 
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """Write words with commas between them."""
     return ", ".join(words)
 

@@ -32,26 +32,26 @@ from byokg.cli.components import (
     TARGET,
     Typed,
     check_option,
-    checked,
     config_dirs,
+    describe_misfit,
     entry_points,
     first_line,
+    flatten_names,
     groups,
-    leaves,
-    listed,
-    located,
-    made,
-    misfit,
+    import_target,
+    instantiate,
+    join_words,
     missing_keys,
     nearest,
     open_ended,
     option_file,
     options,
-    parts,
     place_argument,
     quoted,
     settings_of,
     show_entry_points_to_hydra,
+    split_list,
+    validate,
 )
 from byokg.errors import ConfigError
 from byokg.files import has_separator
@@ -111,7 +111,7 @@ class GraphPlace:
 
 
 @dataclass(frozen=True)
-class Grants:
+class OracleSettings:
     """Annotations of a data set granted to a pipeline.
 
     Args:
@@ -173,12 +173,12 @@ class RunOptions:
     deadline_s: Annotated[float, Field(gt=0)] | None = None
     prices: Path | None = None
     graph: GraphPlace = field(default_factory=GraphPlace)
-    linking: Grants = field(default_factory=Grants)
+    linking: OracleSettings = field(default_factory=OracleSettings)
     replies: Replies = field(default_factory=Replies)
     prompts: Mapping[str, Path | None] = field(default_factory=dict)
 
 
-_RUN_GROUPS = {"graph": GraphPlace, "linking": Grants, "replies": Replies}
+_RUN_GROUPS = {"graph": GraphPlace, "linking": OracleSettings, "replies": Replies}
 
 
 @dataclass(frozen=True)
@@ -207,16 +207,18 @@ class Settings:
             MissingExtra: it needs a package that is not installed.
         """
         if group not in self.components:
-            raise ConfigError(f"no {group} is chosen; choose one of {listed(f'{group}={o}' for o in options(group))}")
+            raise ConfigError(
+                f"no {group} is chosen; choose one of {join_words(f'{group}={o}' for o in options(group))}"
+            )
         missing = list(missing_keys(self.components[group], group))
         if missing:
             example = " ".join(f"{key}=…" for key in missing)
-            raise ConfigError(f"{group}={self.options[group]} needs {listed(missing)}; add {example}")
-        return made(self.components[group], group, place, **given)
+            raise ConfigError(f"{group}={self.options[group]} needs {join_words(missing)}; add {example}")
+        return instantiate(self.components[group], group, place, **given)
 
     def takes(self, group: str) -> frozenset[str]:
         """Return the names of arguments of the component chosen from a group."""
-        return frozenset(inspect.signature(located(self.components[group][TARGET], group)).parameters)
+        return frozenset(inspect.signature(import_target(self.components[group][TARGET], group)).parameters)
 
     def open_graph(self, place: Path | str | None) -> GraphStore:
         """Open a graph with the chosen store and settings; a user's own store defines its place.
@@ -225,7 +227,7 @@ class Settings:
             ConfigError: there is no place, and the store needs one. Otherwise the errors of `open.open_graph`.
         """
         target = self.components["graph"][TARGET]
-        if place is None and (name := place_argument(located(target, "graph"))):
+        if place is None and (name := place_argument(import_target(target, "graph"))):
             raise ConfigError(
                 f"graph={self.options['graph']} needs graph.path, for {name!r} of {target}; add graph.path=…"
             )
@@ -374,7 +376,7 @@ def _change_target(plain: dict[str, Any], selected: dict[str, str | None], key: 
     for word in place:
         node = node.get(word) if isinstance(node, Mapping) else None
     if isinstance(node, dict) and node.get(TARGET) != target:
-        kept = {*settings_of(located(target, ".".join(place)), "" if inside else group), *_run_keys(group)}
+        kept = {*settings_of(import_target(target, ".".join(place)), "" if inside else group), *_run_keys(group)}
         for name in [name for name in node if name not in kept]:
             del node[name]
         if not inside:
@@ -408,7 +410,7 @@ def _put(plain: dict[str, Any], key: str, text: str, selected: Mapping[str, str 
     if text == "null" and _names_retriever(key) and name not in node:
         raise _unknown(key, selected, [f"{'.'.join(place)}.{each}" for each in node])
     if text != "null" and isinstance(node.get(name), dict) and node[name]:
-        raise _holds_several(key, list(leaves(node[name], f"{key}.")))
+        raise _holds_several(key, list(flatten_names(node[name], f"{key}.")))
     node[name] = None if text == "null" else text
 
 
@@ -419,14 +421,14 @@ def _checked_settings(plain: Mapping[str, Any], selected: Mapping[str, str | Non
         node = {key: value for key, value in (plain.get(group) or {}).items() if key not in _run_keys(group)}
         known = []
         if TARGET in node and node[TARGET] not in (None, "???"):
-            target = located(node[TARGET], group)
+            target = import_target(node[TARGET], group)
             known = list(node) if open_ended(target) else [TARGET, *settings_of(target, group)]
         for key, value in node.items():
             if key not in known and (TARGET not in node or selected.get(group) != node[TARGET]):
                 names = [f"{group}.{name}" for name in known if name != TARGET]
-                raise _unknown(next(leaves({key: value}, f"{group}.")), selected, names)
+                raise _unknown(next(flatten_names({key: value}, f"{group}.")), selected, names)
         if TARGET in node:
-            components[group] = checked(node, group, group)
+            components[group] = validate(node, group, group)
     run = _run_options(plain, selected)
     values = _as_values(run)
     values["prompts"] = dict.fromkeys(("folder", *VARIABLES)) | dict(values["prompts"])
@@ -453,7 +455,7 @@ def _run_options(plain: Mapping[str, Any], selected: Mapping[str, str | None]) -
             value = {key: each for key, each in value.items() if key in inside}
         if name not in kinds:
             if name not in COMPONENTS:
-                raise _unknown(next(leaves({name: value})), selected, every)
+                raise _unknown(next(flatten_names({name: value})), selected, every)
         elif inside and not isinstance(value, Mapping):
             raise _holds_several(name, [f"{name}.{key}" for key in inside])
         elif isinstance(value, Mapping):
@@ -471,7 +473,7 @@ def _run_options(plain: Mapping[str, Any], selected: Mapping[str, str | None]) -
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if str(part).isidentifier())
-        raise ConfigError(misfit(key, first["input"], first["msg"])) from error
+        raise ConfigError(describe_misfit(key, first["input"], first["msg"])) from error
 
 
 def _run_value(value: Any, kind: Any, key: str) -> Any:
@@ -479,7 +481,7 @@ def _run_value(value: Any, kind: Any, key: str) -> Any:
     if not isinstance(value, str):
         return value
     if typing.get_origin(kind) is tuple:
-        return [value] if value[:1] == "@" and Path(value[1:]).expanduser().is_file() else parts(value)
+        return [value] if value[:1] == "@" and Path(value[1:]).expanduser().is_file() else split_list(value)
     if Path not in (kind, *typing.get_args(kind)):
         return str(value)
     if value == "":
@@ -500,7 +502,7 @@ def _as_values(record: Any) -> dict[str, Any]:
 
 
 def _holds_several(key: str, inside: Sequence[str]) -> ConfigError:
-    return ConfigError(f"{key} holds several settings; set one of them: {listed(inside)}")
+    return ConfigError(f"{key} holds several settings; set one of them: {join_words(inside)}")
 
 
 def _unknown(key: str, selected: Mapping[str, str | None], known: Sequence[str]) -> ConfigError:
@@ -510,19 +512,19 @@ def _unknown(key: str, selected: Mapping[str, str | None], known: Sequence[str])
         return ConfigError(f"no setting {key!r}; {hint}")
     every = _every_key()
     if elsewhere := [name for name in every if key in (name, name.partition(".")[2])]:
-        found = listed(_found_with(name, every) for name in elsewhere)
+        found = join_words(_found_with(name, every) for name in elsewhere)
         return ConfigError(f"no setting {key!r} here; there is {found}")
     if rest and selected.get(group):
         own = [f"{group}.{name}" for name in _run_keys(group)]
         names = [name.removeprefix(f"{group}.") for name in dict.fromkeys([*known, *own])]
         names = [name for name in names if "." not in name or name.startswith("retrievers")]
         hint = nearest(rest, names, f"{group}.") or _nearest_of_all(key, selected, every)
-        hint = hint or f"it has {listed(f'{group}.{name}' for name in names) or 'none'}"
+        hint = hint or f"it has {join_words(f'{group}.{name}' for name in names) or 'none'}"
         return ConfigError(f"{group}={selected[group]} has no setting {key!r}; {hint}")
     if hint := _nearest_of_all(key, selected, every):
         return ConfigError(f"no setting {key!r}; {hint}")
     if rest and group in selected:
-        choices = listed(f"{group}={option}" for option in options(group))
+        choices = join_words(f"{group}={option}" for option in options(group))
         return ConfigError(f"{key} is set, but no {group} is chosen; choose one of {choices}")
     return ConfigError(f"no setting {key!r}; see all with: byokg eval --show")
 
@@ -574,7 +576,7 @@ def _names(group: str, option: str) -> list[str]:
     """Return the names of an option's settings."""
     file = option_file(group, option)
     node = {TARGET: entry_points(group)[option]} if file is None else yaml.safe_load(file.read_text("utf-8")) or {}
-    return list(settings_of(located(node[TARGET], group), group)) if TARGET in node else []
+    return list(settings_of(import_target(node[TARGET], group), group)) if TARGET in node else []
 
 
 # Showing and recording
@@ -603,13 +605,13 @@ def _lines(values: Mapping[str, Any], descriptions: Mapping[str, str], place: st
 
 def descriptions(settings: Settings) -> dict[str, str]:
     """Return descriptions of settings by dotted name, from docstrings and comments of YAML files."""
-    found = described(RunOptions)
+    found = describe_arguments(RunOptions)
     for group, kind in _RUN_GROUPS.items():
-        found |= {f"{group}.{name}": text for name, text in described(kind).items()}
+        found |= {f"{group}.{name}": text for name, text in describe_arguments(kind).items()}
 
     def add(place: str, node: Mapping[str, Any]) -> None:
         if node.get(TARGET) not in (None, "???"):
-            texts = described(located(node[TARGET], place))
+            texts = describe_arguments(import_target(node[TARGET], place))
             found.update({f"{place}.{name}": text for name, text in texts.items()})
         for name, value in node.items():
             if isinstance(value, Mapping):
@@ -624,7 +626,7 @@ def descriptions(settings: Settings) -> dict[str, str]:
     return found
 
 
-def described(target: Any) -> dict[str, str]:
+def describe_arguments(target: Any) -> dict[str, str]:
     """Return the descriptions of arguments in the docstrings of a function, or of a class and its bases."""
     found: dict[str, str] = {}
     for source in [*reversed(target.__mro__), vars(target).get("__init__")] if isinstance(target, type) else [target]:

@@ -372,26 +372,26 @@ def make(
 
 def _rewritten(made: Testset, settings: Settings) -> Testset:
     """Rewrite the wording of a test set, and print a summary."""
-    from byokg.cli.language_model import asking
+    from byokg.cli.language_model import open_model
     from byokg.evaluation.datasets.rewriting import rewrite
     from byokg.llm.usage import dollars
     from byokg.types import Spending
 
-    asks = asking(settings, note)
-    assert asks is not None
+    llm = open_model(settings, note)
+    assert llm is not None
 
     def progress(done: int) -> None:
         if done % _REWRITTEN_TOLD == 0:
             note(f"{done:,} questions put into other words")
 
     try:
-        found = rewrite(made, asks.model, asks.prompts, settings.run.workers, progress)
+        found = rewrite(made, llm.model, llm.prompts, settings.run.workers, progress)
         every = (*made.questions, *made.unanswerable)
-        spent = sum((each for one in every for each in asks.meter.take(one.id).stages.values()), Spending())
+        spent = sum((each for one in every for each in llm.meter.take(one.id).stages.values()), Spending())
     finally:
-        asks.close()
+        llm.close()
     replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
-    note(f"{asks.model.name}: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
+    note(f"{llm.model.name}: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
     note(f"{found.taken:,} questions are in other words")
     for reason, count in found.kept.items():
         note(f"{count:,} stay as they were: the rewriting {reason}")

@@ -30,7 +30,7 @@ from rich.table import Table
 
 from byokg.cli.components import config_dirs, groups, quoted
 from byokg.cli.config import Settings, read_setting, read_settings, show_settings
-from byokg.cli.evaluation import FAILURES_LISTED, evaluate, prompt_digests, set_up
+from byokg.cli.evaluation import FAILURES_LISTED, evaluate, open_session, prompt_digests
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, shown, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.records import CONFIG, Prediction, read_config, read_timings
@@ -168,24 +168,24 @@ def answer_file(questions: Path, settings: Settings, out: Path, overwrite: bool,
     asked = unanswered(questions)
     examples = asked.examples[: settings.run.limit]
     dataset = settings.build("dataset") if settings.options["dataset"] else None
-    with set_up(settings, dataset, note, together=True) as bench:
+    with open_session(settings, dataset, note, batch=True) as session:
         grants = settings.run.linking
         run = RunSettings(
             dataset=questions.name,
             dataset_checksum=asked.checksum,
-            graph_checksum=bench.graph_checksum(),
+            graph_checksum=session.graph_checksum(),
             entities=grants.entities,
             hops=grants.hops,
             seed=settings.run.seed,
-            config={**settings.recorded(), "embedder": bench.embedder.name, **prompt_digests(bench)},
+            config={**settings.recorded(), "embedder": session.embedder.name, **prompt_digests(session)},
         )
-        meter = None if bench.asks is None else bench.asks.meter
+        meter = None if session.llm is None else session.llm.meter
         if overwrite:
             clear_other_run(folder, run, examples)
         try:
             with shown(questions.name, len(examples), err, quiet) as progress:
                 found = answer_all(
-                    bench.pipeline,
+                    session.pipeline,
                     examples,
                     folder,
                     run,

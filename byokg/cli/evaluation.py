@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from rich.console import Console
 
-from byokg.cli.components import TARGET, located, place_argument
+from byokg.cli.components import TARGET, import_target, place_argument
 from byokg.cli.config import Settings
-from byokg.cli.language_model import Asking, asking
+from byokg.cli.language_model import ModelSession, open_model
 from byokg.cli.terminal import print_line, shown, watched
 from byokg.errors import (
     ConfigError,
@@ -132,14 +132,14 @@ _HASH_DIGITS = 8
 
 
 @dataclass(frozen=True)
-class Bench:
+class Session:
     """A graph, and a pipeline over it. Leaving its `with` statement lets go of a server's connections."""
 
     store: GraphStore
     embedder: Embedder
     entities: EntityLinker
     pipeline: Any
-    asks: Asking | None = None
+    llm: ModelSession | None = None
     """The language model, if the pipeline uses one."""
     subgraphs: SubgraphDataset | None = None
     """Graph of each question, if each has its own. `store` and `entities` are then the first question's."""
@@ -169,20 +169,22 @@ class Bench:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         close(self.store)
-        if self.asks is not None:
-            self.asks.close()
+        if self.llm is not None:
+            self.llm.close()
         if self.tracing is not None:
             self.tracing.close()
 
 
-def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], None], together: bool = False) -> Bench:
+def open_session(
+    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], batch: bool = False
+) -> Session:
     """Open the graph and build the pipeline; store, embedder, entity linker and model are built once and shared.
 
     Args:
         settings: `graph.path` names the graph; without it the data set's own is built, or taken from the cache.
         dataset: source of the graph.
         note: called with lines on the built or cached graph, and on reads from a server.
-        together: many questions follow, so that replies of a language model may be delayed.
+        batch: many questions follow, so that replies of a language model may be delayed.
 
     Raises:
         ConfigError: there is neither a graph nor a data set, or the language model's settings are wrong.
@@ -192,22 +194,22 @@ def set_up(settings: Settings, dataset: Dataset | None, note: Callable[[str], No
         from byokg.pipelines.tracing import Tracing
 
         tracing = Tracing()
-    asks = asking(settings, note, together, tracing)
+    llm = open_model(settings, note, batch, tracing)
     try:
         if settings.run.graph.per_question:
-            bench = _subgraph_bench(settings, dataset, asks)
+            session = _subgraph_session(settings, dataset, llm)
         else:
-            bench = _bench(settings, dataset, note, asks, together)
-        return bench if tracing is None else replace(bench, pipeline=tracing.pipeline(bench.pipeline), tracing=tracing)
+            session = _shared_session(settings, dataset, note, llm, batch)
+        return replace(session, pipeline=tracing.pipeline(session.pipeline), tracing=tracing) if tracing else session
     except BaseException:
-        if asks is not None:
-            asks.close()
+        if llm is not None:
+            llm.close()
         raise
 
 
-def _bench(
-    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], asks: Asking | None, together: bool
-) -> Bench:
+def _shared_session(
+    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], llm: ModelSession | None, batch: bool
+) -> Session:
     store = open_store(settings, dataset, note)
     try:
         embedder = settings.build("embedding")
@@ -217,14 +219,14 @@ def _bench(
             from byokg.cli.questions import solved
 
             examples = solved(settings, store, entities.names, note)
-        pipeline = make_pipeline(settings, store, embedder, entities, asks, together, examples)
+        pipeline = make_pipeline(settings, store, embedder, entities, llm, batch, examples)
     except BaseException:
         close(store)
         raise
-    return Bench(store, embedder, entities, pipeline, asks)
+    return Session(store, embedder, entities, pipeline, llm)
 
 
-def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | None) -> Bench:
+def _subgraph_session(settings: Settings, dataset: Dataset | None, llm: ModelSession | None) -> Session:
     """Build a pipeline that makes another one for each question; only embedder and model are shared."""
     from byokg.evaluation.datasets.base import SubgraphDataset
     from byokg.evaluation.runner import PerQuestionPipeline
@@ -243,10 +245,10 @@ def _subgraph_bench(settings: Settings, dataset: Dataset | None, asks: Asking | 
         return cast(EntityLinker, settings.build("linking", store=store, embedder=embedder))
 
     def make(store: GraphStore) -> Pipeline:
-        return make_pipeline(settings, store, embedder, linker(store), asks)
+        return make_pipeline(settings, store, embedder, linker(store), llm)
 
     first = dataset.subgraph(dataset.examples()[0].id)
-    return Bench(first, embedder, linker(first), PerQuestionPipeline(dataset, make), asks, dataset)
+    return Session(first, embedder, linker(first), PerQuestionPipeline(dataset, make), llm, dataset)
 
 
 def make_pipeline(
@@ -254,11 +256,11 @@ def make_pipeline(
     store: GraphStore,
     embedder: Embedder,
     entities: EntityLinker,
-    asks: Asking | None,
-    together: bool = False,
+    llm: ModelSession | None,
+    batch: bool = False,
     examples: Sequence[Demonstration] | None = None,
 ) -> Pipeline:
-    """Build the pipeline that the settings name. Arguments and errors as for `set_up`.
+    """Build the pipeline that the settings name. Arguments and errors as for `open_session`.
 
     `examples` are solved questions, in the place of the file that the settings name.
     """
@@ -268,21 +270,21 @@ def make_pipeline(
         own = {name: value for name, value in own.items() if name != "examples"}
         settings = replace(settings, components={**settings.components, "pipeline": own})
         given["examples"] = examples
-    if together and own.get("by_need") is None:
+    if batch and own.get("by_need") is None:
         own.pop("by_need", None)  # it may stand there as None, and nothing is given twice
         given["by_need"] = False  # many questions are worth a sample of the whole graph
-    if asks is not None:
-        given |= {"model": asks.model, "prompts": asks.prompts}
+    if llm is not None:
+        given |= {"model": llm.model, "prompts": llm.prompts}
     takes = settings.takes("pipeline")
     built = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
     return cast("Pipeline", built)
 
 
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
-    """Open the graph that the settings name, or the data set's own. Arguments and errors as for `set_up`."""
+    """Open the graph that the settings name, or the data set's own. Arguments and errors as for `open_session`."""
     path = settings.run.graph.path
     target = settings.components["graph"][TARGET]
-    if not target.startswith("byokg.") and (path is not None or place_argument(located(target, "graph")) is None):
+    if not target.startswith("byokg.") and (path is not None or place_argument(import_target(target, "graph")) is None):
         return settings.open_graph(path)  # a store of the user's own, which may hold a graph of its own, too
     if isinstance(path, str):
         server = settings.open_graph(path)
@@ -332,20 +334,20 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in candidates], note)
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in candidates], note)
-    with set_up(settings, dataset, note, together=True) as bench:
-        examples = narrowed(candidates, settings.run, bench.graph, note)
-        if bench.subgraphs is None:  # these come with the names that they use
-            examples = keyed(examples, bench.store, lambda: bench.entities.names, note)
-        if settings.run.repeats > 1 and bench.asks is None:
+    with open_session(settings, dataset, note, batch=True) as session:
+        examples = narrowed(candidates, settings.run, session.graph, note)
+        if session.subgraphs is None:  # these come with the names that they use
+            examples = keyed(examples, session.store, lambda: session.entities.names, note)
+        if settings.run.repeats > 1 and session.llm is None:
             note(
                 f"pipeline={settings.options['pipeline']} asks no language model and answers alike each time, so every "
                 f"question is asked once, and repeats={settings.run.repeats} says nothing"
             )
-        times = 1 if bench.asks is None else settings.run.repeats
+        times = 1 if session.llm is None else settings.run.repeats
         if estimate is not None:
-            _print_estimate(settings, repeated(examples, times), bench, estimate, out, note)
+            _print_estimate(settings, repeated(examples, times), session, estimate, out, note)
             return
-        _run(settings, dataset, examples, times, bench, out, err, quiet)
+        _run(settings, dataset, examples, times, session, out, err, quiet)
 
 
 def _run(
@@ -353,7 +355,7 @@ def _run(
     dataset: Dataset,
     examples: Sequence[Example],
     times: int,
-    bench: Bench,
+    session: Session,
     out: Console,
     err: Console,
     quiet: bool,
@@ -379,15 +381,15 @@ def _run(
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,
-        graph_checksum=bench.graph_checksum(),
+        graph_checksum=session.graph_checksum(),
         entities=grants.entities,
         hops=grants.hops,
         seed=settings.run.seed,
         shard=shard,
-        config={**settings.recorded(), "embedder": bench.embedder.name, **prompt_digests(bench)},
+        config={**settings.recorded(), "embedder": session.embedder.name, **prompt_digests(session)},
     )
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
-    count = _token_counter(settings, bench)
+    count = _token_counter(settings, session)
     counter = _Counter()
     began = time.perf_counter()
     try:
@@ -396,19 +398,19 @@ def _run(
 
             def once() -> Metrics:
                 return run_evaluation(
-                    bench.pipeline,
+                    session.pipeline,
                     examples,
                     folder,
                     run,
                     settings.run.workers,
                     counter.count,
-                    None if bench.asks is None else bench.asks.meter,
+                    None if session.llm is None else session.llm.meter,
                     settings.run.deadline_s,
                     count,
-                    bench.gold_nodes,
+                    session.gold_nodes,
                 )
 
-            metrics = once() if bench.asks is None else bench.asks.run(once, folder, settings, note)
+            metrics = once() if session.llm is None else session.llm.run(once, folder, settings, note)
     except (KeyboardInterrupt, RunIncomplete):
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
         print_line(err, f"{done}; the same command continues there")
@@ -427,7 +429,7 @@ def _run(
     if usage is not None:
         out.print(usage)
     _list_failures(metrics, folder, out)
-    groups = ("pipeline", "embedding") if bench.asks is None else ("pipeline", "llm", "embedding")
+    groups = ("pipeline", "embedding") if session.llm is None else ("pipeline", "llm", "embedding")
     chosen = [f"{group}={settings.options[group]}" for group in groups]
     granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]
     print_line(out, f"settings: {' '.join([*chosen, *granted])}")
@@ -436,21 +438,21 @@ def _run(
         raise RunError(f"all {metrics.overall.n:,} questions failed; the reasons are in {folder / PREDICTIONS}")
 
 
-def _token_counter(settings: Settings, bench: Bench) -> Callable[[str], int]:
+def _token_counter(settings: Settings, session: Session) -> Callable[[str], int]:
     """Return the tokenizer of the pipeline's context budget, if it has one."""
     name = settings.components["pipeline"].get("tokens", ESTIMATE)
-    return token_counter(name, None if bench.asks is None else bench.asks.model.chat_model)
+    return token_counter(name, None if session.llm is None else session.llm.model.chat_model)
 
 
-def prompt_digests(bench: Bench) -> dict[str, Any]:
+def prompt_digests(session: Session) -> dict[str, Any]:
     """Return the record of prompts for a run: a digest of the text of each."""
-    return {} if bench.asks is None else {"prompts": bench.asks.prompts.digests()}
+    return {} if session.llm is None else {"prompts": session.llm.prompts.digests()}
 
 
 def _print_estimate(
     settings: Settings,
     examples: Sequence[Example],
-    bench: Bench,
+    session: Session,
     sample: int,
     out: Console,
     note: Callable[[str], None],
@@ -458,9 +460,9 @@ def _print_estimate(
     """Answer some questions, which are paid and recorded, and extrapolate to all of them."""
     from byokg.llm.retry import set_question, set_sample
 
-    if bench.asks is None:
+    if session.llm is None:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")
-    if bench.asks.pending is not None:
+    if session.llm.pending is not None:
         raise ConfigError("--estimate asks a few questions right away; leave out llm.batch=true, or llm=deferred")
     chosen = random.Random(settings.run.seed).sample(list(examples), min(sample, len(examples)))
     note(f"asking {len(chosen):,} of {len(examples):,} questions; their replies are recorded, so the run has them")
@@ -469,12 +471,12 @@ def _print_estimate(
     for example in chosen:
         try:
             with set_sample(example.repeat), set_question(example.id):
-                bench.pipeline.run(example.asked(grants.entities, grants.hops))
+                session.pipeline.run(example.asked(grants.entities, grants.hops))
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")
-        spent.append(sum(bench.asks.meter.take(example.id).stages.values(), Spending()))
+        spent.append(sum(session.llm.meter.take(example.id).stages.values(), Spending()))
     print_line(out, estimate_text(estimate_run(spent, len(examples))))
-    for model in bench.asks.meter.unpriced_models:
+    for model in session.llm.meter.unpriced_models:
         print_line(out, f"the price of {model} is not known; add it with prices=FILE")
 
 

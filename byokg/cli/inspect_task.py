@@ -49,7 +49,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     import shlex
 
     from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import set_up
+    from byokg.cli.evaluation import open_session
     from byokg.cli.questions import keyed, narrowed, picked
     from byokg.llm.retry import set_question
 
@@ -60,19 +60,19 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
         raise ConfigError("-T settings= names no data set; add dataset=atlas, for instance")
     dataset = read.build("dataset")
     candidates = picked(dataset, read.run, note)
-    bench = set_up(read, dataset, note)
-    atexit.register(bench.__exit__, None, None, None)
-    examples = narrowed(candidates, read.run, bench.graph, note)
-    if bench.subgraphs is None:
-        examples = keyed(examples, bench.store, lambda: bench.entities.names, note)
+    session = open_session(read, dataset, note)
+    atexit.register(session.__exit__, None, None, None)
+    examples = narrowed(candidates, read.run, session.graph, note)
+    if session.subgraphs is None:
+        examples = keyed(examples, session.store, lambda: session.entities.names, note)
     grants = read.run.linking
     questions = {example.id: example.asked(grants.entities, grants.hops) for example in examples}
 
     def ask(id: str) -> Answer:
         with set_question(id):
-            answer: Answer = bench.pipeline.run(questions[id])
-        if bench.asks is not None:
-            bench.asks.meter.take(id)
+            answer: Answer = session.pipeline.run(questions[id])
+        if session.llm is not None:
+            session.llm.meter.take(id)
         return answer
 
     return inspect.Task(
@@ -90,7 +90,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
         ),
         solver=_solver(ask),
         scorer=_scorer(),
-        metadata={"settings": settings, "graph": bench.graph_checksum(), "dataset": dataset.checksum},
+        metadata={"settings": settings, "graph": session.graph_checksum(), "dataset": dataset.checksum},
     )
 
 

@@ -34,7 +34,7 @@ def replies_file(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 @dataclass(frozen=True)
-class Asking:
+class ModelSession:
     """A language model as the settings name it, and who records and counts its replies."""
 
     model: LanguageModel
@@ -75,16 +75,16 @@ class Asking:
         return run_in_batches(once, self.pending, batches, self.meter, note)
 
 
-def asking(
-    settings: Settings, note: Callable[[str], None], together: bool = False, tracing: Tracing | None = None
-) -> Asking | None:
+def open_model(
+    settings: Settings, note: Callable[[str], None], batch: bool = False, tracing: Tracing | None = None
+) -> ModelSession | None:
     """Make the language model of the settings, if the pipeline uses one.
 
     Args:
         settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
         tracing: receives every call.
         note: called when traces leave the machine, or a price is unknown.
-        together: many questions follow, so that calls may be put aside.
+        batch: many questions follow, so that calls may be put aside.
 
     Returns:
         None if the pipeline uses no language model.
@@ -117,7 +117,7 @@ def asking(
     replies = RecordedReplies(settings.run.replies.path or replies_file(), settings.run.replies.mode)
     try:
         provider: Provider = settings.build("llm")
-        waits = together and provider.answers_later
+        waits = batch and provider.answers_later
         if waits and settings.run.replies.mode in ("off", "replay"):
             raise ConfigError(f"replies.mode={settings.run.replies.mode} takes no replies that come later; use auto")
         pending = PendingCalls(replies) if waits else None
@@ -128,5 +128,5 @@ def asking(
     except BaseException:
         replies.close()
         raise
-    batch = provider if isinstance(provider, Anthropic) and provider.batch else None
-    return Asking(model, meter, replies, prompts, pending, batch)
+    batches = provider if isinstance(provider, Anthropic) and provider.batch else None
+    return ModelSession(model, meter, replies, prompts, pending, batches)

@@ -289,7 +289,7 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
             "name the data set: dataset=folder dataset.root=DIR"
         )
     from byokg.cli.config import read_settings
-    from byokg.cli.language_model import asking
+    from byokg.cli.language_model import open_model
     from byokg.evaluation.compare import judge_cases, judge_profile
     from byokg.llm.usage import dollars
     from byokg.types import Spending
@@ -298,20 +298,20 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
     settings = read_settings([*words, "pipeline=direct"])
     if "llm" not in settings.components:
         raise ConfigError("--profile judge asks a language model; add llm=anthropic llm.model=MODEL")
-    asks = asking(settings, note)
-    assert asks is not None
+    llm = open_model(settings, note)
+    assert llm is not None
     try:
 
         def progress(done: int) -> None:
             if done % _EVERY == 0:
                 note(f"{done:,} answers judged")
 
-        verdicts = judge_cases(cases, asks.model, asks.prompts, settings.run.workers, progress)
+        verdicts = judge_cases(cases, llm.model, llm.prompts, settings.run.workers, progress)
         spent = Spending()
         for case in cases:
-            spent = sum(asks.meter.take(case.id).stages.values(), spent)
+            spent = sum(llm.meter.take(case.id).stages.values(), spent)
     finally:
-        asks.close()
+        llm.close()
     replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
     note(f"{verdicts.model} judged: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
     if verdicts.unreadable:
@@ -388,7 +388,7 @@ def view(
     import webbrowser
 
     from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import set_up
+    from byokg.cli.evaluation import open_session
     from byokg.evaluation.report.asking import asker
     from byokg.evaluation.report.live import LiveRuns
     from byokg.evaluation.report.server import Describe, ViewServer
@@ -406,11 +406,11 @@ def view(
         if settings:
             read = read_settings(settings)
             dataset = read.build("dataset") if read.options["dataset"] else None
-            bench = opened.enter_context(set_up(read, dataset, note))
-            store, tools = bench.store, GraphTools(bench.store, bench.entities)
-            meter = None if bench.asks is None else bench.asks.meter
+            session = opened.enter_context(open_session(read, dataset, note))
+            store, tools = session.store, GraphTools(session.store, session.entities)
+            meter = None if session.llm is None else session.llm.meter
             ask, describe = (
-                asker(bench.pipeline, bench.store, meter),
+                asker(session.pipeline, session.store, meter),
                 lambda id: tools.call("describe_entity", {"id": id}),
             )
         try:

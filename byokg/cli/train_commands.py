@@ -97,7 +97,7 @@ def fit(
     and those of the ranker, train.epochs, train.rank, train.seed and more (list them with: byokg eval train=fit
     --show). Use the output with pipeline.weights=DIR, in ask and eval
     """
-    from byokg.cli.evaluation import make_pipeline, set_up
+    from byokg.cli.evaluation import make_pipeline, open_session
     from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
     from byokg.errors import ConfigError
     from byokg.evaluation.tables import percent
@@ -137,18 +137,18 @@ def fit(
     if "abstain" in settings.components["pipeline"]:  # every answer counts
         own = {**settings.components["pipeline"], "abstain": 0.0}
         settings = replace(settings, components={**settings.components, "pipeline": own})
-    with set_up(settings, dataset, say, together=True) as bench:
-        linker_of(bench.pipeline)
-        store, names = bench.store, name_index(bench.store)
-        examples = keyed(narrowed(kept, settings.run, bench.graph, say), store, lambda: names, say)
+    with open_session(settings, dataset, say, batch=True) as session:
+        linker_of(session.pipeline)
+        store, names = session.store, name_index(session.store)
+        examples = keyed(narrowed(kept, settings.run, session.graph, say), store, lambda: names, say)
 
         def make(place: Path | None) -> Loop:
             if place is None:
-                made = bench.pipeline
+                made = session.pipeline
             else:
                 own = {**settings.components["pipeline"], "weights": str(place)}
                 other = replace(settings, components={**settings.components, "pipeline": own})
-                made = make_pipeline(other, store, bench.embedder, bench.entities, None, together=True)
+                made = make_pipeline(other, store, session.embedder, session.entities, None, batch=True)
             assert isinstance(made, Loop)
             return made
 
@@ -156,9 +156,9 @@ def fit(
             make,
             linker_of,
             parted(examples, held_out, settings.run.seed),
-            gold_nodes(linker_of(bench.pipeline).store, names),
+            gold_nodes(linker_of(session.pipeline).store, names),
             lambda example: example.asked(settings.run.linking.entities, settings.run.linking.hops),
-            bench.embedder,
+            session.embedder,
             out,
             " ".join(filter(None, (dataset.name, dataset.checksum, told_of))),
             ranker,

@@ -67,8 +67,8 @@ class LlmAnswerer:
     """Answers from the evidence with a language model, and checks its citations.
 
     An answer is supported if a line that it cites holds its name or value (`CitationChecker`); citing a line means the
-    items in it. Otherwise, if other shown lines hold it, it is found, and these are its citations. Else it is unsupported.
-    Wrong citations are kept apart (`AnswerItem.miscited`).
+    items in it. Otherwise, if other shown lines hold it, it is found, and these are its citations. Else it is
+    unsupported. Wrong citations are kept apart (`AnswerItem.miscited`).
 
     Args:
         model: writes the answers.

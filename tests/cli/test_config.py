@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from byokg.cli.components import RETRIEVERS, TARGET, config_dirs, groups, located, options, settings_of
+from byokg.cli.components import RETRIEVERS, TARGET, config_dirs, groups, import_target, options, settings_of
 from byokg.cli.config import (
     COMPONENTS,
     RunOptions,
@@ -263,7 +263,7 @@ def test_no_file_repeats_a_default(file: Path) -> None:
     group = file.parent.relative_to(CONFIGS).as_posix()
     for place, node in written(content):
         if node[TARGET] != "???":
-            parameters = settings_of(located(node[TARGET], place), "" if place else group)
+            parameters = settings_of(import_target(node[TARGET], place), "" if place else group)
             for name, value in node.items():
                 if name not in (TARGET, "defaults") and not isinstance(value, dict):
                     default = parameters[name].default
@@ -284,7 +284,11 @@ def test_every_setting_is_shown_with_its_value_and_what_it_is_for(group: str, op
     settings = read_settings([f"{group}={option}"])
     shown = show_settings(settings)
     assert yaml.safe_load(shown)["options"][group] == option
-    own = settings_of(located(settings.components[group][TARGET], group), group) if group in settings.components else {}
+    own = (
+        settings_of(import_target(settings.components[group][TARGET], group), group)
+        if group in settings.components
+        else {}
+    )
     lines = shown.partition(f"\n{group}:\n")[2].splitlines()
     for name in own:
         line = next(line for line in lines if line.startswith(f"  {name}:"))
