@@ -41,7 +41,7 @@ from byokg.evaluation.datasets.base import Example, by_name  # noqa: E402
 from byokg.evaluation.datasets.folder import Folder  # noqa: E402
 from byokg.graph.bfsql.engine import bfs_query, known_seeds  # noqa: E402
 from byokg.graph.bfsql.protocol import BfsRequest, Json, compact  # noqa: E402
-from byokg.graph.bfsql.topology import Reach, breadth_first  # noqa: E402
+from byokg.graph.bfsql.topology import SearchScope, breadth_first  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.importers.choose import import_graph  # noqa: E402
 from byokg.graph.paths import follow  # noqa: E402
@@ -87,11 +87,11 @@ def times(store: ColumnarGraph, topics: Sequence[EntityId], repeat: int) -> list
     def answered(seed: EntityId, **bounds: int) -> str:
         return compact(bfs_query(store, BfsRequest.model_validate({"seeds": [seed], "max_hops": 2, **bounds})))
 
-    subgraphs = [breadth_first(store, store.numbers([topic]), Reach(2)) for topic in topics]
+    subgraphs = [breadth_first(store, store.numbers([topic]), SearchScope(2)) for topic in topics]
     rows.append(labelled("two hops, median of topics", "nodes", median(len(each.nodes) for each in subgraphs)))
     rows.append(labelled("two hops, median of topics", "edges", median(len(each.edges) for each in subgraphs)))
     cases: list[tuple[str, Callable[[EntityId], object]]] = [
-        ("search alone ms", lambda seed: breadth_first(store, store.numbers([seed]), Reach(2))),
+        ("search alone ms", lambda seed: breadth_first(store, store.numbers([seed]), SearchScope(2))),
         ("20 nodes ms", lambda seed: answered(seed, limit=20)),
         ("8,000 tokens ms", lambda seed: answered(seed, budget_tokens=8000)),
         ("200 nodes ms", lambda seed: answered(seed, limit=200)),

@@ -68,7 +68,7 @@ from byokg.pipelines.graphraft import Mentions, graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.retrieval.candidates import (
     TEMPLATES,
-    Candidate,
+    CandidateQuery,
     CandidateRanker,
     Conditions,
     Templates,
@@ -163,7 +163,7 @@ def trie_texts(trie: TokenTrie, tokenizer: Any) -> list[str]:
 
 
 def emitted(
-    question: str, candidates: Sequence[Candidate], local: tuple[Any, Any], by_meaning: CandidateRanker
+    question: str, candidates: Sequence[CandidateQuery], local: tuple[Any, Any], by_meaning: CandidateRanker
 ) -> dict[str, list[str]]:
     """Return all texts that each way to choose among candidates lets through, or comes out with."""
     texts = [one.query for one in candidates]
@@ -368,7 +368,7 @@ def linked(pipeline: Loop, example: Example) -> list[EntityId]:
     return best_entities(found.entities)[:10]
 
 
-def outcome(engine: ArcadeStore, text: str, candidate: Candidate | None = None) -> str:
+def outcome(engine: ArcadeStore, text: str, candidate: CandidateQuery | None = None) -> str:
     """Say what became of a query: unreadable, forbidden, failed, unknown names, no rows, miscounted, or right."""
     try:
         rows = engine.run(text, limits=LIMITS)

@@ -35,8 +35,8 @@ from byokg.offline.schema_linking import Steps
 from byokg.pipelines.graphraft import graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.training.ranker import (
-    Case,
     FitSettings,
+    RankingExample,
     answer_cases,
     chain_cases,
     fit_ranker,
@@ -52,7 +52,7 @@ def measure(
     name: str,
     graph: ColumnarGraph,
     max_hops: int,
-    cases: Callable[[OfflineLinker], Iterable[Case]],
+    cases: Callable[[OfflineLinker], Iterable[RankingExample]],
     tested: dict[str, Dataset],
 ) -> None:
     """Train a ranker for each seed, and answer test questions with and without it."""
@@ -62,7 +62,7 @@ def measure(
     steps = Steps(graph, embedder)
     kept = bench.options.rankers or bench.folder
     rankers = {f"seed{seed}": kept / f"{name}-ranker-{seed}" for seed in range(bench.options.seeds)}
-    held: list[Case] = []
+    held: list[RankingExample] = []
     for seed, folder in enumerate(rankers.values()):
         if folder.is_dir():
             continue
@@ -116,7 +116,7 @@ def webqsp(bench: Bench) -> None:
         Folder(data / "webqsp", split=split, graph=source, ids="names") for split in ("dev", bench.options.split)
     )
 
-    def cases(linker: OfflineLinker) -> Iterable[Case]:
+    def cases(linker: OfflineLinker) -> Iterable[RankingExample]:
         yield from chain_cases(linker, graph, chains, inverses)
         yield from answer_cases(linker, graph, dev.examples(), gold)
 

@@ -104,8 +104,8 @@ def fit(
     from byokg.graph.name_indexes import name_index
     from byokg.linking.kg_linker import OfflineLinker
     from byokg.pipelines.loop import Loop
-    from byokg.training.fit import Share, fit, parted
-    from byokg.training.ranker import Case, FitSettings, chain_cases, read_chains, read_inverses
+    from byokg.training.fit import ShareEstimate, fit, parted
+    from byokg.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses
 
     def say(text: str) -> None:
         if not quiet:
@@ -128,7 +128,7 @@ def fit(
     if further:
         say(f"the ranker learns from {len(further):,} annotated chains, too")
 
-    def chained(linker: OfflineLinker) -> Iterator[Case]:
+    def chained(linker: OfflineLinker) -> Iterator[RankingExample]:
         return chain_cases(linker, linker.store, further, same, most=ranker.most)
 
     kept = candidates if _says_split(words) else [example for example in candidates if example.split != "test"]
@@ -169,7 +169,7 @@ def fit(
         print_json({**asdict(report), "folder": str(out)})
         return
 
-    def told(share: Share) -> str:
+    def told(share: ShareEstimate) -> str:
         return f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
 
     asked = f"{report.held_out:,} questions held out, entities {settings.run.linking.entities}"

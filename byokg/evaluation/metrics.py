@@ -169,7 +169,7 @@ ZERO = Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class QuestionScores:
     """Scores of one question, with the keys of the breakdowns."""
 
     scores: Scores
@@ -315,7 +315,7 @@ def score(answers: Sequence[str], gold: Iterable[str]) -> Scores:
     )
 
 
-def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAMPLES) -> Metrics:
+def aggregate(outcomes: Sequence[QuestionScores], seed: int = 0, resamples: int = RESAMPLES) -> Metrics:
     """Average over all questions and over each type and hop count.
 
     Args:
@@ -355,7 +355,7 @@ def aggregate(outcomes: Sequence[Outcome], seed: int = 0, resamples: int = RESAM
     )
 
 
-def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
+def _parts(outcome: QuestionScores, recorded: bool) -> tuple[float | None, ...]:
     """Return the figures that not every question has: linking, and the metrics of retrieval."""
     found = outcome.retrieved
     if not recorded:
@@ -367,7 +367,7 @@ def _parts(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
     return (outcome.linked, *(found.recall(k) for k in _RANKS), shown, support, found.tokens)
 
 
-def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
+def selective(outcomes: Sequence[QuestionScores]) -> tuple[Selective, ...]:
     """Return the selective-accuracy curve: coverage and accuracy, the most cautious first.
 
     Empty if support was not recorded, or no answer has any.
@@ -384,7 +384,7 @@ def selective(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
     return tuple(points)
 
 
-def selective_by_score(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
+def selective_by_score(outcomes: Sequence[QuestionScores]) -> tuple[Selective, ...]:
     """Return the selective-accuracy curve by the score of first answers, the most cautious first.
 
     Unanswered questions are covered by no score, so the curve ends at the share of answered ones. Empty if all answers
@@ -403,7 +403,7 @@ def selective_by_score(outcomes: Sequence[Outcome]) -> tuple[Selective, ...]:
     )
 
 
-def _grounding(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
+def _grounding(outcome: QuestionScores, recorded: bool) -> tuple[float | None, ...]:
     """Return the figures of `GROUNDING_METRICS`."""
     found = outcome.grounding
     if found is None:
@@ -413,7 +413,7 @@ def _grounding(outcome: Outcome, recorded: bool) -> tuple[float | None, ...]:
 
 
 def _summary(
-    outcomes: Sequence[Outcome], table: Values, codes: Codes, recorded: bool, seed: int, resamples: int
+    outcomes: Sequence[QuestionScores], table: Values, codes: Codes, recorded: bool, seed: int, resamples: int
 ) -> Summary:
     stated = ~np.isnan(table)
     values = np.where(stated, table, 0.0)

@@ -197,7 +197,7 @@ encode = json.JSONEncoder(
 
 
 @dataclass(frozen=True)
-class Lines:
+class RecordLines:
     """One question's three lines, each ending in a newline."""
 
     predictions: bytes
@@ -262,7 +262,7 @@ def answered(
     usage: QuestionUsage | None = None,
     topics: Sequence[EntityId] = (),
     retrieved: Retrieved | None = None,
-) -> Lines:
+) -> RecordLines:
     """Write the lines of a question that has an outcome.
 
     Args:
@@ -293,7 +293,7 @@ def answered(
         retrieved=retrieved,
         grounding=Grounding(tuple(item.support for item in items), cited, cited - wrong),
     )
-    return Lines(
+    return RecordLines(
         predictions=_line(**vars(prediction)),
         trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items), **note),
         timings=_timing(prediction.id, answer.seconds, seconds, usage),
@@ -306,12 +306,12 @@ def failed(
     seconds: float,
     usage: QuestionUsage | None = None,
     topics: Sequence[EntityId] = (),
-) -> Lines:
+) -> RecordLines:
     """Write the lines of a question whose pipeline raised; memory addresses are cut from the message."""
     usage = usage or QuestionUsage()
     failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
     prediction = Prediction(id, "failed", error=failure, linked=_linked_topics(topics, set()))
-    return Lines(
+    return RecordLines(
         predictions=_line(**vars(prediction)),
         trace=_line(id, **trace_fields((), usage, ())),
         timings=_timing(id, {}, seconds, usage),

@@ -55,8 +55,8 @@ from byokg.evaluation.records import (
     TIMINGS,
     TRACE,
     UNFINISHED,
-    Lines,
     Prediction,
+    RecordLines,
     Timing,
     as_tuples,
     config_yaml,
@@ -375,7 +375,7 @@ class RunFolder:
         """Yield the predictions recorded so far, in the order in which they were."""
         return read_predictions(self.path)
 
-    def append(self, id: str, lines: Lines) -> None:
+    def append(self, id: str, lines: RecordLines) -> None:
         """Record one question.
 
         Raises:

@@ -29,14 +29,14 @@ from typing import Any, Literal, Protocol
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
 from byokg.evaluation.cases import by_question
 from byokg.evaluation.datasets.base import Example, SubgraphDataset
-from byokg.evaluation.metrics import ZERO, Metrics, Outcome, aggregate, score
+from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, aggregate, score
 from byokg.evaluation.records import (
     PREDICTIONS,
     SCHEMA,
     TIMINGS,
     TRACE,
-    Lines,
     Prediction,
+    RecordLines,
     answered,
     failed,
     read_config,
@@ -293,13 +293,15 @@ def measure(examples: Sequence[Example], predictions: Iterable[Prediction], seed
     return aggregate(outcomes, seed)
 
 
-def outcome(example: Example, prediction: Prediction | None) -> Outcome:
+def outcome(example: Example, prediction: Prediction | None) -> QuestionScores:
     """Score one question; without a prediction, or with one that failed or was skipped, it scores zero."""
     topics = None if prediction is None else prediction.linked
     linked = None if topics is None else len(topics.found) / len(topics.gold)
     if prediction is None or not prediction.has_outcome:
-        return Outcome(ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.group)
-    return Outcome(
+        return QuestionScores(
+            ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.group
+        )
+    return QuestionScores(
         score(prediction.answers, example.answers) if example.answers else ZERO,
         type=example.type,
         hops=example.hops,
@@ -321,7 +323,7 @@ class _RunningScores:
         self.done = self._failed = 0
         self._hits = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: QuestionScores) -> None:
         self.done += 1
         self._failed += outcome.failed
         self._hits += outcome.scores.hit
@@ -337,8 +339,8 @@ class _Answered:
     """One question's lines, and its part of the progress report."""
 
     id: str
-    lines: Lines
-    outcome: Outcome
+    lines: RecordLines
+    outcome: QuestionScores
 
 
 @dataclass(frozen=True)
@@ -375,7 +377,7 @@ class _Asker:
                 tokens, prompt = context_tokens(took, self.count_tokens), answered_prompt(took, example.question)
                 found = retrieved(example, evidence, tokens, nodes, prompt, answer.items)
                 scores = score([item.name for item in answer.items], example.answers)
-            return _Answered(example.id, answered(answer, seconds, took, topics, found), Outcome(scores))
+            return _Answered(example.id, answered(answer, seconds, took, topics, found), QuestionScores(scores))
         except ReplyPending:
             if self.meter is not None:
                 self.meter.wait(example.id)
@@ -386,7 +388,7 @@ class _Asker:
             _log.info("question %s failed", example.id, exc_info=True)
             usage = self.meter.take(example.id) if self.meter else None
             lines = failed(example.id, error, time.perf_counter() - started, usage, topics)
-            return _Answered(example.id, lines, Outcome(ZERO, failed=True))
+            return _Answered(example.id, lines, QuestionScores(ZERO, failed=True))
 
 
 def _answer_all(
@@ -572,12 +574,12 @@ def _common(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key not in _APART}
 
 
-def _lines(part: _Part) -> list[tuple[str, Lines]]:
+def _lines(part: _Part) -> list[tuple[str, RecordLines]]:
     files = [(part.folder / name).read_bytes().splitlines(keepends=True) for name in (PREDICTIONS, TRACE, TIMINGS)]
     if {len(lines) for lines in files} != {len(part.examples)}:
         raise RunError(f"the records in {str(part.folder)!r} are damaged; start that shard again")
     # A finished run has its lines in the order of its questions; timings, too.
-    return [(example.id, Lines(*lines)) for example, *lines in zip(part.examples, *files, strict=True)]
+    return [(example.id, RecordLines(*lines)) for example, *lines in zip(part.examples, *files, strict=True)]
 
 
 class PerQuestionPipeline:

@@ -18,7 +18,7 @@ from byokg.arrays import Float64, Int64
 from byokg.graph.cancellation import check
 from byokg.graph.pathql.automaton import single_steps
 from byokg.graph.pathql.expander import Expander, steps_along
-from byokg.graph.pathql.names import Names
+from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.sorted_ids import changes, contains, distinct, sort_distinct, spread
 from byokg.graph.store import (
@@ -309,7 +309,7 @@ def follow_all(
     begun = sorted(
         {path[:hop] for path in walked for hop in range(1, len(path) + 1)}, key=lambda path: (len(path), path)
     )
-    names = Names(store, {})
+    names = NameResolver(store, {})
     step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
     read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
@@ -337,7 +337,7 @@ def follow_all(
     return found
 
 
-def _step(store: GraphStore, names: Names, label: str) -> tuple[int, bool]:
+def _step(store: GraphStore, names: NameResolver, label: str) -> tuple[int, bool]:
     """Return the number of a step's relation, and whether it is walked from tail to head."""
     plain = label.removeprefix(INVERSE)
     turned = plain != label and (plain in store.relations or label not in store.relations)

@@ -39,7 +39,7 @@ STAGE = "candidates"
 
 
 class HasQuery(Protocol):
-    """Something with a query: `retrieval.candidates.Candidate`, for one."""
+    """Something with a query: `retrieval.candidates.CandidateQuery`, for one."""
 
     @property
     def query(self) -> str:

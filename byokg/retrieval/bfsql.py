@@ -12,7 +12,7 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.errors import RequestInvalid, at_least
 from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
-from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first
+from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
@@ -104,7 +104,7 @@ class BfsqlRetriever:
         if asked is None:
             return list(feedback)
         numbers = self._store.numbers([EntityId(seed) for seed in asked.seeds])
-        subgraph = breadth_first(self._store, numbers, Reach.of(asked, asked.max_hops))
+        subgraph = breadth_first(self._store, numbers, SearchScope.of(asked, asked.max_hops))
         likeness, rank = self._ranked(request.question.text)
         filtered = self._filtered(asked, subgraph, rank)
         full, stubs = self._rows(filtered, subgraph, rank)

@@ -21,12 +21,12 @@ from byokg.retrieval.candidates import (
     PATHS,
     Anchor,
     Attribute,
-    Candidate,
-    Candidates,
+    CandidateQueries,
+    CandidateQuery,
     Conditions,
-    Dialect,
     Leg,
-    Step,
+    NodeIdSyntax,
+    QueryHop,
     Template,
     Templates,
     anchors_of,
@@ -49,7 +49,7 @@ class _Shape:
     template: Template
     match: str
     edges: tuple[tuple[str, str], ...]
-    """Each relation's variable, and that of the node it is walked from, in the order of `Candidate`'s steps."""
+    """Each relation's variable, and that of the node it is walked from, in the order of `CandidateQuery`'s steps."""
     target: str
     hops: tuple[int, ...]
     """Of each leg."""
@@ -91,11 +91,11 @@ def queried_candidates(
     anchors: Sequence[EntityId],
     gold: Collection[EntityId] = (),
     templates: Templates | None = None,
-    dialect: Dialect | None = None,
+    dialect: NodeIdSyntax | None = None,
     conditions: Conditions | None = None,
     gold_values: Collection[str] = (),
     limits: QueryLimits | None = None,
-) -> Candidates:
+) -> CandidateQueries:
     """Enumerate the candidates around some entities by aggregate queries; arguments as for `CandidateFinder.find`.
 
     Args:
@@ -126,16 +126,16 @@ class _QueryEnumeration:
     ids: list[EntityId]
     gold: list[EntityId]
     templates: Templates
-    dialect: Dialect
+    dialect: NodeIdSyntax
     conditions: Conditions
     gold_values: frozenset[str]
     limits: QueryLimits
 
-    def all(self) -> Candidates:
+    def all(self) -> CandidateQueries:
         """Return everything, template by template."""
         anchors = {anchor.id: anchor for anchor in anchors_of(self.store, self.ids)}
         attributes = attributes_of(self.store) if self.conditions.periods or self.conditions.extremes else ()
-        items: list[Candidate] = []
+        items: list[CandidateQuery] = []
         truncated: list[str] = []
         for shape in _shapes(self.templates.names):
             if len(shape.hops) > 1 and len(self.ids) < 2:
@@ -144,12 +144,12 @@ class _QueryEnumeration:
                 items += list(self._of_shape(shape, anchors, attributes))
             except (QueryTimeout, QueryTooLarge) as error:
                 truncated.append(f"{shape.template} of {'+'.join(map(str, shape.hops))} hops: {error}")
-        return Candidates(tuple(items), tuple(truncated))
+        return CandidateQueries(tuple(items), tuple(truncated))
 
     def _of_shape(
         self, shape: _Shape, anchors: Mapping[EntityId, Anchor], attributes: Sequence[Attribute]
-    ) -> Iterator[Candidate]:
-        found: dict[_Key, Candidate] = {}
+    ) -> Iterator[CandidateQuery]:
+        found: dict[_Key, CandidateQuery] = {}
         for key, row in self._rows(shape, anchors, ""):
             found[key] = one = self._candidate(shape, anchors, row)
             yield one
@@ -164,7 +164,9 @@ class _QueryEnumeration:
         for attribute in attributes:
             yield from self._with_values(shape, found, attribute)
 
-    def _with_values(self, shape: _Shape, found: Mapping[_Key, Candidate], attribute: Attribute) -> Iterator[Candidate]:
+    def _with_values(
+        self, shape: _Shape, found: Mapping[_Key, CandidateQuery], attribute: Attribute
+    ) -> Iterator[CandidateQuery]:
         key = name_in_cypher(attribute.key)
         value = f"{shape.target}.{key}"
         match = f" WITH * WHERE {value} IS NOT NULL"
@@ -283,18 +285,18 @@ class _QueryEnumeration:
             parameters["dates"] = DATES
         return self.store.run(text, parameters, self.limits).rows
 
-    def _candidate(self, shape: _Shape, anchors: Mapping[EntityId, Anchor], row: Sequence[Any]) -> Candidate:
+    def _candidate(self, shape: _Shape, anchors: Mapping[EntityId, Anchor], row: Sequence[Any]) -> CandidateQuery:
         count, width = len(shape.hops), self._width(shape)
         steps = []
         for at, relation in enumerate(row[count:width]):
             least, most = row[width + 2 * at : width + 2 * at + 2]
             way = Direction.BOTH if least != most else Direction.OUT if least == 1 else Direction.IN
-            steps.append(Step(relation, way))
+            steps.append(QueryHop(relation, way))
         legs, place = [], 0
         for side, hops in enumerate(shape.hops):
             legs.append(Leg(anchors[row[side]], tuple(steps[place : place + hops])))
             place += hops
-        return Candidate(
+        return CandidateQuery(
             shape.template,
             tuple(legs),
             total=row[-2],

@@ -45,7 +45,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 @dataclass(frozen=True)
-class Dialect:
+class NodeIdSyntax:
     """How one store's queries name nodes."""
 
     id_property: str | None = "id"
@@ -66,7 +66,7 @@ class Anchor:
 
 
 @dataclass(frozen=True)
-class Step:
+class QueryHop:
     """One hop."""
 
     relation: str
@@ -79,7 +79,7 @@ class Leg:
     """A path out of an anchor."""
 
     anchor: Anchor
-    steps: tuple[Step, ...]
+    steps: tuple[QueryHop, ...]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ _MOST = re.compile(r"[a-z]{3,}est|most|least")
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CandidateQuery:
     """A query over the graph that finds something.
 
     `hits` of its `total` results are among the `gold` correct answers; all three count distinct nodes, except that a
@@ -130,7 +130,7 @@ class Candidate:
     total: int
     hits: int = 0
     gold: int = 0
-    tail: tuple[Step, ...] = ()
+    tail: tuple[QueryHop, ...] = ()
     """Hops from the meeting point of the legs to the target."""
     end_type: str = ""
     """Type that targets have; empty for any."""
@@ -141,8 +141,8 @@ class Candidate:
     count: bool = False
     """Whether the answer is the number of targets."""
     directed: bool = False
-    """True if edges must have the direction of `Step.direction`; A.2 takes either way."""
-    dialect: Dialect = field(default=Dialect(), compare=False, repr=False)
+    """True if edges must have the direction of `QueryHop.direction`; A.2 takes either way."""
+    dialect: NodeIdSyntax = field(default=NodeIdSyntax(), compare=False, repr=False)
 
     @property
     def precision(self) -> float:
@@ -194,10 +194,10 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidateQueries:
     """Candidates around the anchors of one question."""
 
-    items: tuple[Candidate, ...]
+    items: tuple[CandidateQuery, ...]
     truncated: tuple[str, ...] = ()
     """Parts not walked because they exceed the budget, a sentence each."""
 
@@ -260,13 +260,13 @@ def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
 class CandidateRanker(Protocol):
     """Ranks candidates by the likelihood of answering a question."""
 
-    def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[CandidateQuery]) -> list[tuple[int, float]]:
         """Return positions of candidates with scores, best first; omitted ones are not to be run."""
 
 
-def dialect_of(store: GraphStore) -> Dialect:
+def dialect_of(store: GraphStore) -> NodeIdSyntax:
     """Return how a store's queries name nodes: a graph of ours by `id`, a server as it was opened."""
-    return Dialect(store.id_property, store.identity) if isinstance(store, CypherStore) else Dialect()
+    return NodeIdSyntax(store.id_property, store.identity) if isinstance(store, CypherStore) else NodeIdSyntax()
 
 
 def anchors_of(store: GraphStore, ids: Sequence[EntityId]) -> list[Anchor]:
@@ -283,12 +283,12 @@ def anchors_of(store: GraphStore, ids: Sequence[EntityId]) -> list[Anchor]:
     return [Anchor(node.id, node.name, node.type, key) for node, key in zip(nodes, keys, strict=True)]
 
 
-def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+def best_first(candidates: Iterable[CandidateQuery]) -> list[CandidateQuery]:
     """Return candidates by F1, then by size: fewer results, fewer hops, and then by text."""
     return sorted(candidates, key=lambda one: (-one.f1, one.total, _hops(one), len(one.query), one.query))
 
 
-def _hops(candidate: Candidate) -> int:
+def _hops(candidate: CandidateQuery) -> int:
     return sum(len(leg.steps) for leg in candidate.legs) + len(candidate.tail)
 
 
@@ -319,7 +319,7 @@ def _node(type: str, inside: str = "") -> str:
 class _Writer:
     """Writes one candidate; `put` writes a value, as a literal or as a parameter."""
 
-    def __init__(self, candidate: Candidate, put: Callable[[str], str]) -> None:
+    def __init__(self, candidate: CandidateQuery, put: Callable[[str], str]) -> None:
         self._candidate = candidate
         self._put = put
         self._nodes = 0
@@ -429,7 +429,7 @@ class _Writer:
         taken, self._conditions = self._conditions, []
         return taken
 
-    def _edge(self, step: Step, turned: bool = False) -> str:
+    def _edge(self, step: QueryHop, turned: bool = False) -> str:
         self._edges += 1
         one = self._candidate
         variable = f"r{self._edges}"
@@ -490,7 +490,7 @@ class MeaningRanker:
         self._scorer = scorer
         self._agreement = agreement
 
-    def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[CandidateQuery]) -> list[tuple[int, float]]:
         """Return positions of candidates with scores, best first; equal ones in the order given."""
         anchors = dict.fromkeys(leg.anchor for one in candidates for leg in one.legs)
         mentions = {anchor: locate(anchor.name, question, (anchor.id,)) for anchor in anchors}
@@ -511,7 +511,7 @@ class MeaningRanker:
             ranked.append((position, score, self._asked(one, words, low)))
         return [(position, score) for position, score, _ in sorted(ranked, key=lambda each: (-each[1], -each[2]))]
 
-    def _ways(self, leg: Leg, candidate: Candidate) -> list[_Steps]:
+    def _ways(self, leg: Leg, candidate: CandidateQuery) -> list[_Steps]:
         """Return the paths, as `graph.paths` numbers steps, that a leg and the tail may stand for."""
         steps = (*leg.steps, *candidate.tail)
         if len(steps) > MAX_HOPS:
@@ -524,7 +524,7 @@ class MeaningRanker:
                 choices[-1] = [number, number + 1]
         return list(product(*choices))
 
-    def _asked(self, one: Candidate, words: set[str], low: bool) -> int:
+    def _asked(self, one: CandidateQuery, words: set[str], low: bool) -> int:
         """Return how many of a candidate's conditions the question asks for, less those that it does not."""
         told = [True for condition in (one.count, one.period) if condition]
         if one.end_type:
@@ -549,7 +549,7 @@ class Shortlist:
         at_least(1, "shows nothing", shown=shown)
         self._first, self._then, self._shown = first, then, shown
 
-    def rank(self, question: str, candidates: Sequence[Candidate]) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[CandidateQuery]) -> list[tuple[int, float]]:
         """Return the choices of the second ranker with its scores, then the others with 0."""
         order = [position for position, _ in self._first.rank(question, candidates)]
         shown = order[: self._shown]
@@ -570,7 +570,7 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
     return MeaningRanker(store.relations, scorer)
 
 
-def _same(mentions: dict[Anchor, Mention], one: Candidate) -> bool:
+def _same(mentions: dict[Anchor, Mention], one: CandidateQuery) -> bool:
     """True if a candidate's two anchors come from the same words."""
     first, second = (mentions[leg.anchor] for leg in one.legs)
     return first.start >= 0 and first.start < second.end and second.start < first.end

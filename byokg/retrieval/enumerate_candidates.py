@@ -1,8 +1,8 @@
 """Enumeration of candidate queries around linked entities, with their statistics, in numpy over any graph store.
 
 Walks are grown hop by hop as sets: a group is one metapath out of one anchor, and holds each node it reaches once, with
-its number of walks. Every group is a candidate. Steps beyond the read budget are not walked, as `Candidates.truncated`
-states; the statistics of all returned candidates are exact.
+its number of walks. Every group is a candidate. Steps beyond the read budget are not walked, as
+`CandidateQueries.truncated` states; the statistics of all returned candidates are exact.
 
 Walks are those of a Cypher MATCH: no edge twice, and never back to the anchor.
 """
@@ -25,19 +25,19 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.retrieval.candidates import (
     PATHS,
     Attribute,
-    Candidate,
-    Candidates,
+    CandidateQueries,
+    CandidateQuery,
     Conditions,
-    Dialect,
     Leg,
-    Step,
+    NodeIdSyntax,
+    QueryHop,
     Template,
     Templates,
     anchors_of,
     attributes_of,
     dialect_of,
 )
-from byokg.retrieval.walk_groups import Reach, expanded, grouped
+from byokg.retrieval.walk_groups import WalkGroups, expanded, grouped
 from byokg.text.dates import DATE
 from byokg.types import EntityId, Node, Value
 
@@ -55,7 +55,9 @@ class CandidateFinder:
         dialect: identification of nodes in their Cypher; None takes the store's.
     """
 
-    def __init__(self, store: GraphStore, templates: Templates | None = None, dialect: Dialect | None = None) -> None:
+    def __init__(
+        self, store: GraphStore, templates: Templates | None = None, dialect: NodeIdSyntax | None = None
+    ) -> None:
         self.store = store
         self.templates = templates or Templates()
         self.dialect = dialect or dialect_of(store)
@@ -83,7 +85,7 @@ class CandidateFinder:
         gold: Collection[EntityId] = (),
         conditions: Conditions | None = None,
         gold_values: Collection[str] = (),
-    ) -> Candidates:
+    ) -> CandidateQueries:
         """Enumerate the candidates around some entities.
 
         Args:
@@ -128,12 +130,12 @@ class _CandidateSearch:
         self._labels = store.relations
         self._truncated: list[str] = []
 
-    def run(self) -> Candidates:
+    def run(self) -> CandidateQueries:
         """Return everything."""
         names = self._templates.names
-        found: list[Candidate] = []
+        found: list[CandidateQuery] = []
         count = len(self._anchors)
-        start = Reach(
+        start = WalkGroups(
             anchors=np.stack((self._numbers, np.full(count, -1)), axis=1),
             before=(np.arange(count),),
             relation=np.full(count, -1),
@@ -156,11 +158,11 @@ class _CandidateSearch:
                 found += self._paths(PATHS[hop - 1], levels)
         if pairs and most:
             found += self._joined(levels)
-        return Candidates(tuple(found), tuple(self._truncated))
+        return CandidateQueries(tuple(found), tuple(self._truncated))
 
     # Growing
 
-    def _lengthen(self, levels: Sequence[Reach], what: str) -> Reach:
+    def _lengthen(self, levels: Sequence[WalkGroups], what: str) -> WalkGroups:
         """Walk every group of the last level one hop further."""
         reach = levels[-1]
         group = reach.group
@@ -192,7 +194,7 @@ class _CandidateSearch:
         if self._asks("edge"):
             leads = np.repeat(np.arange(len(first_pair)), np.diff(first_pair, append=len(order)))
             edges = leads, number[order]
-        return Reach(
+        return WalkGroups(
             edges=edges,
             anchors=reach.anchors[owner[heads]],
             before=(owner[heads],),
@@ -204,7 +206,7 @@ class _CandidateSearch:
             hops=reach.hops + 1,
         )
 
-    def _edges(self, reach: Reach, groups: Int64, relations: Int64 | None) -> tuple[npt.NDArray[Any], ...]:
+    def _edges(self, reach: WalkGroups, groups: Int64, relations: Int64 | None) -> tuple[npt.NDArray[Any], ...]:
         """Read the edges that lengthen some groups: pair, node reached, relation, way and number of each, (E,)."""
         pairs = reach.pairs(groups)
         nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
@@ -216,7 +218,7 @@ class _CandidateSearch:
             way = np.where(batch.undirected & (batch.head != batch.tail), _EITHER, way)
         return pairs[row], node, relation, way[edge], batch.edge[edge]
 
-    def _affordable(self, reach: Reach, what: str) -> list[tuple[Int64, Int64 | None]]:
+    def _affordable(self, reach: WalkGroups, what: str) -> list[tuple[Int64, Int64 | None]]:
         """Return the groups within the budget: the cheapest with all edges, the others with the rarest relations."""
         nodes, place = np.unique(reach.nodes, return_inverse=True)
         counts = self._store.relation_counts(nodes)
@@ -239,8 +241,8 @@ class _CandidateSearch:
 
     def _leave_out_returns(
         self,
-        earlier: Reach,
-        reach: Reach,
+        earlier: WalkGroups,
+        reach: WalkGroups,
         walks: npt.NDArray[np.float64],
         owner: Int64,
         node: Int64,
@@ -262,7 +264,7 @@ class _CandidateSearch:
 
     # Joining
 
-    def _joined(self, levels: list[Reach]) -> Iterator[Candidate]:
+    def _joined(self, levels: list[WalkGroups]) -> Iterator[CandidateQuery]:
         """Yield what two anchors have in common."""
         names = self._templates.names
         for one, another in combinations(range(len(self._anchors)), 2):
@@ -279,11 +281,11 @@ class _CandidateSearch:
                     sides = [self._of_anchor(levels, hops[0], one), self._of_anchor(levels, hops[1], another)]
                     yield from self._meetings("intersection", levels, self._meet(sides, levels, hops), hops)
 
-    def _of_anchor(self, levels: Sequence[Reach], hops: int, anchor: int) -> Int64:
+    def _of_anchor(self, levels: Sequence[WalkGroups], hops: int, anchor: int) -> Int64:
         """Return the groups of one anchor."""
         return np.flatnonzero(levels[hops].anchors[:, 0] == self._numbers[anchor])
 
-    def _meet(self, sides: Sequence[Int64], levels: Sequence[Reach], hops: tuple[int, int]) -> Reach:
+    def _meet(self, sides: Sequence[Int64], levels: Sequence[WalkGroups], hops: tuple[int, int]) -> WalkGroups:
         """Join the groups of two anchors in the nodes that both reach."""
         reaches = [levels[count].only(groups) for count, groups in zip(hops, sides, strict=True)]
         groups = [reach.group for reach in reaches]
@@ -303,7 +305,7 @@ class _CandidateSearch:
         a, b = groups[0][one], groups[1][another]
         order, _, first_group, of_pair = grouped(a, b, None, node)
         heads = order[first_group]
-        return Reach(
+        return WalkGroups(
             anchors=np.stack((reaches[0].anchors[a[heads], 0], reaches[1].anchors[b[heads], 0]), axis=1),
             before=(sides[0][a[heads]], sides[1][b[heads]]),
             relation=np.full(len(heads), -1),
@@ -316,7 +318,7 @@ class _CandidateSearch:
 
     # Writing candidates
 
-    def _paths(self, template: Template, levels: Sequence[Reach]) -> Iterator[Candidate]:
+    def _paths(self, template: Template, levels: Sequence[WalkGroups]) -> Iterator[CandidateQuery]:
         reach = levels[-1]
         hops = reach.hops
         groups = [np.arange(len(reach))]
@@ -334,11 +336,11 @@ class _CandidateSearch:
     def _meetings(
         self,
         template: Template,
-        levels: Sequence[Reach],
-        met: Reach,
+        levels: Sequence[WalkGroups],
+        met: WalkGroups,
         hops: tuple[int, int],
-        tails: Reach | None = None,
-    ) -> Iterator[Candidate]:
+        tails: WalkGroups | None = None,
+    ) -> Iterator[CandidateQuery]:
         reach = met if tails is None else tails
         ways, total, hits = self._statistics(reach)
         made = []
@@ -357,7 +359,7 @@ class _CandidateSearch:
             made.append(self._candidate(template, tuple(legs), total[row], hits[row], tail))
         yield from self._with_conditions(reach, made)
 
-    def _statistics(self, reach: Reach) -> tuple[list[int], list[int], list[int]]:
+    def _statistics(self, reach: WalkGroups) -> tuple[list[int], list[int], list[int]]:
         """Return for each group its ways, how many nodes it reaches, and how many of them are correct."""
         if not len(reach):
             return [], [], []
@@ -366,21 +368,23 @@ class _CandidateSearch:
         hits = np.add.reduceat((np.isin(reach.nodes, self._gold) & away).astype(np.int64), reach.bounds[:-1])
         return ways.tolist(), np.add.reduceat(away.astype(np.int64), reach.bounds[:-1]).tolist(), hits.tolist()
 
-    def _steps(self, relations: Sequence[int], ways: int, hops: int) -> tuple[Step, ...]:
+    def _steps(self, relations: Sequence[int], ways: int, hops: int) -> tuple[QueryHop, ...]:
         labels = self._labels
         return tuple(
-            Step(labels[relation], _WAYS[ways >> 2 * (hops - 1 - at) & 3]) for at, relation in enumerate(relations)
+            QueryHop(labels[relation], _WAYS[ways >> 2 * (hops - 1 - at) & 3]) for at, relation in enumerate(relations)
         )
 
     def _candidate(
-        self, template: Template, legs: tuple[Leg, ...], total: int, hits: int, tail: tuple[Step, ...] = ()
-    ) -> Candidate:
+        self, template: Template, legs: tuple[Leg, ...], total: int, hits: int, tail: tuple[QueryHop, ...] = ()
+    ) -> CandidateQuery:
         directed = self._templates.directed
-        return Candidate(template, legs, total, hits, self._gold_size, tail, directed=directed, dialect=self._dialect)
+        return CandidateQuery(
+            template, legs, total, hits, self._gold_size, tail, directed=directed, dialect=self._dialect
+        )
 
     # Conditions on the results of a group
 
-    def _with_conditions(self, reach: Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _with_conditions(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
         """Yield the candidates of a reach, and the same with conditions that some results fulfil."""
         yield from (one for one in made if one.total)
         if self._templates.typed:
@@ -411,7 +415,7 @@ class _CandidateSearch:
                         for row, _, hits in self._counted(group[kept], reach.nodes[kept])
                     )
 
-    def _readable(self, reach: Reach, groups: Int64, what: str) -> Int64:
+    def _readable(self, reach: WalkGroups, groups: Int64, what: str) -> Int64:
         """Return those of some groups whose results may be read: all, or the smallest that the budget allows."""
         sizes = np.diff(reach.bounds)
         if reach.edges is not None:
@@ -433,7 +437,7 @@ class _CandidateSearch:
         hits = np.bincount(place, correct, len(rows)).astype(np.int64)
         yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), strict=True)
 
-    def _typed(self, reach: Reach, made: Sequence[Candidate]) -> Iterator[Candidate]:
+    def _typed(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
         """Yield candidates with results of one type, for those with several."""
         types = self._finder.end_types
         ends = [types[step.relation][step.direction] for step in map(_last, made)]
@@ -467,7 +471,7 @@ class _CandidateSearch:
     def _read(self, nodes: Int64) -> list[Node]:
         return self._store.nodes(self._store.ids(nodes))
 
-    def _values(self, reach: Reach) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
+    def _values(self, reach: WalkGroups) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
         """Yield for each attribute the pairs that have a value, and the values."""
         away = reach.nodes != reach.anchors[reach.group, 0]
         nodes, place = np.unique(reach.nodes, return_inverse=True)
@@ -504,7 +508,7 @@ class _CandidateSearch:
     def _of_place(self, place: str) -> list[Attribute]:
         return [one for one in self._finder.attributes if one.place == place] if self._asks(place) else []
 
-    def _foremost(self, reach: Reach, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
+    def _foremost(self, reach: WalkGroups, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
         """Return for each group the pair with the highest or lowest value, the lower id of equal ones."""
         if not len(pairs) or len({isinstance(value, str) for value in values}) > 1:
             return np.empty(0, np.int64)
@@ -518,7 +522,7 @@ class _CandidateSearch:
         return kept
 
 
-def _last(candidate: Candidate) -> Step:
+def _last(candidate: CandidateQuery) -> QueryHop:
     return (candidate.tail or candidate.legs[0].steps)[-1]
 
 

@@ -239,7 +239,7 @@ class TooMany:
 
 
 @dataclass(frozen=True)
-class Found:
+class HopResult:
     """Result of a hop."""
 
     triples: tuple[tuple[Triple, int], ...]
@@ -262,7 +262,7 @@ def expand_relations(
     max_triples: int,
     hub_cap: int,
     known: Collection[EntityId] = (),
-) -> Found:
+) -> HopResult:
     """Follow chosen relations both ways, and through mediators: nodes without a name that stand for an event or a role.
 
     The limit is shared evenly: first one edge of each relation and direction at each node, then a second, and so on;
@@ -308,7 +308,7 @@ def expand_relations(
             )
         )
     walks.sort(key=lambda walk: (walk.place, walk.origin))
-    return Found(
+    return HopResult(
         triples=tuple((triple, walk.place) for walk in walks for triple in walk.triples),
         ends=tuple(dict.fromkeys(end for walk in walks for end in walk.ends)),
         too_many=too_many,

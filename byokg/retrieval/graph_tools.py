@@ -25,7 +25,7 @@ from byokg.errors import ByokgError, ConfigError, EntityNotFound, RequestInvalid
 from byokg.graph.bfsql import engine, values
 from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.order import Ranks
-from byokg.graph.bfsql.pages import Position as Place
+from byokg.graph.bfsql.pages import PagePosition as Place
 from byokg.graph.bfsql.pages import fingerprint, read_cursor, write_cursor
 from byokg.graph.bfsql.protocol import (
     BfsRequest,

@@ -25,11 +25,11 @@ from byokg.index.embedders import Embedder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import (
     Attribute,
-    Candidate,
+    CandidateQueries,
+    CandidateQuery,
     CandidateRanker,
-    Candidates,
     Conditions,
-    Step,
+    QueryHop,
     Templates,
     literal,
     meaning_ranker,
@@ -113,13 +113,13 @@ class SubgraphRetriever:
         request.note(RETRIEVER, {"anchors": anchors}, got)
         return evidence
 
-    def _candidates(self, anchors: Sequence[EntityId], conditions: Conditions) -> Candidates:
+    def _candidates(self, anchors: Sequence[EntityId], conditions: Conditions) -> CandidateQueries:
         """Enumerate candidates: in numpy where the graph is ours, by aggregate queries where a server has it."""
         if isinstance(self._store, CypherStore):
             return queried_candidates(self._store, anchors, (), self._finder.templates, conditions=conditions)
         return self._finder.find(anchors, conditions=conditions)
 
-    def _run(self, one: Candidate) -> tuple[list[NodeCell | int], bool]:
+    def _run(self, one: CandidateQuery) -> tuple[list[NodeCell | int], bool]:
         """Return the results of a candidate, those of most walks first, and whether some were cut off."""
         if self._engine is not None:
             return _queried(self._engine, one, self._limits)
@@ -134,7 +134,7 @@ class SubgraphRetriever:
         return cells, len(kept) < len(ids)
 
 
-def _queried(engine: QueryableGraph, one: Candidate, limits: QueryLimits) -> tuple[list[NodeCell | int], bool]:
+def _queried(engine: QueryableGraph, one: CandidateQuery, limits: QueryLimits) -> tuple[list[NodeCell | int], bool]:
     rows = engine.run(one.text, one.parameters, limits)
     cells = [row[0] for row in rows.rows]
     return [cell for cell in cells if isinstance(cell, NodeCell | int)], rows.truncated
@@ -147,7 +147,7 @@ def _key(cell: NodeCell | int) -> object:
 # Walks of a candidate without an engine
 
 
-def results(store: GraphStore, candidate: Candidate) -> list[EntityId]:
+def results(store: GraphStore, candidate: CandidateQuery) -> list[EntityId]:
     """Return the nodes that a candidate finds, those of most walks first, then by id; conditions included.
 
     Raises:
@@ -191,7 +191,7 @@ class _StepWalker:
         self.last = _NONE, _NONE
         """Of each edge that was walked last the node it leads to, and its number."""
 
-    def leg(self, anchor: int, steps: Sequence[Step]) -> tuple[Int64, Float64]:
+    def leg(self, anchor: int, steps: Sequence[QueryHop]) -> tuple[Int64, Float64]:
         """Return distinct nodes, ascending, with the number of walks to each."""
         nodes, walks = np.array([anchor], np.int64), np.ones(1)
         left, before = nodes[:0], walks[:0]
@@ -210,7 +210,7 @@ class _StepWalker:
         self,
         nodes: Int64,
         walks: Float64,
-        step: Step,
+        step: QueryHop,
         left: Int64 = _NONE,
         before: Float64 = _NO_WALKS,
         onwards: bool = False,
@@ -237,7 +237,7 @@ class _StepWalker:
         self.last = other[kept], edge[kept]
         return reached, np.bincount(group, counts[kept], len(reached)).astype(np.float64)
 
-    def _edges(self, nodes: Int64, step: Step) -> tuple[Int64, Int64, Int64]:
+    def _edges(self, nodes: Int64, step: QueryHop) -> tuple[Int64, Int64, Int64]:
         direction = step.direction if self._directed else Direction.BOTH
         number = np.array([self._store.relations.index(step.relation)])
         batch = self._store.edges(nodes, direction, number)
@@ -249,7 +249,7 @@ class _StepWalker:
 
 
 def _fulfilling(
-    store: GraphStore, candidate: Candidate, ids: list[EntityId], edges: dict[EntityId, list[int]]
+    store: GraphStore, candidate: CandidateQuery, ids: list[EntityId], edges: dict[EntityId, list[int]]
 ) -> list[EntityId]:
     """Keep the nodes that fulfil a candidate's conditions; `edges` are those to each, if conditions use them."""
     nodes = store.nodes(ids)

@@ -12,7 +12,7 @@ from byokg.graph.store import NodeArray
 
 
 @dataclass(frozen=True)
-class Reach:
+class WalkGroups:
     """G groups of walks and the P pairs of a group and a node that they reach, by group, then by node."""
 
     anchors: Int64
@@ -40,7 +40,7 @@ class Reach:
         """Return the group of each pair: (P,)."""
         return np.repeat(np.arange(len(self)), np.diff(self.bounds))
 
-    def only(self, groups: Int64) -> Reach:
+    def only(self, groups: Int64) -> WalkGroups:
         """Return some groups, in the order given."""
         pairs = self.pairs(groups)
         edges = self.edges
@@ -49,7 +49,7 @@ class Reach:
             place[pairs] = np.arange(len(pairs))
             kept = np.flatnonzero(place[edges[0]] >= 0)
             edges = place[edges[0][kept]], edges[1][kept]
-        return Reach(
+        return WalkGroups(
             self.anchors[groups],
             tuple(column[groups] for column in self.before),
             self.relation[groups],

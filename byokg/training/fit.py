@@ -32,7 +32,7 @@ from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
 from byokg.pipelines.loop import Loop
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 from byokg.training.path_weights import choices, fit_weights
-from byokg.training.ranker import Case, FitSettings, answer_cases, fit_ranker, write_ranker
+from byokg.training.ranker import FitSettings, RankingExample, answer_cases, fit_ranker, write_ranker
 from byokg.types import Context, EntityId, Question
 
 HELD_OUT = 0.2
@@ -47,7 +47,7 @@ _FOLDS = 5
 
 
 @dataclass(frozen=True)
-class Parts:
+class Splits:
     """Questions by split."""
 
     learnt: tuple[Example, ...]
@@ -56,7 +56,7 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Share:
+class ShareEstimate:
     """A share of questions and its 95 % interval; of a difference, in [-1, 1]."""
 
     value: float
@@ -85,14 +85,14 @@ class Report:
     held_out: int
     choice: Mapping[str, float]
     """Hits@1 of each on the questions that chose."""
-    hits_at_1: Mapping[str, Share]
+    hits_at_1: Mapping[str, ShareEstimate]
     """`before`, `after` and `difference`."""
-    hit: Mapping[str, Share]
+    hit: Mapping[str, ShareEstimate]
     score: Mapping[str, Score]
     """Quality of the scores, `before` and `after`."""
 
 
-def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Parts:
+def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Splits:
     """Split questions by a hash of their cluster, so that no paraphrase is held out from its twin.
 
     Raises:
@@ -118,20 +118,20 @@ def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 
             f"{count} questions in {len(groups)} clusters are too few to learn from, to choose by and to hold "
             "out; bring more of them"
         )
-    return Parts(tuple(learnt), tuple(choosing), tuple(held))
+    return Splits(tuple(learnt), tuple(choosing), tuple(held))
 
 
 def fit(
     make: Callable[[Path | None], Loop],
     linker_of: Callable[[Loop], OfflineLinker],
-    parts: Parts,
+    parts: Splits,
     gold: Callable[[Example], Sequence[EntityId]],
     asked: Callable[[Example], Question],
     embedder: Embedder,
     out: str | Path,
     source: str,
     settings: FitSettings | None = None,
-    chains: Callable[[OfflineLinker], Iterable[Case]] = lambda linker: (),
+    chains: Callable[[OfflineLinker], Iterable[RankingExample]] = lambda linker: (),
     note: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Fit weights and a ranker, select, measure, and write the folder for the pipeline's `weights`.
@@ -264,13 +264,16 @@ def _score(chances: Float64, judged: Judged) -> Score:
     return Score(None if np.isnan(order) else round(order, 4), round(error, 4))
 
 
-def _figures(was: Float64, now: Float64, examples: Sequence[Example]) -> tuple[dict[str, Share], dict[str, Share]]:
+def _figures(
+    was: Float64, now: Float64, examples: Sequence[Example]
+) -> tuple[dict[str, ShareEstimate], dict[str, ShareEstimate]]:
     codes = cluster_codes([example.cluster for example in examples])
     table = np.hstack((was, now, now - was))
     low, high = intervals(table, 0, _DRAWS, np.ones_like(table), codes)
     low[4:], high[4:] = bootstrap(table[:, 4:], 0, _DRAWS, codes=codes)  # of differences, which are no shares
     shares = [
-        Share(*(round(float(part), 4) for part in row)) for row in zip(table.mean(axis=0), low, high, strict=True)
+        ShareEstimate(*(round(float(part), 4) for part in row))
+        for row in zip(table.mean(axis=0), low, high, strict=True)
     ]
     names = ("before", "after", "difference")
     return dict(zip(names, shares[::2], strict=True)), dict(zip(names, shares[1::2], strict=True))

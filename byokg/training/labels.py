@@ -17,7 +17,7 @@ from byokg.errors import ConfigError, at_least
 from byokg.evaluation.datasets.base import Example
 from byokg.files import json_line, write_file
 from byokg.graph.store import GraphStore
-from byokg.retrieval.candidates import Candidate, Templates, best_first
+from byokg.retrieval.candidates import CandidateQuery, Templates, best_first
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.types import EntityId
 
@@ -56,7 +56,7 @@ class Label:
     """A training question with its best candidates."""
 
     example: Example
-    best: tuple[Candidate, ...]
+    best: tuple[CandidateQuery, ...]
     """Best first; empty if no candidate returns a gold answer."""
     considered: int
     """Candidates there were."""

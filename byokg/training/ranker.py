@@ -85,7 +85,7 @@ class FitSettings:
 
 
 @dataclass(frozen=True)
-class Case:
+class RankingExample:
     """One question and its P metapaths."""
 
     text: str
@@ -104,7 +104,7 @@ class Case:
         return len(self.right) > 1 and self.right.max() >= LEARNT and self.right.min() < self.right.max()
 
 
-def _case(considered: Considered, right: Float64, linker: OfflineLinker, most: int) -> Case:
+def _case(considered: Considered, right: Float64, linker: OfflineLinker, most: int) -> RankingExample:
     """Return a case of the metapaths that end at named nodes; of very many, some that are not right are left out."""
     steps, weights = 2 * len(linker.store.relations), astuple(linker.scorer.weights)
     kept = np.flatnonzero(considered.named)
@@ -114,7 +114,7 @@ def _case(considered: Considered, right: Float64, linker: OfflineLinker, most: i
         kept = np.sort(kept[np.lexsort((-scores, -right[kept]))[:most]])
     reading: Reading = considered.reading
     placed = np.concatenate([place_steps(growth.steps, steps) for growth in considered.growths])
-    return Case(
+    return RankingExample(
         " ".join(reading.unmasked),
         tuple(ngrams(reading)),
         placed[kept].astype(np.int32),
@@ -129,7 +129,7 @@ def answer_cases(
     examples: Iterable[Example],
     gold: Callable[[Example], Sequence[EntityId]],
     most: int = FitSettings.most,
-) -> Iterator[Case]:
+) -> Iterator[RankingExample]:
     """Yield a case for each question that starts somewhere: a metapath is as right as the F1 of the nodes it reaches.
 
     A question that comes without topic entities starts from those that the linker finds in it.
@@ -216,7 +216,7 @@ def chain_cases(
     inverses: Mapping[str, str],
     max_hops: int = 2,
     most: int = FitSettings.most,
-) -> Iterator[Case]:
+) -> Iterator[RankingExample]:
     """Yield a case for each chain that the graph can walk: its metapath is right, the others are not.
 
     Metapaths start from the topic if the graph has it and the chain starts there, else from a stand-in node at which
@@ -284,7 +284,7 @@ class _ChainStarts:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class TrainedRanker:
     """A trained ranker, and how good it is on questions that were held out."""
 
     weights: RankerWeights
@@ -301,13 +301,13 @@ class Fitted:
 
 
 def fit_ranker(
-    cases: Iterable[Case],
+    cases: Iterable[RankingExample],
     store: GraphStore,
     steps: Steps,
     embedder: Embedder,
     settings: FitSettings | None = None,
     start: Weights | None = None,
-) -> Fitted:
+) -> TrainedRanker:
     """Train a ranker for the paths of the linker behind the cases, with its graph (`linker.store`) and steps.
 
     `start` holds the initial weights of features: those of that linker; the shipped ones when left out.
@@ -338,7 +338,7 @@ def fit_ranker(
     names = labels(store, np.arange(steps.count))
     places = tuple(f"{slot // steps.count} {names[slot % steps.count]}" for slot in fit.slots.tolist())
     known = tuple(fit.known)
-    return Fitted(fit.weights(), known, places, len(training), len(held), before, fit.quality(checked))
+    return TrainedRanker(fit.weights(), known, places, len(training), len(held), before, fit.quality(checked))
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ class _Optimizer:
 
     def __init__(
         self,
-        cases: Sequence[Case],
+        cases: Sequence[RankingExample],
         steps: Steps,
         embedder: Embedder,
         settings: FitSettings,
@@ -392,7 +392,7 @@ class _Optimizer:
         """Return the weights for features as they are, not scaled."""
         return RankerWeights(**{**self._parts, "features": self._parts["features"] / self._scale})
 
-    def prepare(self, case: Case) -> _Prepared:
+    def prepare(self, case: RankingExample) -> _Prepared:
         """Turn names into numbers."""
         vector = exact(self._embedder.encode([case.text])[0])
         rows = np.array([self.known[ngram] for ngram in case.ngrams if ngram in self.known], np.int64)
@@ -517,7 +517,7 @@ def exponential(x: Float64) -> Float64:
 
 
 def write_ranker(
-    out: str | Path, fitted: Fitted, embedder: Embedder, settings: FitSettings, source: str, weights: Weights
+    out: str | Path, fitted: TrainedRanker, embedder: Embedder, settings: FitSettings, source: str, weights: Weights
 ) -> None:
     """Write a folder of weights with a ranker, in place of an existing one; `source` describes the training data.
 

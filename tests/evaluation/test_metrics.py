@@ -16,7 +16,7 @@ from byokg.evaluation.metrics import (
     ZERO,
     Estimate,
     Grounding,
-    Outcome,
+    QuestionScores,
     Retrieved,
     Scores,
     Stage,
@@ -158,8 +158,8 @@ def test_exact_match_means_that_precision_and_recall_are_one(answers: list[str],
 
 
 def test_failed_questions_count_in_every_denominator() -> None:
-    right = Outcome(Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0))
-    metrics = aggregate([right, right, right, Outcome(ZERO, failed=True)])
+    right = QuestionScores(Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0))
+    metrics = aggregate([right, right, right, QuestionScores(ZERO, failed=True)])
     assert (metrics.overall.n, metrics.overall.failed) == (4, 1)
     assert {metric: metrics.overall.estimates[metric].value for metric in METRICS} == dict.fromkeys(METRICS, 0.75)
 
@@ -168,10 +168,10 @@ def test_breakdowns_count_each_question_once() -> None:
     right, wrong = Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), ZERO
     metrics = aggregate(
         [
-            Outcome(right, type="count", hops=2),
-            Outcome(wrong, type="count", hops=10),
-            Outcome(wrong, failed=True, type="", hops=2),
-            Outcome(right, type="after", hops=None),
+            QuestionScores(right, type="count", hops=2),
+            QuestionScores(wrong, type="count", hops=10),
+            QuestionScores(wrong, failed=True, type="", hops=2),
+            QuestionScores(right, type="after", hops=None),
         ]
     )
     assert [(key, s.n, s.failed, s.estimates["em"].value) for key, s in metrics.by_type.items()] == [
@@ -187,7 +187,7 @@ def test_breakdowns_count_each_question_once() -> None:
 
 
 def test_there_is_no_breakdown_where_no_question_states_a_type() -> None:
-    metrics = aggregate([Outcome(ZERO), Outcome(ZERO)])
+    metrics = aggregate([QuestionScores(ZERO), QuestionScores(ZERO)])
     assert metrics.by_type == {}
     assert metrics.by_hops == {}
 
@@ -198,7 +198,7 @@ def test_averaging_over_no_questions_is_refused() -> None:
 
 
 def test_seven_right_answers_of_seven_do_not_prove_that_all_are() -> None:
-    overall = aggregate([Outcome(Scores(1.0, 0.0, 0.5, 1.0, 0.75, 0.0))] * 7).overall
+    overall = aggregate([QuestionScores(Scores(1.0, 0.0, 0.5, 1.0, 0.75, 0.0))] * 7).overall
     # Wilson: z² / (n + z²) = 3.8415 / 10.8415
     assert overall.estimates["hit"].ci95 == pytest.approx((1 - 0.3543, 1.0), abs=1e-4)
     assert overall.estimates["hits@1"].ci95 == pytest.approx((0.0, 0.3543), abs=1e-4)
@@ -207,8 +207,10 @@ def test_seven_right_answers_of_seven_do_not_prove_that_all_are() -> None:
 
 def test_paraphrases_count_as_what_they_are() -> None:
     right, wrong = Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), ZERO
-    outcomes = [Outcome(right if fact % 2 else wrong, cluster=f"fact {fact}") for fact in range(40) for _ in range(4)]
-    alone = aggregate([Outcome(each.scores) for each in outcomes]).overall
+    outcomes = [
+        QuestionScores(right if fact % 2 else wrong, cluster=f"fact {fact}") for fact in range(40) for _ in range(4)
+    ]
+    alone = aggregate([QuestionScores(each.scores) for each in outcomes]).overall
     together = aggregate(outcomes).overall
     assert (together.clusters, together.effective_n, alone.clusters, alone.effective_n) == (40, 40.0, None, None)
     widths = [each.estimates["hit"].ci95[1] - each.estimates["hit"].ci95[0] for each in (together, alone)]
@@ -218,16 +220,16 @@ def test_paraphrases_count_as_what_they_are() -> None:
 
 def test_linking_is_averaged_over_the_questions_that_have_topics_failed_ones_included() -> None:
     outcomes = [
-        Outcome(ZERO, linked=1.0),
-        Outcome(ZERO, linked=0.5),
-        Outcome(ZERO, failed=True, linked=0.0),
-        Outcome(ZERO),
+        QuestionScores(ZERO, linked=1.0),
+        QuestionScores(ZERO, linked=0.5),
+        QuestionScores(ZERO, failed=True, linked=0.0),
+        QuestionScores(ZERO),
     ]
     linked = aggregate(outcomes).overall.linked
     assert linked is not None
     assert (linked.n, linked.value) == (3, 0.5)
     assert 0 <= linked.ci95[0] <= 0.5 <= linked.ci95[1] <= 1
-    assert aggregate([Outcome(ZERO)]).overall.linked is None
+    assert aggregate([QuestionScores(ZERO)]).overall.linked is None
 
 
 NOTHING = Retrieved((None,), cited=(False,))
@@ -262,8 +264,8 @@ def test_all_stages_are_counted_in_order() -> None:
     assert {stage: count for stage, count in counts.items() if count} == {"failed": 1, "answered": 2}
 
 
-def resting(support: tuple[Support, ...], hits_at_1: float, cited: int = 0, right: int = 0) -> Outcome:
-    return Outcome(Scores(hits_at_1, hits_at_1, 0, 0, 0, 0), grounding=Grounding(support, cited, right))
+def resting(support: tuple[Support, ...], hits_at_1: float, cited: int = 0, right: int = 0) -> QuestionScores:
+    return QuestionScores(Scores(hits_at_1, hits_at_1, 0, 0, 0, 0), grounding=Grounding(support, cited, right))
 
 
 class TestGrounding:
@@ -288,13 +290,13 @@ class TestGrounding:
         assert points == [("supported", 0.25, 1.0), ("found", 0.5, 1.0), ("unsupported", 0.75, pytest.approx(2 / 3))]
 
     def test_runs_that_do_not_say_what_answers_rest_on_have_neither(self) -> None:
-        plain = [Outcome(Scores(1, 1, 1, 1, 1, 1))]
+        plain = [QuestionScores(Scores(1, 1, 1, 1, 1, 1))]
         assert aggregate(plain).overall.grounding == {} and selective(plain) == ()
         assert selective([resting(("unsupported",), 1.0)]) == ()
 
 
-def scored(score: float | None, hits_at_1: float) -> Outcome:
-    return Outcome(Scores(hits_at_1, hits_at_1, 0, 0, 0, 0), score=score)
+def scored(score: float | None, hits_at_1: float) -> QuestionScores:
+    return QuestionScores(Scores(hits_at_1, hits_at_1, 0, 0, 0, 0), score=score)
 
 
 class TestSelectiveByScore:

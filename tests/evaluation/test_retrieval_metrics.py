@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import ZERO, Outcome, Retrieved, aggregate
+from byokg.evaluation.metrics import ZERO, QuestionScores, Retrieved, aggregate
 from byokg.evaluation.retrieval_metrics import answered_prompt, context_tokens, retrieved
 from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
@@ -140,9 +140,9 @@ def test_support_that_names_annotated_entities_is_found_by_their_ids() -> None:
 
 def test_retrieval_is_averaged_over_all_questions_and_support_over_those_that_have_it() -> None:
     outcomes = [
-        Outcome(ZERO, retrieved=Retrieved((1, 7), (1, 2), 100)),
-        Outcome(ZERO, retrieved=Retrieved((None,), None, 300)),
-        Outcome(ZERO, failed=True),
+        QuestionScores(ZERO, retrieved=Retrieved((1, 7), (1, 2), 100)),
+        QuestionScores(ZERO, retrieved=Retrieved((None,), None, 300)),
+        QuestionScores(ZERO, failed=True),
     ]
     overall = aggregate(outcomes).overall
     figures = {name: (one.n, one.value) for name, one in overall.retrieval.items()}
@@ -188,7 +188,7 @@ def test_a_wrong_answer_that_cites_the_line_with_the_right_one_cites_it() -> Non
 
 
 def test_a_run_that_recorded_no_evidence_has_neither_retrieval_nor_loss() -> None:
-    overall = aggregate([Outcome(ZERO), Outcome(ZERO, failed=True)]).overall
+    overall = aggregate([QuestionScores(ZERO), QuestionScores(ZERO, failed=True)]).overall
     assert (overall.retrieval, overall.loss) == ({}, {})
 
 
@@ -218,7 +218,7 @@ def test_what_was_answered_is_the_last_call_of_a_stage_that_answers() -> None:
 
 
 def test_the_median_of_tokens_is_that_of_the_questions_with_context() -> None:
-    outcomes = [Outcome(ZERO, retrieved=Retrieved((1,), None, tokens)) for tokens in (10, 1000, 20, None)]
+    outcomes = [QuestionScores(ZERO, retrieved=Retrieved((1,), None, tokens)) for tokens in (10, 1000, 20, None)]
     overall = aggregate(outcomes).overall
     assert overall.median_tokens == 20.0
     assert aggregate(outcomes[3:]).overall.median_tokens is None

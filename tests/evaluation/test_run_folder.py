@@ -10,7 +10,7 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.folder import Folder
-from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Retrieved, Scores, aggregate
+from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, Retrieved, Scores, aggregate
 from byokg.evaluation.records import CONFIG, PREDICTIONS
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
@@ -66,7 +66,9 @@ def test_a_missing_file_and_a_broken_line_are_named(tmp_path: Path) -> None:
 
 def test_metrics_read_back_equal(tmp_path: Path) -> None:
     scores = Scores(1.0, 0.0, 1 / 3, 0.1, 0.2, 0.0)
-    metrics = aggregate([Outcome(scores, type="count", hops=1, linked=0.5), Outcome(scores, failed=True, type="Länge")])
+    metrics = aggregate(
+        [QuestionScores(scores, type="count", hops=1, linked=0.5), QuestionScores(scores, failed=True, type="Länge")]
+    )
     (tmp_path / METRICS_FILE).write_text(metrics_json(metrics), encoding="utf-8")
     assert read_metrics(tmp_path) == metrics
     written = json.loads((tmp_path / METRICS_FILE).read_text(encoding="utf-8"))
@@ -90,7 +92,9 @@ def test_a_metrics_file_that_is_missing_or_broken_is_named(tmp_path: Path) -> No
 
 
 def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Path) -> None:
-    measured = aggregate([Outcome(ZERO, retrieved=Retrieved((3,), (1, 2), 90), type=kind) for kind in ("x", "y")])
+    measured = aggregate(
+        [QuestionScores(ZERO, retrieved=Retrieved((3,), (1, 2), 90), type=kind) for kind in ("x", "y")]
+    )
     (tmp_path / METRICS_FILE).write_text(metrics_json(measured), "utf-8")
     assert read_metrics(tmp_path) == measured
     record = json.loads(metrics_json(measured))
@@ -102,7 +106,7 @@ def test_retrieval_and_losses_are_in_the_metrics_file_and_read_back(tmp_path: Pa
 
 def test_a_run_is_finished_once_its_metrics_are_written_and_a_broken_file_is_named(tmp_path: Path) -> None:
     assert not is_finished(tmp_path)
-    (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([Outcome(ZERO)])), "utf-8")
+    (tmp_path / METRICS_FILE).write_text(metrics_json(aggregate([QuestionScores(ZERO)])), "utf-8")
     assert is_finished(tmp_path)
     (tmp_path / METRICS_FILE).write_text("[]", "utf-8")
     with pytest.raises(RunError, match=r"metrics.json: cannot be read"):

@@ -8,7 +8,7 @@ import pytest
 from byokg.errors import LlmInvalidRequest
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import judge_cases, judge_profile, score_cases
-from byokg.evaluation.metrics import Outcome, Scores, aggregate
+from byokg.evaluation.metrics import QuestionScores, Scores, aggregate
 from byokg.evaluation.profiles import PROFILES, chosen
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
@@ -59,7 +59,7 @@ def test_the_strict_figures_and_intervals_are_those_of_a_run() -> None:
     cases = [Case(str(number), ("Oslo",), ("Oslo",) if number % 3 else ("Rome",)) for number in range(40)]
     [scores] = score_cases(cases, chosen(["strict"]), seed=4)
     right, wrong = Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    overall = aggregate([Outcome(right if number % 3 else wrong) for number in range(40)], seed=4).overall
+    overall = aggregate([QuestionScores(right if number % 3 else wrong) for number in range(40)], seed=4).overall
     for name, estimate in overall.estimates.items():
         assert scores.estimates[name].value == pytest.approx(estimate.value)
         assert scores.estimates[name].ci95 == pytest.approx(estimate.ci95)

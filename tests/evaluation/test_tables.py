@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from byokg.evaluation.metrics import ZERO, Metrics, Outcome, Retrieved, Scores, aggregate
+from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, Retrieved, Scores, aggregate
 from byokg.evaluation.tables import metrics_tables, usage_table
 from byokg.types import Consumption, Spending
 
@@ -24,7 +24,7 @@ RIGHT = Scores(1.0, 1.0, 0.5, 1.0, 2 / 3, 0.0)
 
 
 def test_all_metrics_are_shown_with_their_interval_and_the_failures() -> None:
-    text = shown(aggregate([Outcome(RIGHT)] * 3))
+    text = shown(aggregate([QuestionScores(RIGHT)] * 3))
     assert "offline on [atlas] test" in text
     lines = [" ".join(line.split()) for line in text.splitlines()]
     assert {"Hit 100.0 43.9 to 100.0", "Hits@1 100.0 43.9 to 100.0", "Recall 100.0 43.9 to 100.0"} <= set(lines)
@@ -34,13 +34,13 @@ def test_all_metrics_are_shown_with_their_interval_and_the_failures() -> None:
 
 
 def test_clusters_are_told_with_what_they_are_worth() -> None:
-    pairs = [Outcome(RIGHT, cluster=f"pair {number // 2}") for number in range(20)]
+    pairs = [QuestionScores(RIGHT, cluster=f"pair {number // 2}") for number in range(20)]
     assert "20 questions in 10 clusters (effective n 10), 0 failed" in " ".join(shown(aggregate(pairs)).split())
 
 
 def test_each_type_and_hop_count_has_its_line_within_80_columns() -> None:
     kinds = ["constraints", "superlative", "[temporal]"]
-    outcomes = [Outcome(RIGHT, type=kind, hops=2) for kind in kinds] * 2000 + [Outcome(ZERO, failed=True)]
+    outcomes = [QuestionScores(RIGHT, type=kind, hops=2) for kind in kinds] * 2000 + [QuestionScores(ZERO, failed=True)]
     text = shown(aggregate(outcomes, resamples=100))
     assert "6,001 questions, 1 failed" in text
     lines = text.splitlines()
@@ -54,13 +54,13 @@ def test_each_type_and_hop_count_has_its_line_within_80_columns() -> None:
 
 
 def test_linking_has_its_line_and_its_own_denominator_where_topics_had_to_be_found() -> None:
-    all_of_them = shown(aggregate([Outcome(RIGHT, linked=0.5)] * 3))
+    all_of_them = shown(aggregate([QuestionScores(RIGHT, linked=0.5)] * 3))
     assert "Linked 50.0 50.0 to 50.0" in " ".join(all_of_them.split())
     assert "share of topic entities found, of all questions with any" in " ".join(all_of_them.split())
     assert "of the 1 questions with any" in " ".join(
-        shown(aggregate([Outcome(RIGHT, linked=1.0), Outcome(RIGHT)])).split()
+        shown(aggregate([QuestionScores(RIGHT, linked=1.0), QuestionScores(RIGHT)])).split()
     )
-    assert "Linked" not in shown(aggregate([Outcome(RIGHT)]))
+    assert "Linked" not in shown(aggregate([QuestionScores(RIGHT)]))
 
 
 def usage(questions: Sequence[Mapping[str, Spending]], unfinished: Mapping[str, Spending] | None = None) -> list[str]:
@@ -101,9 +101,9 @@ def test_without_a_language_model_there_is_no_such_table() -> None:
 
 def test_evidence_and_losses_are_shown_where_anything_was_retrieved() -> None:
     outcomes = [
-        Outcome(RIGHT, type="x", linked=1.0, retrieved=Retrieved((1, 12), (1, 2), 250)),
-        Outcome(ZERO, type="y", linked=0.0, retrieved=Retrieved((None,), None, 150)),
-        Outcome(ZERO, type="y", failed=True),
+        QuestionScores(RIGHT, type="x", linked=1.0, retrieved=Retrieved((1, 12), (1, 2), 250)),
+        QuestionScores(ZERO, type="y", linked=0.0, retrieved=Retrieved((None,), None, 150)),
+        QuestionScores(ZERO, type="y", failed=True),
     ]
     text = shown(aggregate(outcomes, resamples=100))
     lines = [line.split() for line in text.splitlines()]
@@ -113,4 +113,4 @@ def test_evidence_and_losses_are_shown_where_anything_was_retrieved() -> None:
     assert "200 tokens of graph context in the last prompt (median; mean 200)" in " ".join(text.split())
     assert ["all", "1", "1", "0", "0", "0", "0", "1"] in lines
     assert ["y", "1", "1", "0", "0", "0", "0", "0"] in lines
-    assert "where questions are lost" not in shown(aggregate([Outcome(RIGHT, retrieved=Retrieved((None,)))]))
+    assert "where questions are lost" not in shown(aggregate([QuestionScores(RIGHT, retrieved=Retrieved((None,)))]))

@@ -11,7 +11,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.guard import check_cypher
 from byokg.retrieval.candidate_queries import queried_candidates
-from byokg.retrieval.candidates import TEMPLATES, Candidate, Conditions, Templates
+from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, Conditions, Templates
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.text.dates import Period
@@ -72,9 +72,9 @@ def arcade() -> Iterator[ArcadeStore]:
         yield store
 
 
-def whole(candidates: tuple[Candidate, ...]) -> dict[tuple[object, ...], Candidate]:
+def whole(candidates: tuple[CandidateQuery, ...]) -> dict[tuple[object, ...], CandidateQuery]:
     """Return candidates by everything that they are; each is there once."""
-    held: dict[tuple[object, ...], Candidate] = {
+    held: dict[tuple[object, ...], CandidateQuery] = {
         (one.template, one.legs, one.tail, one.end_type, one.period, one.extreme, one.count): one for one in candidates
     }
     assert len(held) == len(candidates)

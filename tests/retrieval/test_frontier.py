@@ -11,7 +11,7 @@ from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.oxigraph import build_oxigraph
 from byokg.graph.store import GraphStore
-from byokg.retrieval.frontier import Found, Frontier, expand_relations
+from byokg.retrieval.frontier import Frontier, HopResult, expand_relations
 from byokg.types import EntityId
 from tests.linking.graphs import countries, films, marriages
 
@@ -22,7 +22,7 @@ def expanded(
     max_triples: int = 50,
     hub_cap: int = 100,
     known: Sequence[str] = (),
-) -> Found:
+) -> HopResult:
     """Follow relations given by label out of entities given by id."""
     labels = list(store.relations)
     frontier = Frontier.of(store, [EntityId(id) for id in chosen])
@@ -30,7 +30,7 @@ def expanded(
     return expand_relations(store, frontier, numbers, max_triples, hub_cap, [EntityId(id) for id in known])
 
 
-def written(found: Found) -> list[str]:
+def written(found: HopResult) -> list[str]:
     return [f"{triple.head} {triple.relation} {triple.tail}" for triple, _ in found.triples]
 
 
@@ -68,7 +68,7 @@ def test_an_edge_between_two_nodes_of_the_frontier_comes_once() -> None:
 
 
 def test_nothing_chosen_finds_nothing() -> None:
-    assert expanded(countries(), {"pe": []}) == Found((), (), (), 0, {})
+    assert expanded(countries(), {"pe": []}) == HopResult((), (), (), 0, {})
 
 
 @pytest.mark.parametrize(

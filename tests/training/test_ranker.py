@@ -24,9 +24,9 @@ from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import Steps
 from byokg.training.ranker import (
-    Case,
     Chain,
     FitSettings,
+    RankingExample,
     answer_cases,
     chain_cases,
     fit_ranker,
@@ -172,11 +172,11 @@ class TestCases:
 class TestChains:
     SPOUSE = ("people.person.spouse_s", "people.marriage.spouse")
 
-    def cases(self, chain: Chain, inverses: dict[str, str] | None = None) -> list[Case]:
+    def cases(self, chain: Chain, inverses: dict[str, str] | None = None) -> list[RankingExample]:
         graph = marriages()
         return list(chain_cases(linker_of(graph), graph, [chain], inverses or {}))
 
-    def right(self, case: Case, graph: ColumnarGraph) -> list[list[str]]:
+    def right(self, case: RankingExample, graph: ColumnarGraph) -> list[list[str]]:
         rows = case.placed[case.right > 0]
         steps = rows % (2 * len(graph.relations))
         return [

@@ -110,7 +110,7 @@ class Verb:
 
 
 @dataclass(frozen=True)
-class Said:
+class RelationPhrases:
     """English phrases of a relation."""
 
     noun: str
@@ -166,7 +166,7 @@ def words_of(label: str) -> str:
     return re.sub(r" s$", "", words.lower())
 
 
-def read_label(label: str, domain: str = "", range_: str = "", dated: bool = False) -> Said:
+def read_label(label: str, domain: str = "", range_: str = "", dated: bool = False) -> RelationPhrases:
     """Parse a label into English phrases.
 
     Args:
@@ -183,28 +183,28 @@ def read_label(label: str, domain: str = "", range_: str = "", dated: bool = Fal
     words = words_of(label) or label
     first, _, rest = words.partition(" ")
     if words in ("see", "see also"):
-        return Said("see-also reference", None, domain, range_)
+        return RelationPhrases("see-also reference", None, domain, range_)
     if first in _HAVE and (held := _held(rest)):
-        return Said(held, None, domain, range_)
+        return RelationPhrases(held, None, domain, range_)
     last = words.split()[-1]
     if first in _TAKING and rest and last not in PREPOSITIONS and not (first in ("from", "to") and last in _TIMES):
-        return Said(rest, None, domain, range_)
+        return RelationPhrases(rest, None, domain, range_)
     # Capitals are how property graphs write verbs.
     alone = words in _READ_AS_VERBS if not label.isupper() else singular(words) != range_
     plain = re.sub(r" \(.*\)$", "", words).split()  # `regulates (molecular biology)`
     read = None if {"this", "here"} & set(plain) else _predicate(plain, domain, dotted, alone)
     if read is None:
         noun = words.removesuffix(f" {last}") if last in PREPOSITIONS else words
-        return Said("" if first in _BE or first in _MODALS else noun, None, domain, range_)
+        return RelationPhrases("" if first in _BE or first in _MODALS else noun, None, domain, range_)
     if dated:
         done = [word for word in words.split() if word not in _BE and word not in PREPOSITIONS] or [words]
-        return Said("date " + " ".join(done).removeprefix("date "), None, domain, range_)
+        return RelationPhrases("date " + " ".join(done).removeprefix("date "), None, domain, range_)
     verb, tail = read
     if not tail:
-        return Said("", verb, domain, range_)
+        return RelationPhrases("", verb, domain, range_)
     sort = _one(tail.removesuffix(" of"))
     named = f"the {sort} of" if tail.endswith(" of") else f"the {sort}"
-    return Said(sort if sort.split()[-1] in _SORTS else "", verb, domain, sort, named)
+    return RelationPhrases(sort if sort.split()[-1] in _SORTS else "", verb, domain, sort, named)
 
 
 def _held(rest: str) -> str:

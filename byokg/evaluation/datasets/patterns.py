@@ -17,7 +17,7 @@ import numpy as np
 
 from byokg.arrays import Int64
 from byokg.evaluation.datasets.gold import DATED, Measure, chosen, comparable, comparable_label, executed
-from byokg.evaluation.datasets.phrasing import Phrases, Step
+from byokg.evaluation.datasets.phrasing import Phrases, RelationStep
 from byokg.graph.columnar.folder import BATCH_ROWS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
@@ -231,7 +231,7 @@ class Sampler:
 
     # Walking
 
-    def _step(self, nodes: Collection[int], step: Step) -> EdgeBatch | None:
+    def _step(self, nodes: Collection[int], step: RelationStep) -> EdgeBatch | None:
         """Return the edges of one step, or None if there are too many to answer for."""
         numbers = np.array(sorted(nodes), np.int64)
         if not len(numbers) or int(self._degree[numbers].sum()) > 50 * _WALKED:
@@ -240,7 +240,7 @@ class Sampler:
         batch = self.graph.edges(numbers, direction, np.array([step.number]))
         return batch if len(batch) <= _WALKED else None
 
-    def _walk(self, start: int, steps: Sequence[Step]) -> list[EdgeBatch] | None:
+    def _walk(self, start: int, steps: Sequence[RelationStep]) -> list[EdgeBatch] | None:
         layers, nodes = [], {start}
         for step in steps:
             batch = self._step(nodes, step)
@@ -267,10 +267,10 @@ class Sampler:
         labels = [self.graph.relations[e[1]] for e in edges]
         return tuple(zip(heads, labels, tails, strict=True))
 
-    def _made(self, step: int, inverse: bool) -> Step:
-        return Step(step, self.graph.relations[step], inverse)
+    def _made(self, step: int, inverse: bool) -> RelationStep:
+        return RelationStep(step, self.graph.relations[step], inverse)
 
-    def _further(self, node: int, last: Step | None) -> Step | None:
+    def _further(self, node: int, last: RelationStep | None) -> RelationStep | None:
         """Draw a relation that leads on from a node, but for the way back."""
         if self._degree[node] > self._hub:
             return None
@@ -290,7 +290,7 @@ class Sampler:
         _, relation, back = min(few)
         return self._made(relation, back)
 
-    def _note(self, steps: Collection[Step]) -> tuple[str, ...]:
+    def _note(self, steps: Collection[RelationStep]) -> tuple[str, ...]:
         self._used.update(step.number for step in steps)
         return tuple(dict.fromkeys(step.label for step in steps))
 
@@ -583,7 +583,7 @@ class Sampler:
         texts = self.phrases.chain(self._name(start), [step], 1)
         return Pattern("unanswerable", query, "ends", (start,), (), (), 1, self._note([step]), texts)
 
-    def _inverse(self, one: Step, two: Step) -> bool:
+    def _inverse(self, one: RelationStep, two: RelationStep) -> bool:
         """True if two relations walked in the same direction are inverses."""
         return one.inverse == two.inverse and self._mirrored(one.number, two.number)
 
@@ -598,5 +598,5 @@ class Sampler:
         return self._mirrors[key]
 
 
-def _expression(steps: Sequence[Step]) -> str:
+def _expression(steps: Sequence[RelationStep]) -> str:
     return "/".join(f"{'^' * step.inverse}<{step.label}>" for step in steps)

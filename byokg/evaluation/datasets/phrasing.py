@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from byokg.evaluation.datasets.labels import Said, article, many, plural, read_label, words_of
+from byokg.evaluation.datasets.labels import RelationPhrases, article, many, plural, read_label, words_of
 from byokg.graph.store import Schema
 
 _PEOPLE = frozenset("person people actor director author artist laureate politician player".split())
@@ -21,7 +21,7 @@ _AMOUNTS = frozenset("assets coordinates costs earnings expenses losses profits 
 
 
 @dataclass(frozen=True)
-class Step:
+class RelationStep:
     """One relation walked from head to tail, or back."""
 
     number: int
@@ -70,7 +70,7 @@ class Phrases:
         """Return the noun for the heads of a relation, from schema or label; empty if unknown."""
         return self._said(label).domain
 
-    def _read(self, label: str) -> Said:
+    def _read(self, label: str) -> RelationPhrases:
         relation = self._relations.get(label)
         domain = range_ = ""
         if relation is not None:
@@ -82,7 +82,7 @@ class Phrases:
 
     # Phrases
 
-    def _next(self, start: _Phrase, step: Step, plurals: bool, first: bool = False) -> _Phrase:
+    def _next(self, start: _Phrase, step: RelationStep, plurals: bool, first: bool = False) -> _Phrase:
         """Return a noun phrase for the ends of a step from another phrase."""
         said = self._said(step.label)
         if first and not step.inverse and not said.verb:
@@ -90,7 +90,7 @@ class Phrases:
             return _Phrase(f"{_possessive(start.head)} {noun}", "", plurals or many(noun))
         return self._about(start, step, plurals)
 
-    def _about(self, start: _Phrase, step: Step, plurals: bool, whole: bool = False) -> _Phrase:
+    def _about(self, start: _Phrase, step: RelationStep, plurals: bool, whole: bool = False) -> _Phrase:
         """Return a noun phrase of a noun and its modifier.
 
         With `whole`, the modifier is a whole clause: `that is located in` in place of `located in`.
@@ -114,7 +114,7 @@ class Phrases:
 
     # Questions
 
-    def _last(self, start: _Phrase, step: Step, answers: int, given: Sequence[_Phrase] = ()) -> tuple[str, ...]:
+    def _last(self, start: _Phrase, step: RelationStep, answers: int, given: Sequence[_Phrase] = ()) -> tuple[str, ...]:
         """Return questions for the ends of one step from the given phrase."""
         said, plurals = self._said(step.label), answers > 1
         named = _given(f"Name {self._next(start, step, plurals)}.", given)
@@ -132,13 +132,13 @@ class Phrases:
             return (_given(self._which_tail(_pronoun(more), said, plurals), more), named)
         return (_given(self._which_tail(start, said, plurals), given), named)
 
-    def _which_tail(self, start: _Phrase, said: Said, plurals: bool) -> str:
+    def _which_tail(self, start: _Phrase, said: RelationPhrases, plurals: bool) -> str:
         """Ask for the object of a verb."""
         assert said.verb is not None
         what = f"Which {self._kind(said.range, plurals)}" if said.range else "What"
         return f"{what} {said.verb.auxiliaries[start.several]} {start} {said.verb.rest[start.several]}?"
 
-    def _which_head(self, start: _Phrase, said: Said, plurals: bool) -> str:
+    def _which_head(self, start: _Phrase, said: RelationPhrases, plurals: bool) -> str:
         """Return questions for the subject of a verb, or for the owner of a noun."""
         kind = self._kind(said.domain, plurals)
         if kind in ("person", "people"):
@@ -147,7 +147,7 @@ class Phrases:
             return f"Which {kind} {self._predicate(start, said, plurals, plurals)}?"
         return f"What {self._predicate(start, said, False, False)}?"
 
-    def _predicate(self, start: _Phrase, said: Said, several: bool, plurals: bool) -> str:
+    def _predicate(self, start: _Phrase, said: RelationPhrases, several: bool, plurals: bool) -> str:
         """Return the predicate of heads, in the plural if there are several."""
         if said.verb is not None:
             return f"{said.verb.several if several else said.verb.one} {_object(start, said)}"
@@ -157,7 +157,7 @@ class Phrases:
         its = f"among {its} {plural(said.noun)}" if among else f"as {its} {said.noun}"
         return f"{has} {its} {start}" if start.open else f"{has} {start} {its}"
 
-    def chain(self, name: str, steps: Sequence[Step], answers: int) -> tuple[str, ...]:
+    def chain(self, name: str, steps: Sequence[RelationStep], answers: int) -> tuple[str, ...]:
         """Return questions for the ends of some steps from a node of this name."""
         inner, given = _Phrase(name, name=True), []
         for place, step in enumerate(steps[:-1]):
@@ -168,7 +168,9 @@ class Phrases:
             inner = self._next(inner, step, plurals=False, first=place == 0)
         return self._last(inner, steps[-1], answers, given)
 
-    def conjunction(self, one: tuple[str, Step], two: tuple[str, Step], answers: int) -> tuple[str, ...]:
+    def conjunction(
+        self, one: tuple[str, RelationStep], two: tuple[str, RelationStep], answers: int
+    ) -> tuple[str, ...]:
         """Return questions for what two steps lead to, each from its own node."""
         plurals = answers > 1
         if one[1] == two[1]:
@@ -195,7 +197,7 @@ class Phrases:
         they = "are" if here.several else "is"
         return (f"What {are} both {here} and {there}?", f"Name {here} that {they} also {there}.")
 
-    def _shared(self, one: tuple[str, Step], two: tuple[str, Step], plurals: bool) -> tuple[str, ...]:
+    def _shared(self, one: tuple[str, RelationStep], two: tuple[str, RelationStep], plurals: bool) -> tuple[str, ...]:
         said = self._said(one[1].label)
         names = f"{one[0]} and {two[0]}"
         if said.verb is None:
@@ -204,7 +206,7 @@ class Phrases:
         noun = f"the {self._kind(said.range, plurals)} that {both} {said.verb.several}"
         return (self._which_tail(both, said, plurals), f"Name {noun}.")
 
-    def count(self, name: str, step: Step) -> tuple[str, ...]:
+    def count(self, name: str, step: RelationStep) -> tuple[str, ...]:
         """Return questions for how many nodes a step leads to."""
         said, start = self._said(step.label), _Phrase(name, name=True)
         noun = str(self._next(start, step, plurals=True))
@@ -223,7 +225,9 @@ class Phrases:
         words = said.noun or (f"date {words_of(label)}" if dated else words_of(label))
         return re.sub(r" (km2|m2|km|cm|mm|m|kg|ft|mi)$", "", re.sub(r"((date|year|time)) date$", r"\1", words))
 
-    def by_value(self, name: str, step: Step, measure: str, dated: bool, reduce: str, answers: int) -> tuple[str, ...]:
+    def by_value(
+        self, name: str, step: RelationStep, measure: str, dated: bool, reduce: str, answers: int
+    ) -> tuple[str, ...]:
         """Return questions for those among several nodes whose value is an extreme, or after or before a year."""
         value = self._measure(measure, dated)
         group = self._next(_Phrase(name, name=True), step, plurals=True)
@@ -245,7 +249,7 @@ class Phrases:
         return (f"Which has the {more} {value}, {one} or {two}?", f"Of {one} and {two}, which has the {more} {value}?")
 
 
-def _object(phrase: _Phrase, said: Said) -> str:
+def _object(phrase: _Phrase, said: RelationPhrases) -> str:
     """Return the object of a verb with the label's noun: `the city Rome`, `the city that borders Ostia`."""
     if phrase.name and said.named:
         return f"{said.named} {phrase}"

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from byokg.errors import LlmUnusable
-from byokg.evaluation.datasets.testset import Asked, Testset, folded
+from byokg.evaluation.datasets.testset import QuestionRecord, Testset, folded
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.reply_blocks import without_thought
@@ -61,7 +61,7 @@ def rewrite(
     prompt = (prompts or PromptLibrary())[REWRITE]
     every = (*made.questions, *made.unanswerable)
 
-    def proposed(asked: Asked) -> str | None:
+    def proposed(asked: QuestionRecord) -> str | None:
         names = "\n".join(dict.fromkeys(asked.topic_entities))
         filled = prompt.fill(question=asked.question, names=names)
         try:
@@ -73,7 +73,7 @@ def rewrite(
 
     kept: Counter[str] = Counter()
     texts = {folded(asked.question) for asked in every}
-    new: dict[str, Asked] = {}
+    new: dict[str, QuestionRecord] = {}
     with ThreadPoolExecutor(workers, thread_name_prefix=REWRITE) as pool:
         for done, (asked, text) in enumerate(zip(every, pool.map(proposed, every), strict=True), start=1):
             wrong = objection(asked, text)
@@ -92,7 +92,7 @@ def rewrite(
     return Rewritten(testset, len(new), dict(kept.most_common()))
 
 
-def objection(asked: Asked, text: str | None) -> str | None:
+def objection(asked: QuestionRecord, text: str | None) -> str | None:
     """Return the reason to reject a rewriting; None if it is acceptable."""
     if not text:
         return "is not between <question> tags"

@@ -41,7 +41,7 @@ MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionRecord:
     """One question of the set, as its line in the file."""
 
     id: str
@@ -68,8 +68,8 @@ class Testset:
 
     __test__ = False
 
-    questions: tuple[Asked, ...]
-    unanswerable: tuple[Asked, ...]
+    questions: tuple[QuestionRecord, ...]
+    unanswerable: tuple[QuestionRecord, ...]
     seed: int
     graph: str
     checksum: str
@@ -145,12 +145,12 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _asked(graph: ColumnarGraph, pattern: Pattern, split: str) -> Iterator[Asked]:
+def _asked(graph: ColumnarGraph, pattern: Pattern, split: str) -> Iterator[QuestionRecord]:
     topics, answers = (graph.ids(np.array(nodes, np.int64)) for nodes in (pattern.topics, pattern.answers))
     names = tuple(node.name for node in graph.nodes(answers))
     cluster = hashlib.sha256(f"{pattern.query} {pattern.reduce} {pattern.kind}".encode()).hexdigest()[:10]
     for number, text in enumerate(pattern.texts, 1):
-        yield Asked(
+        yield QuestionRecord(
             id=f"{pattern.kind}-{cluster}-{number}",
             question=text,
             answers=tuple(dict.fromkeys(names)) if pattern.count is None else (str(pattern.count),),
@@ -215,7 +215,7 @@ def write_testset(made: Testset, folder: str | Path, overwrite: bool = False) ->
         (partial / "README.md").write_text(_readme(made), "utf-8", newline="\n")
 
 
-def _line(asked: Asked) -> bytes:
+def _line(asked: QuestionRecord) -> bytes:
     fields = asdict(asked)
     if not asked.original:
         del fields["original"]

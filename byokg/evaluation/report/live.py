@@ -26,7 +26,7 @@ from byokg.evaluation.records import (
     read_timings,
 )
 from byokg.evaluation.repeats import repeat_figures
-from byokg.evaluation.report.page import Names, call_detail, run_detail
+from byokg.evaluation.report.page import NodeNames, call_detail, run_detail
 from byokg.evaluation.report.summary import repeats_shown, taken
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
@@ -56,7 +56,7 @@ OUTCOMES = ("", "right", "partly", "wrong", "differ", *STAGES)
 
 
 @dataclass(frozen=True)
-class Asked:
+class SharedQuestions:
     """The questions of one version of a data set, as runs share them."""
 
     examples: tuple[Example, ...]
@@ -124,7 +124,7 @@ class LiveRun:
         """Return how often it asks each question."""
         return int((self.config.get("questions") or {}).get("repeats", 1))
 
-    def read(self, asked: Asked) -> None:
+    def read(self, asked: SharedQuestions) -> None:
         """Read the predictions that were recorded since."""
         path = self.folder / PREDICTIONS
         with self._lock:
@@ -214,7 +214,7 @@ class LiveRuns:
         self.runs: dict[str, LiveRun] = {}
         self.version = 0
         self.changed = threading.Condition()
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, SharedQuestions] = {}
         self._figures: dict[tuple[Path, str], tuple[object, dict[str, Any]]] = {}
         """By run and profile, or `took`: the run's state at the time of counting, and the figures."""
         self._when: dict[str, int] = {}
@@ -256,14 +256,14 @@ class LiveRuns:
                 raise RunError(f"there is no run {name!r} any more; open the list of runs")
         return [self.runs[name] for name in names]
 
-    def asked(self, run: LiveRun) -> Asked:
+    def asked(self, run: LiveRun) -> SharedQuestions:
         """Return the questions of a run."""
         key = f"{(run.config.get('questions') or {}).get('checksum') or run.folder} {run.repeats}"
         with self._loading:
             if key not in self._asked:
                 examples = read_questions(run.folder)
                 folded = tuple("\n".join((one.id, one.question, *one.answers)).lower() for one in examples)
-                self._asked[key] = Asked(examples, folded, {one.id: at for at, one in enumerate(examples)})
+                self._asked[key] = SharedQuestions(examples, folded, {one.id: at for at, one in enumerate(examples)})
             return self._asked[key]
 
     # Content of the page
@@ -447,7 +447,7 @@ def detailed(
         "question": example.question,
         "type": example.type,
         "gold": example.answers,
-        "names": Names(store).of(runs, example, traces),
+        "names": NodeNames(store).of(runs, example, traces),
         "runs": [
             {"name": run.name, "its": run_detail(run, example, trace, calls)}
             for run, trace in zip(runs, traces, strict=True)

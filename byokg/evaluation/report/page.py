@@ -151,7 +151,7 @@ def read_details(
         RunError: a run has no traces, or they cannot be read.
         EntityNotFound: a trace holds a node that is not in the store.
     """
-    questions, calls, texts, named = Blocks(), Blocks(), Texts(), Names(store)
+    questions, calls, texts, named = Blocks(), Blocks(), Texts(), NodeNames(store)
     with ExitStack() as open_files:
         traces = [open_files.enter_context(Traces(run.folder)) for run in runs]
         numbers = None
@@ -259,7 +259,7 @@ def call_detail(each: RecordedReply) -> dict[str, Any]:
     }
 
 
-class Names:
+class NodeNames:
     """Names of nodes, each looked up once."""
 
     def __init__(self, store: GraphStore | None) -> None:

@@ -24,7 +24,7 @@ from byokg.evaluation.metrics import (
     STAGES,
     Estimate,
     Metrics,
-    Outcome,
+    QuestionScores,
     Summary,
     selective,
     selective_by_score,
@@ -44,7 +44,7 @@ _DIGITS = 6
 _CHOSEN = "options."
 """Prefix of a group in a run's record, before the chosen option."""
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, QuestionScores]
 """One run's outcome of each of its questions."""
 
 
@@ -179,7 +179,7 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
     }
 
 
-def _by_score(outcomes: Sequence[Outcome]) -> dict[str, Any] | None:
+def _by_score(outcomes: Sequence[QuestionScores]) -> dict[str, Any] | None:
     """Return AUROC and calibration of first answers' scores; None if all scores are equal."""
     points = selective_by_score(outcomes)
     if not points:

@@ -21,7 +21,7 @@ from byokg.graph.bfsql.protocol import (
     compact,
     fitting_items,
 )
-from byokg.graph.bfsql.topology import Reach, Subgraph, breadth_first, intersection
+from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first, intersection
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.text.names import estimate_tokens
@@ -95,7 +95,7 @@ def bfs_query(
         RequestInvalid: the cursor belongs to another request; or a seed is unknown, with `strict`.
     """
     seeds, errors = known_seeds(store, request.seeds, nearest)
-    reach = Reach.of(request, request.max_hops)
+    reach = SearchScope.of(request, request.max_hops)
     subgraph = breadth_first(store, store.numbers(seeds), reach)
     return _response(store, request, "max_hops", reach, seeds, errors, subgraph, relevance, strict)
 
@@ -112,7 +112,7 @@ def intersect_subgraphs(
     those of `bfs_query`.
     """
     seeds, errors = known_seeds(store, request.seeds, nearest)
-    reach = Reach.of(request, request.k)
+    reach = SearchScope.of(request, request.k)
     numbers: NodeArray = store.numbers(seeds)
     subgraph = breadth_first(store, numbers[:0], reach) if errors else intersection(store, numbers, reach)
     return _response(store, request, "k", reach, seeds, errors, subgraph, relevance, False)
@@ -122,7 +122,7 @@ def _response(
     store: GraphStore,
     request: BfsRequest | IntersectRequest,
     hops: str,
-    reach: Reach,
+    reach: SearchScope,
     seeds: Sequence[EntityId],
     errors: Sequence[Json],
     subgraph: Subgraph,

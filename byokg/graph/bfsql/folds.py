@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.bfsql.order import WAYS, Order
+from byokg.graph.bfsql.order import WAYS, SubgraphOrder
 from byokg.graph.bfsql.protocol import Json, compact, stub_node
 from byokg.graph.bfsql.topology import Subgraph
 from byokg.graph.bfsql.values import about, nameless
@@ -30,7 +30,7 @@ _MOST_GROUPS = np.iinfo(np.uint8).max
 
 
 def folded(
-    store: GraphStore, subgraph: Subgraph, order: Order, shown: Int64, room: int | None
+    store: GraphStore, subgraph: Subgraph, order: SubgraphOrder, shown: Int64, room: int | None
 ) -> tuple[list[Json], int]:
     """Count the edges that are not shown by predicate and direction, the most relevant first, each with a sample.
 
@@ -75,7 +75,7 @@ def folded(
 
 
 def _samples(
-    store: GraphStore, subgraph: Subgraph, order: Order, marks: npt.NDArray[np.uint8], shown: Int64, groups: int
+    store: GraphStore, subgraph: Subgraph, order: SubgraphOrder, marks: npt.NDArray[np.uint8], shown: Int64, groups: int
 ) -> list[list[Json]]:
     """Return the far ends of the first edges of each group; for mediators their descriptions.
 

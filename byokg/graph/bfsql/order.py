@@ -60,7 +60,7 @@ _SPARE = 1 << 16
 """Possible classes, beside four for each edge, up to which they are counted in a table of all."""
 
 
-class Order:
+class SubgraphOrder:
     """The order of one subgraph for one request.
 
     Args:
@@ -260,7 +260,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Beginning:
+class SubgraphPrefix:
     """The beginning of a subgraph in order: nodes, and edges that each come behind both of their ends."""
 
     nodes: Int64
@@ -269,7 +269,7 @@ class Beginning:
     """For each edge, which node of `nodes` it comes behind."""
 
     @classmethod
-    def of(cls, order: Order, leading: Int64, rows: Int64) -> Beginning:
+    def of(cls, order: SubgraphOrder, leading: Int64, rows: Int64) -> SubgraphPrefix:
         ends = np.concatenate((leading, np.stack(order.ends(rows), axis=1).ravel()))
         distinct, first, group = np.unique(ends, return_index=True, return_inverse=True)
         sequence = np.argsort(first, kind="stable")

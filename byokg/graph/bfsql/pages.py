@@ -20,7 +20,7 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.errors import RequestInvalid
 from byokg.graph.bfsql.folds import FOLD_SHARE, FOLD_TOKENS, folded
-from byokg.graph.bfsql.order import Beginning, Order, Ranks
+from byokg.graph.bfsql.order import Ranks, SubgraphOrder, SubgraphPrefix
 from byokg.graph.bfsql.protocol import (
     Json,
     Selection,
@@ -33,7 +33,7 @@ from byokg.graph.bfsql.protocol import (
     stub_edge,
     stub_node,
 )
-from byokg.graph.bfsql.topology import Reach, Subgraph
+from byokg.graph.bfsql.topology import SearchScope, Subgraph
 from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.cancellation import check
 from byokg.graph.store import GraphStore, SavedGraph, Schema
@@ -56,7 +56,7 @@ _CURSOR = re.compile(r"n(\d{1,18})-e(\d{1,18})-([0-9a-f]{12})")
 
 
 @dataclass(frozen=True)
-class Position:
+class PagePosition:
     """How much of a subgraph was shown before."""
 
     nodes: int = 0
@@ -92,19 +92,19 @@ _SAID = json.JSONEncoder(ensure_ascii=False)
 def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
-    if isinstance(value, Reach):
+    if isinstance(value, SearchScope):
         return [_plain(each) for each in vars(value).values()]
     if isinstance(value, frozenset):
         return sorted(value)
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def write_cursor(place: Position, mark: str) -> str:
+def write_cursor(place: PagePosition, mark: str) -> str:
     """Write where to go on."""
     return f"n{place.nodes}-e{place.edges}-{mark}"
 
 
-def read_cursor(text: str, mark: str) -> Position:
+def read_cursor(text: str, mark: str) -> PagePosition:
     """Read where to go on.
 
     Raises:
@@ -120,7 +120,7 @@ def read_cursor(text: str, mark: str) -> Position:
                 "or ask again without a cursor"
             ]
         )
-    return Position(int(found[1]), int(found[2]))
+    return PagePosition(int(found[1]), int(found[2]))
 
 
 # Pages
@@ -133,7 +133,7 @@ class Page:
     nodes: list[Json]
     edges: list[Json]
     folded: list[Json]
-    after: Position
+    after: PagePosition
     bounds: list[str]
     """Those that were reached."""
     unfolded: int
@@ -146,7 +146,7 @@ def page(
     store: GraphStore,
     subgraph: Subgraph,
     request: Selection,
-    before: Position | None,
+    before: PagePosition | None,
     room: int | None,
     ranks: Ranks | None = None,
     strict: bool = False,
@@ -159,18 +159,18 @@ def page(
         request: filters and bounds.
         before: position of the cursor; None without one.
         room: tokens for all items; None for any number.
-        ranks: see `Order`.
+        ranks: see `SubgraphOrder`.
         strict: write items as the article does.
     """
-    order = Order(store, subgraph, request, ranks)
+    order = SubgraphOrder(store, subgraph, request, ranks)
     total = len(subgraph.edges)
     most_edges = total if room is None else room // _LIKELY_EDGE + 1
     most_edges = min(most_edges, request.max_edges or total)
-    first = before or Position()
+    first = before or PagePosition()
     laid = _laid_out(order, subgraph, first, request, most_edges)
     if before is None and request.offset:
         skipped = min(request.offset, len(laid.nodes))
-        first = Position(skipped, int(np.searchsorted(laid.later, skipped)))
+        first = PagePosition(skipped, int(np.searchsorted(laid.later, skipped)))
     most_nodes = request.most_nodes
     last_node = len(laid.nodes) if most_nodes is None else min(len(laid.nodes), first.nodes + most_nodes)
     rows = laid.rows[first.edges : first.edges + most_edges]
@@ -196,7 +196,7 @@ def page(
     nodes, edges = (items.first(count) for items, count in zip(listing, fitting, strict=True))
     if kept is not None and len(nodes) + len(edges) == 1:  # which came whatever its size
         nodes, edges = ([clipped(item, kept) for item in items] for items in (nodes, edges))
-    after = Position(first.nodes + len(nodes), first.edges + len(edges))
+    after = PagePosition(first.nodes + len(nodes), first.edges + len(edges))
     groups, unfolded = folded(store, subgraph, order, rows[: len(edges)], room) if folding else ([], 0)
     cut = most_nodes is not None and after.nodes == first.nodes + most_nodes < len(subgraph.nodes)
     bounds = {
@@ -210,7 +210,9 @@ def page(
     return Page(nodes, edges, groups, after, reached, unfolded, max(0, order.matching - after.edges))
 
 
-def _laid_out(order: Order, subgraph: Subgraph, first: Position, request: Selection, most_edges: int) -> Beginning:
+def _laid_out(
+    order: SubgraphOrder, subgraph: Subgraph, first: PagePosition, request: Selection, most_edges: int
+) -> SubgraphPrefix:
     """Put as many edges into order as a page may need, with the nodes that belong to them."""
     total, leading = len(subgraph.edges), order.leading
     bound = request.most_nodes
@@ -220,7 +222,7 @@ def _laid_out(order: Order, subgraph: Subgraph, first: Position, request: Select
         wanted = min(wanted, first.edges + 2 * wanted_nodes + 64)
     while True:
         check()
-        laid = Beginning.of(order, leading, order.rows(wanted))
+        laid = SubgraphPrefix.of(order, leading, order.rows(wanted))
         lacking = wanted_nodes is not None and len(laid.nodes) < wanted_nodes
         if not lacking or wanted >= min(total, first.edges + most_edges):
             return laid

@@ -2,8 +2,8 @@
 
     {"seeds": ["PERSON:12345"], "max_hops": 1, "edge_filter": {"predicates": ["AUTHORED"]}}
 
-Topology and presentation are apart. Seeds, hops and the options in `Reach` decide the subgraph: the nodes within some
-edges of the seeds, and every edge among them. Everything else decides the presentation (`pages`).
+Topology and presentation are apart. Seeds, hops and the options in `SearchScope` decide the subgraph: the nodes within
+some edges of the seeds, and every edge among them. Everything else decides the presentation (`pages`).
 
 Source: "A BFS-based graph query language" (BFS-QL).
 """
@@ -32,7 +32,7 @@ CONFIDENCE, MENTIONS = "confidence", "total_mentions"
 
 
 @dataclass(frozen=True)
-class Reach:
+class SearchScope:
     """How far a search goes, and through what."""
 
     max_hops: int
@@ -49,7 +49,7 @@ class Reach:
     """Nodes with more edges are shown but not walked through, unless they are seeds."""
 
     @classmethod
-    def of(cls, selection: Selection, hops: int) -> Reach:
+    def of(cls, selection: Selection, hops: int) -> SearchScope:
         """Return the reach of a request."""
         return cls(
             hops,
@@ -100,7 +100,7 @@ class Subgraph:
         )
 
 
-def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+def breadth_first(store: GraphStore, seeds: NodeArray, reach: SearchScope) -> Subgraph:
     """Return the nodes within some hops of any seed, with every edge among them, parallel ones and those of the last
     hop too.
 
@@ -115,7 +115,7 @@ def breadth_first(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph
     return _induced(store, nodes, hops, reach)
 
 
-def intersection(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
+def intersection(store: GraphStore, seeds: NodeArray, reach: SearchScope) -> Subgraph:
     """Return the nodes within some hops of every seed, with every edge among them.
 
     Args:
@@ -136,14 +136,14 @@ def intersection(store: GraphStore, seeds: NodeArray, reach: Reach) -> Subgraph:
     return _induced(store, nodes[order], hops[order], reach)
 
 
-def _reached_in_order(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArray, Int64]:
+def _reached_in_order(store: GraphStore, seeds: NodeArray, reach: SearchScope) -> tuple[NodeArray, Int64]:
     """Return what `_reached` does, by node number."""
     nodes, hops = _reached(store, seeds, reach)
     order = np.argsort(nodes, kind="stable")
     return nodes[order], hops[order]
 
 
-def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArray, Int64]:
+def _reached(store: GraphStore, seeds: NodeArray, reach: SearchScope) -> tuple[NodeArray, Int64]:
     """Return the nodes within some hops, and how many each takes."""
     frontier = seen = distinct(seeds)
     rings = [frontier]
@@ -161,7 +161,7 @@ def _reached(store: GraphStore, seeds: NodeArray, reach: Reach) -> tuple[NodeArr
     return np.concatenate(rings), np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
 
 
-def _behind(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
+def _behind(store: GraphStore, nodes: NodeArray, reach: SearchScope) -> NodeArray:
     """Return the other ends of the edges that are walked from some nodes, ascending."""
     check()
     if reach.min_confidence is None and isinstance(store, InducingStore):
@@ -172,7 +172,7 @@ def _behind(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
     return distinct(batch.other)
 
 
-def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: Reach) -> Subgraph:
+def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: SearchScope) -> Subgraph:
     """Add the edges that have both ends among the nodes."""
     check()
     edges = _outward(_among(store, nodes, reach.direction), len(nodes))
@@ -222,7 +222,7 @@ def _confident(store: GraphStore, edges: npt.NDArray[np.integer], least: float) 
     return np.array([at for at, properties in enumerate(said) if not _below(properties, CONFIDENCE, least)], np.int64)
 
 
-def _admitted(store: GraphStore, nodes: NodeArray, reach: Reach) -> NodeArray:
+def _admitted(store: GraphStore, nodes: NodeArray, reach: SearchScope) -> NodeArray:
     """Leave out the nodes of excluded types or few mentions."""
     if not reach.excluded_types and reach.min_mentions is None:
         return nodes

@@ -90,7 +90,7 @@ def _few(names: Sequence[str]) -> str | list[str]:
 
 
 @dataclass(frozen=True)
-class Values:
+class PredicateValues:
     """The values of one predicate of a node, in one direction."""
 
     predicate: str
@@ -144,7 +144,7 @@ def groups(
 
 def values(
     store: GraphStore, node: EntityId, group: tuple[int, bool, int], few: int | None, ranks: Int64 | None
-) -> Values:
+) -> PredicateValues:
     """Return the values of one group: all of them, or the first few.
 
     Args:
@@ -161,12 +161,12 @@ def values(
     if relation in undirected_relations(store) and store.schema().relations[relation].symmetric:
         way = "both"
     if few is not None and count > _READ:
-        return Values(label, way, count, [])
+        return PredicateValues(label, way, count, [])
     batch = store.edges(store.numbers([node]), direction, np.array([relation]))
     ids = store.ids(batch.other)
     edges = batch.edge.tolist()
     order = sorted(range(len(ids)), key=lambda at: (ids[at], edges[at]))[:few]
-    return Values(label, way, count, _items(store, select(batch, np.array(order, np.int64)), node, ranks))
+    return PredicateValues(label, way, count, _items(store, select(batch, np.array(order, np.int64)), node, ranks))
 
 
 def _items(store: GraphStore, batch: EdgeBatch, node: EntityId, ranks: Int64 | None) -> list[Json]:

@@ -39,7 +39,7 @@ from byokg.errors import GraphCorrupt, GraphError, GraphExists, MissingExtra, Op
 from byokg.files import new_folder, open_file_limits, write_json
 from byokg.graph.columnar.folder import ENGINE_FOLDERS, META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.engines.arcadedb_names import BASE, Names
+from byokg.graph.engines.arcadedb_names import BASE, NameMapping
 from byokg.graph.engines.worker import Worker
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.servers.cypher_schema import plain_parameters
@@ -138,7 +138,7 @@ class ArcadeStore:
         self,
         graph: ColumnarGraph,
         place: Path | None,
-        names: Names,
+        names: NameMapping,
         heap_mb: int = 1024,
         limits: QueryLimits | None = None,
     ) -> None:
@@ -186,7 +186,7 @@ class ArcadeStore:
         """
         scratch = Path(tempfile.mkdtemp(prefix="byokg-"))
         try:
-            store = cls(graph, None, Names(), heap_mb, limits)
+            store = cls(graph, None, NameMapping(), heap_mb, limits)
             store._scratch = scratch
             weakref.finalize(store, shutil.rmtree, scratch, ignore_errors=True)
             store.replace(graph)
@@ -412,11 +412,11 @@ class BothEngines(ArcadeStore):
         self.sparql.close()
 
 
-def names_of(graph: ColumnarGraph) -> Names:
+def names_of(graph: ColumnarGraph) -> NameMapping:
     """Choose the labels and property names of a graph in ArcadeDB."""
     schema = graph.schema()
     keys = {key for kind in schema.node_properties.values() for key in kind}
-    return Names.of(
+    return NameMapping.of(
         schema.node_types,
         [relation.name for relation in schema.relations],
         keys,
@@ -437,7 +437,7 @@ def _redundant(graph: ColumnarGraph, keys: set[str]) -> set[str]:
     return left
 
 
-def refuse_too_many(graph: ColumnarGraph, names: Names) -> None:
+def refuse_too_many(graph: ColumnarGraph, names: NameMapping) -> None:
     """Raise `OpenFileLimit` when ArcadeDB could not open all of its files for this graph."""
     needed = _files_for(graph, names)
     hard = open_file_limits()[1]
@@ -446,7 +446,7 @@ def refuse_too_many(graph: ColumnarGraph, names: Names) -> None:
         raise OpenFileLimit(len(graph.relations), types, needed, hard)
 
 
-def _files_for(graph: ColumnarGraph, names: Names) -> int:
+def _files_for(graph: ColumnarGraph, names: NameMapping) -> int:
     """Return how many descriptors are needed: a node type has three files and two indexes, a relation one file."""
     types = len(graph.schema().node_types) + len(names.composites) + 1
     return 5 * types + len(graph.relations) + _SPARE_FILES
@@ -483,7 +483,7 @@ def refuse_missing() -> None:
         raise MissingExtra("arcadedb-embedded", "cypher", "Cypher over an embedded graph")
 
 
-def _settings(heap_mb: int, graph: ColumnarGraph, place: Path | None, names: Names) -> dict[str, Any]:
+def _settings(heap_mb: int, graph: ColumnarGraph, place: Path | None, names: NameMapping) -> dict[str, Any]:
     labels = {names.stored_type([label]) for label in graph.schema().node_types} | {BASE, *names.composites}
     return {
         "heap_mb": heap_mb,
@@ -515,7 +515,7 @@ def _build(saved: Path, place: Path, heap_mb: int) -> None:
     write_json(place / BUILD, content)
 
 
-def _read_build(place: Path, graph: ColumnarGraph) -> Names:
+def _read_build(place: Path, graph: ColumnarGraph) -> NameMapping:
     """Check that a database belongs to the graph, and return its names."""
     try:
         content = json.loads((place / BUILD).read_bytes())
@@ -531,7 +531,7 @@ def _read_build(place: Path, graph: ColumnarGraph) -> Names:
             raise GraphCorrupt(place, reason)
         if content["graph"] != graph.checksum:
             raise GraphCorrupt(place, "the database was built from another state of the graph")
-        return Names.from_json(content["names"])
+        return NameMapping.from_json(content["names"])
     except (KeyError, TypeError) as error:
         raise GraphCorrupt(place, f"{BUILD} is damaged: {error!r}") from error
 

@@ -29,7 +29,7 @@ _BEFORE_NODE = frozenset(["MATCH", *",->=("])
 
 
 @dataclass(frozen=True)
-class Names:
+class NameMapping:
     """Names that had to change, each from the graph's name to ArcadeDB's."""
 
     types: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Names:
         edge_properties: Iterable[str],
         same: Iterable[str] = (),
         type_sets: Iterable[Sequence[str]] = (),
-    ) -> Names:
+    ) -> NameMapping:
         """Choose names.
 
         Args:
@@ -82,7 +82,7 @@ class Names:
         return replace(names, composites=tuple(sorted(each for each in several if len(labels_of(each)) > 1)))
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Names:
+    def from_json(cls, content: Mapping[str, Any]) -> NameMapping:
         """Read what `to_json` gave. Raises `KeyError` or `TypeError` for anything else."""
         held = {item.name: content[item.name] for item in fields(cls)}
         return cls(**{**held, "composites": tuple(held["composites"])})

@@ -27,7 +27,7 @@ from byokg.errors import (
 )
 from byokg.files import allow_open_files, lock_file
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.engines.arcadedb_names import BASE, Names, labels_of
+from byokg.graph.engines.arcadedb_names import BASE, NameMapping, labels_of
 from byokg.graph.store import Direction
 from byokg.graph.traversal import edges_once
 from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
@@ -54,13 +54,13 @@ class ArcadeEngine:
         Args:
             heap_mb: heap limit of the Java machine.
             folder: what to read; None starts with nothing open.
-            names: `Names.to_json` of that folder.
+            names: `NameMapping.to_json` of that folder.
             files: descriptors that will be needed.
             types: how many node and edge types there are in that folder.
         """
         self._heap_mb = heap_mb
         self._folder = folder
-        self._names = Names.from_json(names) if names else Names()
+        self._names = NameMapping.from_json(names) if names else NameMapping()
         self._needed_files = files
         self._types = types
         self._database: Any = None
@@ -102,7 +102,7 @@ class ArcadeEngine:
         """Run one query and return columns, rows, and whether there were more of them.
 
         Args:
-            text: the query as `Names.fit` wrote it.
+            text: the query as `NameMapping.fit` wrote it.
             original: the query as it was given; tried when the engine does not understand the other.
             parameters: values of its parameters, as plain data.
             timeout_s: when the engine itself is to give up.
@@ -148,7 +148,7 @@ class ArcadeEngine:
         allow_open_files(files)
         database = self._read(Path(folder), types)
         self.close()
-        self._database, self._names, self._seconds = database, Names.from_json(names), None
+        self._database, self._names, self._seconds = database, NameMapping.from_json(names), None
 
     def build(self, graph: str, folder: str, names: Mapping[str, Any], files: int) -> None:
         """Load a saved columnar graph into a new database.
@@ -164,7 +164,7 @@ class ArcadeEngine:
         try:
             database = self._factory(os.path.join(folder, DATABASE)).create()
             try:
-                _Load(database, self._java, ColumnarGraph.open(graph), Names.from_json(names)).run()
+                _Load(database, self._java, ColumnarGraph.open(graph), NameMapping.from_json(names)).run()
             finally:
                 database.close()
         except throwable as error:
@@ -316,7 +316,7 @@ class _CellConverter:
 class _Load:
     """Copies a columnar graph into an empty database."""
 
-    def __init__(self, database: Any, java: Callable[[str], Any], graph: ColumnarGraph, names: Names) -> None:
+    def __init__(self, database: Any, java: Callable[[str], Any], graph: ColumnarGraph, names: NameMapping) -> None:
         self._database = database
         self._java = java
         self._graph = graph

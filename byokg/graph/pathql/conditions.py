@@ -241,7 +241,7 @@ def check_literal(literal: LiteralTerm) -> None:
         )
 
 
-class Conditions:
+class ExpressionEvaluator:
     """Computes expressions without EXISTS, which `patterns` answers before."""
 
     def __init__(self, term: Callable[[NameTerm], Bound], iri: Callable[[str], str]) -> None:

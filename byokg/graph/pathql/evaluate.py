@@ -32,9 +32,9 @@ from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
 from byokg.graph.pathql.expander import Bound, Expander, MatchExpander, StoreExpander, steps_along
-from byokg.graph.pathql.names import Names, check_bound
+from byokg.graph.pathql.names import NameResolver, check_bound
 from byokg.graph.pathql.pattern_expander import PatternExpander
-from byokg.graph.pathql.patterns import Patterns
+from byokg.graph.pathql.patterns import PatternSolver
 from byokg.graph.pathql.query import (
     AnyLink,
     Endpoint,
@@ -113,7 +113,7 @@ def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[Infere
         return rules
     if not isinstance(store, ColumnarGraph):
         raise PathQueryInvalid("rules and FROM are for graphs in files or in memory")
-    names = Names(store, parsed.prefixes)
+    names = NameResolver(store, parsed.prefixes)
     listed = parse_rules(rules) if isinstance(rules, str) else rules
     return Inferred(store, listed or (), [iri for name in parsed.graphs for iri in names.iris(name)])
 
@@ -201,7 +201,7 @@ class _QueryEvaluation:
     def __init__(self, store: GraphStore, query: PathQuery, limits: PathLimits, inferred: Inferred | None) -> None:
         self._began = time.perf_counter()
         self._store, self._query, self._limits = store, query, limits
-        self._names = Names(store, query.prefixes)
+        self._names = NameResolver(store, query.prefixes)
         wanted = limits.max_paths if query.limit is None else query.limit
         self._budget = SearchBudget(limits, wanted + query.offset)
         self._inferred = inferred
@@ -352,8 +352,8 @@ class _QueryEvaluation:
         return MatchExpander(self._edges(automaton), _shortest_walk, self._budget.spend)
 
     @cached_property
-    def _patterns(self) -> Patterns:
-        return Patterns(
+    def _patterns(self) -> PatternSolver:
+        return PatternSolver(
             self._store,
             self._names,
             lambda path: self._matches(self._automaton(path, False)),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[^\W_][\w-]*(?:\.[\w-]+)*|_[\w-]+")
 
 
-class Names:
+class NameResolver:
     """The names of one graph, with the prefixes of one query."""
 
     def __init__(self, store: GraphStore, prefixes: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.errors import QueryTimeout
 from byokg.graph.pathql.expander import Bound, Spelled, StepRows
-from byokg.graph.pathql.patterns import Patterns
+from byokg.graph.pathql.patterns import PatternSolver
 from byokg.graph.pathql.query import Group, seedable, variables
 from byokg.graph.pathql.search import among
 from byokg.graph.pathql.solutions import SolutionTable
@@ -22,7 +22,9 @@ _LEARNED_TOGETHER = 4096
 class PatternExpander:
     """Solutions of a graph pattern as steps, from the value of its start variable to that of its end variable."""
 
-    def __init__(self, patterns: Patterns, group: Group, start: str, end: str, spend: Callable[[int], bool]) -> None:
+    def __init__(
+        self, patterns: PatternSolver, group: Group, start: str, end: str, spend: Callable[[int], bool]
+    ) -> None:
         self._spend = spend
         self._patterns, self._group = patterns, group
         self._start, self._end = start, end

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid
-from byokg.graph.pathql.conditions import Conditions, check, check_literal
+from byokg.graph.pathql.conditions import ExpressionEvaluator, check, check_literal
 from byokg.graph.pathql.expander import Bound, Expander
-from byokg.graph.pathql.names import Names
+from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     Bind,
     Element,
@@ -83,7 +83,7 @@ def _different(table: SolutionTable, names: Sequence[str]) -> tuple[SolutionTabl
     return SolutionTable(columns, len(each)), which.reshape(-1)
 
 
-class Patterns:
+class PatternSolver:
     """Solves the patterns of one query on a graph.
 
     A nested group, a branch of UNION and MINUS are solved by themselves, as in SPARQL: their conditions read their own
@@ -93,7 +93,7 @@ class Patterns:
     def __init__(
         self,
         store: GraphStore,
-        names: Names,
+        names: NameResolver,
         matches: Callable[[PathExpression], Expander],
         types: Mapping[str, Int64],
         both_roles: frozenset[str],
@@ -113,7 +113,7 @@ class Patterns:
         properties = property_labels(store)
         self._codes = TermCodes(store, names, properties, both_roles)
         self._triples = TripleJoiner(store, names, self._codes, matches, types)
-        self._conditions = Conditions(lambda name: names.term(name, properties)[1], names.iri)
+        self._conditions = ExpressionEvaluator(lambda name: names.term(name, properties)[1], names.iri)
 
     def check(self, group: Group) -> None:
         """Raise an error for what cannot be solved in a group, also in parts that no solution may come to.

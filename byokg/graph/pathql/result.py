@@ -16,7 +16,7 @@ import numpy as np
 
 from byokg.graph.pathql.budget import PathRows
 from byokg.graph.pathql.expander import Bound, Expander
-from byokg.graph.pathql.names import Names, shown_literal
+from byokg.graph.pathql.names import NameResolver, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node, Path, Triple
@@ -94,7 +94,7 @@ class PathResult(Sequence[FoundPath]):
         self,
         store: GraphStore,
         query: PathQuery,
-        names: Names,
+        names: NameResolver,
         moves: Expander,
         found: Sequence[FoundRows],
         start_bound: Sequence[str],

@@ -26,7 +26,7 @@ from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTooLarge
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
-from byokg.graph.pathql.names import Names
+from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     InferenceRule,
     Inverse,
@@ -125,7 +125,7 @@ class Inferred:
     # Rules
 
     def _compiled(self, rules: Sequence[InferenceRule]) -> list[_Compiled]:
-        names = [Names(self.stored, rule.prefixes) for rule in rules]
+        names = [NameResolver(self.stored, rule.prefixes) for rule in rules]
         for rule, known in zip(rules, names, strict=True):
             given = {name for triple in rule.when for name in variables(triple)}
             for triple in rule.then:
@@ -156,7 +156,7 @@ class Inferred:
             raise PathQueryInvalid("a rule is made of triples with named relations: IF { ?x :a ?y } THEN { ?y :b ?x }")
         return path.name, back
 
-    def _atom(self, triple: TriplePattern, names: Names) -> _Atom:
+    def _atom(self, triple: TriplePattern, names: NameResolver) -> _Atom:
         name, back = self._predicate(triple)
         ends: list[str | int] = []
         if names.is_type(name):
@@ -394,7 +394,7 @@ def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
     Sub-properties, sub-classes, inverse, symmetric and transitive properties; nodes that are relations are found by
     the IRI, or by the name of the relation.
     """
-    names = Names(graph, {})
+    names = NameResolver(graph, {})
     x, y, z = Variable("x"), Variable("y"), Variable("z")
     type_ = Link(NameTerm("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"))
     rules = []
@@ -429,7 +429,7 @@ def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
     return known
 
 
-def _is_known(names: Names, triple: TriplePattern, rules: Sequence[InferenceRule]) -> bool:
+def _is_known(names: NameResolver, triple: TriplePattern, rules: Sequence[InferenceRule]) -> bool:
     """True if a graph, or the THEN of a rule, has the relation of a triple."""
     predicate = triple.predicate
     assert isinstance(predicate, Link)

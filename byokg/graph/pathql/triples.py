@@ -16,7 +16,7 @@ from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.expander import Bound, Expander
-from byokg.graph.pathql.names import Names
+from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     Inverse,
     Link,
@@ -46,9 +46,9 @@ class TermCodes:
     """Numbers of the terms and literals in the patterns of one query."""
 
     def __init__(
-        self, store: GraphStore, names: Names, properties: Collection[str], both_roles: frozenset[str]
+        self, store: GraphStore, names: NameResolver, properties: Collection[str], both_roles: frozenset[str]
     ) -> None:
-        """Begin with none; see `Patterns`."""
+        """Begin with none; see `PatternSolver`."""
         self._store, self._names, self._properties, self._both_roles = store, names, properties, both_roles
         self._terms: list[Bound] = []
         self._codes: dict[tuple[str, Value], int] = {}
@@ -136,12 +136,12 @@ class TripleJoiner:
     def __init__(
         self,
         store: GraphStore,
-        names: Names,
+        names: NameResolver,
         codes: TermCodes,
         matches: Callable[[PathExpression], Expander],
         types: Mapping[str, Int64],
     ) -> None:
-        """Read a graph; see `Patterns`."""
+        """Read a graph; see `PatternSolver`."""
         self._store, self._names, self._codes, self._matches, self._more_types = store, names, codes, matches, types
         self._expressions: dict[PathExpression, Expander] = {}
         schema = store.schema()

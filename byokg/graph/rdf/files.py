@@ -22,8 +22,8 @@ from byokg.files import TextFile, uncompressed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf import ntriples
 from byokg.graph.rdf.literals import EXACT_TYPES, Literal, of_value
-from byokg.graph.rdf.ntriples import START, BadLines, Position
-from byokg.graph.rdf.quads import QUADS, Kinds, QuadBlock, columns
+from byokg.graph.rdf.ntriples import START, BadLines, FilePosition
+from byokg.graph.rdf.quads import QUADS, LiteralTypes, QuadBlock, columns
 from byokg.graph.rdf.terms import (
     EDGE,
     NAME_PREDICATES,
@@ -65,16 +65,16 @@ class Document:
     """An RDF file being read; `prefixes` are those declared so far, so all of them once the quads have been read."""
 
     def __init__(
-        self, path: Path, format: str, scope: str = "", kinds: Kinds | None = None, bad: BadLines | None = None
+        self, path: Path, format: str, scope: str = "", kinds: LiteralTypes | None = None, bad: BadLines | None = None
     ) -> None:
         self._path = path
         self._scope = scope
         self._format = format
         self.prefixes: dict[str, str] = {}
-        self.kinds = kinds or Kinds()
+        self.kinds = kinds or LiteralTypes()
         self.bad = bad or BadLines()
 
-    def blocks(self, start: Position = START) -> Iterator[tuple[QuadBlock, Position]]:
+    def blocks(self, start: FilePosition = START) -> Iterator[tuple[QuadBlock, FilePosition]]:
         """Yield the quads as columns, and how far the file has been read with them.
 
         Args:
@@ -142,7 +142,7 @@ class Documents:
     def __init__(self, paths: Sequence[Path], bad: BadLines | None = None) -> None:
         """Get ready. Raises `ImportFailed` as `read_rdf` does."""
         several = len(paths) > 1
-        self.kinds, self.bad = Kinds(), bad or BadLines()
+        self.kinds, self.bad = LiteralTypes(), bad or BadLines()
         scopes = [f"f{number}." if several else "" for number in range(1, len(paths) + 1)]
         shared = self.kinds, self.bad
         self._all = [read_rdf(path, scope, *shared) for path, scope in zip(paths, scopes, strict=True)]
@@ -152,7 +152,7 @@ class Documents:
         """Return the prefixes declared so far; of one declared twice, the first namespace."""
         return {name: space for document in reversed(self._all) for name, space in document.prefixes.items()}
 
-    def blocks(self, number: int = 0, start: Position = START) -> Iterator[tuple[QuadBlock, int, Position]]:
+    def blocks(self, number: int = 0, start: FilePosition = START) -> Iterator[tuple[QuadBlock, int, FilePosition]]:
         """Yield the quads of all files as columns, the number of the file, and how far it has been read with them.
 
         Args:
@@ -167,7 +167,9 @@ class Documents:
                 yield block, at, position
 
 
-def read_rdf(path: str | Path, scope: str = "", kinds: Kinds | None = None, bad: BadLines | None = None) -> Document:
+def read_rdf(
+    path: str | Path, scope: str = "", kinds: LiteralTypes | None = None, bad: BadLines | None = None
+) -> Document:
     """Prepare to read an RDF file; the labels of blank nodes begin with `scope`.
 
     Raises `ImportFailed` when its ending is of no format, or it is missing.

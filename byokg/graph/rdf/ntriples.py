@@ -22,7 +22,7 @@ from byokg.errors import ImportFailed, import_extra
 from byokg.files import TextFile
 from byokg.graph.columnar.schema import TEXT
 from byokg.graph.columnar.writer import mapped_ahead
-from byokg.graph.rdf.quads import QUADS, Kinds, QuadBlock, columns
+from byokg.graph.rdf.quads import QUADS, LiteralTypes, QuadBlock, columns
 from byokg.graph.rdf.terms import RDF, XSD
 from byokg.index.string_hashes import positions
 
@@ -41,14 +41,14 @@ _PLACE = "Parser error "
 """Start of pyoxigraph's report of a place within a line, up to a colon."""
 
 
-class Position(NamedTuple):
+class FilePosition(NamedTuple):
     """How far a file has been read."""
 
     bytes: int
     lines: int
 
 
-START = Position(0, 0)
+START = FilePosition(0, 0)
 
 
 class BadLines:
@@ -75,8 +75,8 @@ class BadLines:
 
 
 def blocks(
-    path: Path, scope: str, kinds: Kinds, bad: BadLines, start: Position = START
-) -> Iterator[tuple[QuadBlock, Position]]:
+    path: Path, scope: str, kinds: LiteralTypes, bad: BadLines, start: FilePosition = START
+) -> Iterator[tuple[QuadBlock, FilePosition]]:
     """Yield the statements of a file, with the position reached.
 
     Args:
@@ -94,7 +94,7 @@ def blocks(
         for place, reason in read.bad:
             bad.meet(path, done.lines + place + 1, reason)
         numbers = np.array([kinds.number(*pair) for pair in read.kinds] + [-1], np.int32)
-        done = Position(done.bytes + read.bytes, done.lines + read.lines)
+        done = FilePosition(done.bytes + read.bytes, done.lines + read.lines)
         for block in read.blocks:
             yield replace(block, kind=numbers[block.kind]), done
 
@@ -122,7 +122,7 @@ class _Read:
 
 def _read(text: bytes, scope: str) -> _Read:
     """Read some whole lines."""
-    size, kinds, bad = len(text), Kinds(), list[tuple[int, str]]()
+    size, kinds, bad = len(text), LiteralTypes(), list[tuple[int, str]]()
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
     if not text.endswith(b"\n"):
@@ -153,7 +153,7 @@ def _read(text: bytes, scope: str) -> _Read:
     mixed = _mixed(block, rows[whole], others, scope, kinds)
     if mixed is None:  # there are statements about statements: all lines are read as one
         left_out = {row for row, _ in bad}
-        kinds = Kinds()
+        kinds = LiteralTypes()
         quads = [
             quad
             for row, line in zip(rows.tolist(), lines.to_pylist(), strict=True)
@@ -197,7 +197,7 @@ def _others(
 
 
 def _mixed(
-    block: QuadBlock, rows: npt.NDArray[np.int64], others: Sequence[tuple[int, Any]], scope: str, kinds: Kinds
+    block: QuadBlock, rows: npt.NDArray[np.int64], others: Sequence[tuple[int, Any]], scope: str, kinds: LiteralTypes
 ) -> QuadBlock | None:
     """Put quads among those of a block, by their rows; None if there are statements about statements."""
     if not others:
@@ -215,7 +215,7 @@ def _mixed(
     return QuadBlock(together("subject"), together("predicate"), together("end"), kind)
 
 
-def _plain(parts: pa.LargeListArray, scope: str, kinds: Kinds) -> tuple[QuadBlock, Bools]:
+def _plain(parts: pa.LargeListArray, scope: str, kinds: LiteralTypes) -> tuple[QuadBlock, Bools]:
     """Return the plain ones among lines split into three, and their positions."""
     subject, predicate, rest = (pc.list_element(parts, at).dictionary_encode() for at in range(3))
     closed = _marks(pc.ends_with(rest.dictionary, " .\n")) | _marks(pc.ends_with(rest.dictionary, "\t.\n"))
@@ -256,7 +256,7 @@ def _ids(terms: pa.Array, scope: str) -> pa.Array:
     return pc.if_else(blank, pc.replace_substring_regex(terms, "^_:", f"_:{scope}"), inner)
 
 
-def _literals(terms: pa.Array, kinds: Kinds) -> tuple[npt.NDArray[np.int32], pa.Array, Bools]:
+def _literals(terms: pa.Array, kinds: LiteralTypes) -> tuple[npt.NDArray[np.int32], pa.Array, Bools]:
     """Return kind and text of each literal, and which are written plainly; the others have none."""
     found = pc.extract_regex(terms, _PLAIN_LITERAL)
     known = _marks(found.is_valid())

@@ -19,7 +19,7 @@ QUADS = 1 << 16
 """Quads of pyoxigraph's put into columns together."""
 
 
-class Kinds:
+class LiteralTypes:
     """Numbers for the datatypes and languages of literals, in order of appearance."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class QuadBlock:
     end: pa.DictionaryArray
     """The object: an id, or the text of a literal."""
     kind: npt.NDArray[np.int32]
-    """Where the object is a literal, the number that `Kinds` gave to its datatype and language; else -1."""
+    """Where the object is a literal, the number that `LiteralTypes` gave to its datatype and language; else -1."""
     graph: pa.DictionaryArray | None = None
     """Empty for the default graph; None if all quads are in it."""
     statements: tuple[int, ...] = ()
@@ -56,7 +56,7 @@ class QuadBlock:
     """Quads without a columnar form: triples as objects of predicates other than `rdf:reifies`."""
 
 
-def columns(quads: Sequence[Any], scope: str, kinds: Kinds) -> QuadBlock:
+def columns(quads: Sequence[Any], scope: str, kinds: LiteralTypes) -> QuadBlock:
     """Put pyoxigraph's quads into columns; labels of blank nodes begin with `scope`."""
     pyoxigraph = import_extra("pyoxigraph", "sparql", "reading RDF")
     named, default = pyoxigraph.NamedNode, pyoxigraph.DefaultGraph

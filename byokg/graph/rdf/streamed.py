@@ -15,7 +15,7 @@ from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import TEXT
 from byokg.graph.columnar.writer import EdgeBlock, ReadWhole
 from byokg.graph.rdf.importer import RdfFile
-from byokg.graph.rdf.ntriples import START, BadLines, Position
+from byokg.graph.rdf.ntriples import START, BadLines, FilePosition
 from byokg.graph.rdf.terms import RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT
 
 _NTRIPLES = ".nt"
@@ -48,7 +48,7 @@ class TripleStream(RdfFile):
         for pair in known.get("kinds", ()):
             self._document.kinds.number(*pair)
         self._document.bad.again(known.get("bad", ()))
-        self._file, self._position = known.get("file", 0), Position(*known.get("position", START))
+        self._file, self._position = known.get("file", 0), FilePosition(*known.get("position", START))
         self._source = dict(known.get("source", {}))
         if known.get("done"):
             self._finish()

@@ -41,7 +41,7 @@ from byokg.graph.servers.ntriples import TripleLines
 from byokg.graph.servers.sparql_names import Naming
 from byokg.graph.servers.sparql_schema import SAMPLE
 from byokg.graph.servers.sparql_store import SparqlStore
-from byokg.graph.servers.sparql_text import Binding, SparqlResult, Vocabulary, read_table
+from byokg.graph.servers.sparql_text import Binding, NamePredicates, SparqlResult, read_table
 from byokg.graph.store import Direction, QueryLimits, Rows, Schema
 from byokg.types import Cell
 
@@ -280,7 +280,7 @@ class SparqlEndpoint(SparqlStore):
 
     # Execution of requests
 
-    def _words(self, timeout_s: float | None = None) -> Vocabulary:
+    def _words(self, timeout_s: float | None = None) -> NamePredicates:
         known = self._vocabulary
         words = super()._words(timeout_s)
         if known is None and self._server == _VIRTUOSO:

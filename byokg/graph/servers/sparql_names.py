@@ -27,7 +27,15 @@ from byokg.graph.rdf.terms import (
 from byokg.graph.read_cache import digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
-from byokg.graph.servers.sparql_text import Binding, Term, Vocabulary, best_name, classes_of, read_literal, values_of
+from byokg.graph.servers.sparql_text import (
+    Binding,
+    NamePredicates,
+    Term,
+    best_name,
+    classes_of,
+    read_literal,
+    values_of,
+)
 from byokg.graph.store import ALL_VALUES
 from byokg.text.names import encodable
 from byokg.types import NO_PROPERTIES, EntityId, Properties, Value
@@ -77,7 +85,7 @@ class SparqlNames(NumberingStore):
         self._languages = languages
         self._labels: list[str] = []
         self._labelling = threading.RLock()
-        self._vocabulary: Vocabulary | None = None
+        self._vocabulary: NamePredicates | None = None
         self._batch = 1000
         """Nodes per request."""
         self._called: dict[str, str] = {}
@@ -243,7 +251,7 @@ class SparqlNames(NumberingStore):
         for page in pages:
             yield [iri for iri in values_of(page, "n") if not iri.startswith(EDGE)]
 
-    def _words(self, timeout_s: float | None = None) -> Vocabulary:
+    def _words(self, timeout_s: float | None = None) -> NamePredicates:
         """Return the predicates of names and types: those of the settings, else those of the graph."""
         if self._vocabulary is None:
             given = self._naming
@@ -256,7 +264,7 @@ class SparqlNames(NumberingStore):
 
             groups = [chosen(None, group) for group in TYPE_PREDICATES]
             types = given.types or next((group for group in groups if group), (RDF_TYPE,))
-            self._vocabulary = Vocabulary(
+            self._vocabulary = NamePredicates(
                 chosen(given.names, NAME_PREDICATES),
                 chosen(given.aliases, ALIAS_PREDICATES),
                 tuple(types),
@@ -270,7 +278,7 @@ class SparqlNames(NumberingStore):
         unknown = [iri for iri in dict.fromkeys(classes) if iri not in self._called]
         if unknown and words.names_classes:
             asked = [iri for iri in unknown if addressable(iri)]
-            bare = Vocabulary(words.names, (), (RDF_TYPE,))
+            bare = NamePredicates(words.names, (), (RDF_TYPE,))
             rows = self._gather(
                 "?n ?k ?v", lambda batch: sparql.described(batch, bare, self._languages, self._lookup), asked
             )

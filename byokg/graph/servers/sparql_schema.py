@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_text import Binding, Vocabulary, read_literal
+from byokg.graph.servers.sparql_text import Binding, NamePredicates, read_literal
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 
 Question = tuple[str, str]
@@ -85,7 +85,7 @@ class SchemaFindings:
 
 
 def look_at(
-    ask: Ask, words: Vocabulary, sample: int | None, repeats: bool, reading: Callable[[str], None]
+    ask: Ask, words: NamePredicates, sample: int | None, repeats: bool, reading: Callable[[str], None]
 ) -> SchemaFindings:
     """Count relations, classes and properties, over all triples or the first `sample` of them.
 
@@ -124,7 +124,7 @@ def look_at(
 
 
 def _look_further(
-    ask: Ask, words: Vocabulary, sample: int | None, repeats: bool, found: SchemaFindings, several: bool
+    ask: Ask, words: NamePredicates, sample: int | None, repeats: bool, found: SchemaFindings, several: bool
 ) -> None:
     """Read the ends of relations, and properties.
 

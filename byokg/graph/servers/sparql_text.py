@@ -243,13 +243,15 @@ def every_node(reified: bool) -> str:
     return f"{{ SELECT DISTINCT ?n WHERE {{ {{ {heads} }} UNION {{ {tails} }} }} }}"
 
 
-def described(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None, lookup: Lookup = PLAIN) -> str:
+def described(
+    iris: Sequence[str], words: NamePredicates, languages: Collection[str] | None, lookup: Lookup = PLAIN
+) -> str:
     """Match properties and types of nodes: ?n ?k ?v."""
     wanted = f"?k IN ({_iris(words.types)}) || (isLiteral(?v){_language_filter(languages)})"
     return f"{lookup.given('?n', iris)} {lookup.triple('?n', '?k', '?v', False)} . FILTER({wanted})"
 
 
-def met(iris: Sequence[str], words: Vocabulary, languages: Collection[str] | None, lookup: Lookup = PLAIN) -> str:
+def met(iris: Sequence[str], words: NamePredicates, languages: Collection[str] | None, lookup: Lookup = PLAIN) -> str:
     """Match properties and types as `described` does; an IRI that is a relation or class comes in a row without ?k."""
     used = f"FILTER(EXISTS {{ ?head ?n ?tail }} || EXISTS {{ ?member <{RDF_TYPE}> ?n }})"
     told = lookup.part("?n ?k ?v", described(iris, words, languages, lookup))
@@ -279,7 +281,7 @@ def some_edges(windows: Sequence[tuple[str, int, int]]) -> str:
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class NamePredicates:
     """Which predicates name nodes, and lead to their classes."""
 
     names: tuple[str, ...]
@@ -359,7 +361,7 @@ def relation_counts(sample: int, reified: bool) -> str:
     return f"{{ SELECT ?p (COUNT(*) AS ?count) WHERE {{ {_some_triples(sample, reified)} }} GROUP BY ?p }}"
 
 
-def relation_ends(words: Vocabulary, tail: bool, sample: int | None, repeats: bool, counted: bool = False) -> str:
+def relation_ends(words: NamePredicates, tail: bool, sample: int | None, repeats: bool, counted: bool = False) -> str:
     """Match the classes at one end of each relation: ?p ?t ?count; `counted` counts edges whose end has a class at all.
 
     Nodes without a class are left out: the remaining edges of a relation are theirs. An OPTIONAL would include them,
@@ -387,7 +389,7 @@ def edge_properties() -> str:
     return f"{{ SELECT ?p ?k {_EXTREMES} WHERE {{ {where} }} GROUP BY ?p ?k }}"
 
 
-def type_counts(words: Vocabulary, sample: int | None) -> str:
+def type_counts(words: NamePredicates, sample: int | None) -> str:
     """Match each class once, as often as a node has it: ?t ?count."""
     inner = f"{typed_node('?n', words)} FILTER(isIRI(?n))"
     if sample is not None:
@@ -395,7 +397,7 @@ def type_counts(words: Vocabulary, sample: int | None) -> str:
     return f"{{ SELECT ?t (COUNT(*) AS ?count) WHERE {{ {inner} }} GROUP BY ?t }}"
 
 
-def typed_count(words: Vocabulary) -> str:
+def typed_count(words: NamePredicates) -> str:
     """Match how many nodes have a class: ?count."""
     return f"{{ SELECT (COUNT(DISTINCT ?n) AS ?count) WHERE {{ {typed_node('?n', words)} FILTER(isIRI(?n)) }} }}"
 
@@ -406,7 +408,7 @@ def node_count(reified: bool) -> str:
 
 
 def node_properties(
-    words: Vocabulary, typed: bool, predicates: Sequence[str] | None, sample: int | None, any_type: bool
+    words: NamePredicates, typed: bool, predicates: Sequence[str] | None, sample: int | None, any_type: bool
 ) -> str:
     """Match the properties that nodes of a class, or of none, have: ?t ?k, and ?least and ?most of their values.
 
@@ -427,7 +429,7 @@ def node_properties(
     return f"{{ SELECT {group} {_EXTREMES} WHERE {{ {where} }} GROUP BY {group} }}"
 
 
-def typed_node(node: str, words: Vocabulary) -> str:
+def typed_node(node: str, words: NamePredicates) -> str:
     """Match a node's classes as ?t, leaving out uninformative ones."""
     path = "|".join(f"<{iri}>" for iri in words.types)
     generic = sorted(GENERIC_TYPES) if {RDF_TYPE, TYPE_OBJECT_TYPE}.intersection(words.types) else []

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from byokg.evaluation.datasets.phrasing import Phrases, Step
+from byokg.evaluation.datasets.phrasing import Phrases, RelationStep
 from byokg.evaluation.datasets.testset import make_testset
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import RelationSchema, Schema
@@ -27,9 +27,9 @@ def phrases() -> Phrases:
     return Phrases(Schema({}, tuple(relations), {}))
 
 
-def steps(*labels: str) -> list[Step]:
+def steps(*labels: str) -> list[RelationStep]:
     """Return the steps of a path; `^` walks from tail to head."""
-    return [Step(0, label.removeprefix("^"), label.startswith("^")) for label in labels]
+    return [RelationStep(0, label.removeprefix("^"), label.startswith("^")) for label in labels]
 
 
 @pytest.mark.parametrize(

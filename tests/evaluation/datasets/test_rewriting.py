@@ -11,14 +11,16 @@ from byokg.cli.main import main
 from byokg.errors import LlmError
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.evaluation.datasets.rewriting import objection, rewrite
-from byokg.evaluation.datasets.testset import Asked, Testset
+from byokg.evaluation.datasets.testset import QuestionRecord, Testset
 from byokg.graph.importers.choose import build_graph
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 
 
-def asked(number: int, question: str, topics: tuple[str, ...], answers: tuple[str, ...] = ("Vienna",)) -> Asked:
-    return Asked(
+def asked(
+    number: int, question: str, topics: tuple[str, ...], answers: tuple[str, ...] = ("Vienna",)
+) -> QuestionRecord:
+    return QuestionRecord(
         f"1-hop-{number}", question, answers, answers, topics, topics, 1, "1-hop", "test", "c", "q", "ends", (), ()
     )
 

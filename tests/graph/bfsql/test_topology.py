@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byokg.graph.bfsql.topology import Reach, breadth_first, intersection
+from byokg.graph.bfsql.topology import SearchScope, breadth_first, intersection
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import Direction
 from tests.graph.bfsql.graphs import small
@@ -15,13 +15,13 @@ from tests.graph.contract import edge, ids, node
 
 def around(store: ColumnarGraph, *seeds: str, hops: int = 1, **options: Any) -> dict[str, int]:
     """Return the hops of each node reached."""
-    found = breadth_first(store, store.numbers(ids(*seeds)), Reach(hops, **options))
+    found = breadth_first(store, store.numbers(ids(*seeds)), SearchScope(hops, **options))
     return dict(zip(store.ids(found.nodes), found.hops.tolist(), strict=True))
 
 
 def edges(store: ColumnarGraph, *seeds: str, hops: int = 1, **options: Any) -> list[str]:
     """Return the edges of the subgraph, spelled and sorted."""
-    found = breadth_first(store, store.numbers(ids(*seeds)), Reach(hops, **options))
+    found = breadth_first(store, store.numbers(ids(*seeds)), SearchScope(hops, **options))
     heads, tails = store.ids(found.nodes[found.edges.head]), store.ids(found.nodes[found.edges.tail])
     labels = [store.relations[number] for number in found.edges.relation.tolist()]
     return sorted(f"{head} {label} {tail}" for head, label, tail in zip(heads, labels, tails, strict=True))
@@ -89,28 +89,28 @@ class TestWhatChangesTopology:
     @pytest.mark.parametrize(
         ("reach", "said"),
         [
-            (Reach(1), []),
-            (Reach(1, Direction.OUT), ["direction=out"]),
+            (SearchScope(1), []),
+            (SearchScope(1, Direction.OUT), ["direction=out"]),
             (
-                Reach(1, excluded_types=frozenset("YX"), min_confidence=0.5, min_mentions=2, max_degree=9),
+                SearchScope(1, excluded_types=frozenset("YX"), min_confidence=0.5, min_mentions=2, max_degree=9),
                 ["exclude_entity_types=X,Y", "min_confidence=0.5", "min_mentions=2", "max_degree=9"],
             ),
         ],
     )
-    def test_what_changes_topology_is_said(self, reach: Reach, said: list[str]) -> None:
+    def test_what_changes_topology_is_said(self, reach: SearchScope, said: list[str]) -> None:
         assert reach.restrictions() == said
 
 
 class TestIntersection:
     def test_it_holds_what_is_near_every_seed_with_the_farthest_hops(self) -> None:
         store = small()
-        found = intersection(store, store.numbers(ids("a", "d")), Reach(1))
+        found = intersection(store, store.numbers(ids("a", "d")), SearchScope(1))
         assert store.ids(found.nodes) == ["c"] and found.hops.tolist() == [1]
-        found = intersection(store, store.numbers(ids("a", "d")), Reach(2))
+        found = intersection(store, store.numbers(ids("a", "d")), SearchScope(2))
         assert dict(zip(store.ids(found.nodes), found.hops.tolist(), strict=True)) == {"c": 1, "a": 2, "b": 2, "d": 2}
 
 
 def test_degrees_count_edges_of_the_subgraph_and_a_loop_twice() -> None:
     store = small()
-    found = breadth_first(store, store.numbers(ids("a")), Reach(1))
+    found = breadth_first(store, store.numbers(ids("a")), SearchScope(1))
     assert dict(zip(store.ids(found.nodes), found.degrees.tolist(), strict=True)) == {"a": 4, "b": 6, "c": 2}

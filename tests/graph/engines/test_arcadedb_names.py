@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.graph.engines.arcadedb_names import Names
+from byokg.graph.engines.arcadedb_names import NameMapping
 
-PLAIN = Names.of(["", "Film"], ["directed_by"], ["year"], ["since"])
-ODD = Names.of(["film", "a, b"], ["film", "x, y", "plain"], ["name", "id", "@rid", "year"], ["@in", "since"], ["id"])
+PLAIN = NameMapping.of(["", "Film"], ["directed_by"], ["year"], ["since"])
+ODD = NameMapping.of(
+    ["film", "a, b"], ["film", "x, y", "plain"], ["name", "id", "@rid", "year"], ["@in", "since"], ["id"]
+)
 
 
 class TestNames:
     def test_ordinary_names_stay(self) -> None:
-        assert Names(types={"": "Entity"}) == PLAIN
+        assert NameMapping(types={"": "Entity"}) == PLAIN
 
     def test_relations_named_like_a_type_and_commas_are_stored_under_other_names(self) -> None:
         assert set(ODD.types) == {"", "a, b"}
@@ -24,20 +26,20 @@ class TestNames:
         assert ODD.edge_properties == {"@in": "property_in"}
 
     def test_a_prefix_never_makes_two_properties_one(self) -> None:
-        names = Names.of([], [], ["name", "property_name", "@name"], [])
+        names = NameMapping.of([], [], ["name", "property_name", "@name"], [])
         stored = [names.node_properties.get(key, key) for key in ("name", "property_name", "@name")]
         assert len(set(stored)) == 3
         assert "name" not in stored
 
     def test_the_base_label_is_a_type_where_the_graph_has_one_of_its_name(self) -> None:
         assert PLAIN.base_type == ""
-        assert Names.of(["Entity"], [], [], []).base_type == "Entity"
-        both = Names.of(["", "Entity"], [], [], [])
+        assert NameMapping.of(["Entity"], [], [], []).base_type == "Entity"
+        both = NameMapping.of(["", "Entity"], [], [], [])
         assert both.base_type == "Entity"
         assert both.types[""] != "Entity"
 
     def test_they_survive_json(self) -> None:
-        assert Names.from_json(ODD.to_json()) == ODD
+        assert NameMapping.from_json(ODD.to_json()) == ODD
 
 
 class TestFit:

@@ -497,7 +497,7 @@ def test_threads_share_one_numbering(serve: Serve, connect: Connect) -> None:
 
 def test_virtuoso_is_told_how_to_look_up_nodes_and_no_other_server_is(endpoint: Endpoint, connect: Connect) -> None:
     told, word = sparql_text.VIRTUOSO, ("http://example.org/p",)
-    words = sparql_text.Vocabulary(word, (), word)
+    words = sparql_text.NamePredicates(word, (), word)
     for pattern in (
         sparql_text.described(word, words, None, told),
         sparql_text.grouped_edges(word, Direction.BOTH, None, told),
