@@ -1,18 +1,18 @@
-"""What agentic retrieval finds, asks and costs on a part of Freebase, where relations and entities are selected well.
+"""Recall, calls and time of agentic retrieval on a part of Freebase, with good selections of relations and entities.
 
 python benchmarks/agentic.py [--data DIR] [--json FILE] [--split dev] [--questions N]
 
-WebQSP questions on the graph in `freebase_core` (all of it), from their annotated topic entities. No language model is
-asked; stand-ins read the prompts and reply:
+WebQSP questions on the graph in `freebase_core` (all of it), from their annotated topic entities. Stand-ins reply to
+the prompts instead of a language model:
 
-- `gold` selects the listed relations that an annotation names (`webqsp_labels`; the first three listed where none is
-  there), goes on to entities of annotated triples, and finishes when an answer stands in its prompt. What it misses, no
-  model could find within the limits.
-- `listed` selects the first five relations of each entity, which is the embedder's order, and never finishes.
-- `embedder` is asked nothing (`calls=0`): the embedder selects the relations of one hop.
+- `gold` selects the listed relations of an annotation (`webqsp_labels`; without one the first three listed),
+  continues with entities of annotated triples, and finishes when its prompt has an answer. Its recall is an upper
+  bound for models within the limits.
+- `listed` selects the first five relations of each entity, in the embedder's order, and never finishes.
+- `embedder` makes no calls (`calls=0`): the embedder selects the relations of one hop.
 
-Found: an answer is at an end of a triple. Listed: of the annotated relations that a topic entity has, one stood in the
-first prompt. The time is the whole of it, with the stand-in. The last rows walk from the node of most edges.
+Found: an answer is at an end of a triple. Listed: the first prompt has one of the topic entity's annotated
+relations. The time includes the stand-in. The last rows walk from the node of most edges.
 """
 
 from __future__ import annotations

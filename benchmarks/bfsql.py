@@ -1,18 +1,18 @@
-"""Pages and tokens until the answer, with BFS-QL, and how long a request takes on half a million triples.
+"""Pages and tokens until the answer with BFS-QL, and the time of a request on half a million triples.
 
 python benchmarks/bfsql.py [--data DIR] [--json FILE] [--questions N] [--of webqsp|cwq] [--repeat N]
 
 Questions are those of the dev split of WebQSP, or of CWQ, whose annotated chain is one edge from a topic entity to an
-answer in the graph. A request has the topic as its seed and one hop, and is turned over until a page shows a node that
-is an answer: with the right predicate as its filter; with the question beside that; and with the question alone, where
-nobody knows the predicate. Tokens are those of all pages, whole, as estimated. `values` asks the tool `neighbors`
-instead. Two hops are asked with the predicates of an annotated chain of two edges. "agent" is `pipeline=bfs_agent` with
-a script for a model that calls five tools for each of the first questions: the tokens of all prompts that it is sent.
+answer in the graph. A request has the topic as its seed and one hop, and is paged until a page shows an
+answer: with the right predicate as its filter; with the question in addition; and with the question alone, without the
+predicate. Tokens are estimated over all whole pages. `values` calls the tool `neighbors`
+instead. Requests of two hops have the predicates of an annotated chain of two edges. "agent" is `pipeline=bfs_agent`
+with a scripted model that calls five tools for each of the first questions: the tokens of all its prompts.
 
-Times are CPU times of two hops, from the request to the text of the response. "Two hops" are those around each topic of
-the questions above, without filters or a question: the best of several runs of each topic, then the median over topics.
-The largest hub is the node of most edges. Bars are printed with whether they are met; those of times only count on a
-machine that does nothing else, so search alone is told beside them.
+Times are CPU times of two hops, from the request to the text of the response. "Two hops" are those around each topic
+of the questions above, without filters or a question: the best of several runs of each topic, then the median over
+topics. The largest hub is the node of most edges. Bars are printed with their outcome; those of times are valid only
+on an idle machine, so the time of the search alone is printed, too.
 """
 
 from __future__ import annotations
@@ -223,11 +223,11 @@ def main() -> int:
         "--data", type=Path, default=Path(default), help="holds freebase_core and webqsp (default: %(default)s)"
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
-    parser.add_argument("--questions", type=int, default=QUESTIONS, help="questions asked (default: %(default)s)")
+    parser.add_argument("--questions", type=int, default=QUESTIONS, help="number of questions (default: %(default)s)")
     parser.add_argument(
-        "--of", choices=("webqsp", "cwq"), default="webqsp", help="whose dev split (default: %(default)s)"
+        "--of", choices=("webqsp", "cwq"), default="webqsp", help="data set of the dev split (default: %(default)s)"
     )
-    parser.add_argument("--repeat", type=int, default=7, help="runs of each, of which the best counts")
+    parser.add_argument("--repeat", type=int, default=7, help="runs of each; the best counts")
     options = parser.parse_args()
     store = import_graph(options.data / "freebase_core" / "graph_full.tsv.xz")
     folder = options.data / options.of

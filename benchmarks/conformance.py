@@ -6,17 +6,17 @@ python benchmarks/conformance.py [--suites DIR] [--neo4j ADDRESS] [--fuseki ADDR
 
 Embedded: RDF files through the importers into the columnar store; queries on pyoxigraph, and on ArcadeDB. Servers are
 empty ones, started for this with `../shared/servers/start` (Fuseki with `update`): THEIR DATA IS DELETED.
-Virtuoso reads files out of its own folder, DIR.
+Virtuoso reads files from its own folder, DIR.
 
-What must hold: a file that the suite calls right is loaded, and a wrong one refused, with an error of ours; a query
-that only reads passes, and what comes through guard and store is what the server itself answers to the text as written;
-a query that writes is refused, and the server holds afterwards what it held before. Whether a query reads or writes,
-the server says where it can (EXPLAIN), else the suite. What the server itself refuses counts for nothing; a read of
-the TCK that it plans and then ends with an error has to end with an error of ours. Exit code 1 when something does not
-hold.
+Requirements: a valid file of the suite is loaded, and an invalid one refused with an error of ours; a read
+query passes, and its result through guard and store equals the server's answer to the original text;
+a write query is refused, and the server's data are unchanged. The server decides between reads and
+writes (EXPLAIN), if it can, or else the suite. Texts refused by the server are not counted; a read of
+the TCK that is planned and then ends with an error must end with an error of ours. Exit code 1 if a requirement
+fails.
 
-None of the suites' text is here: DIR holds `opencypher` and `w3c` (default: BYOKG_SUITES, or `../shared/data/suites`,
-where they may be packed as `suites.tar.xz`).
+The suites are not part of the repository: DIR holds `opencypher` and `w3c` (default: BYOKG_SUITES, or
+`../shared/data/suites`), possibly packed as `suites.tar.xz`.
 """
 
 from __future__ import annotations
@@ -376,17 +376,17 @@ def sparql(suites: Path, version: str, place: RdfPlace, every: int) -> Tally:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("BYOKG_SUITES") or ROOT.parent / "shared" / "data" / "suites"
-    parser.add_argument("--suites", type=Path, default=Path(default), help="where they are (default: %(default)s)")
+    parser.add_argument("--suites", type=Path, default=Path(default), help="suites' folder (default: %(default)s)")
     parser.add_argument("--neo4j", help="bolt://… of an empty Neo4j without a password")
     parser.add_argument("--fuseki", help="http://HOST:PORT/DATASET/query of an empty Fuseki")
     parser.add_argument("--oxigraph", help="http://HOST:PORT/query of an empty Oxigraph server")
     parser.add_argument(
         "--virtuoso", help="http://HOST:PORT/sparql of an empty Virtuoso on this machine, account dba/dba"
     )
-    parser.add_argument("--folder", type=Path, help="where that Virtuoso reads files")
+    parser.add_argument("--folder", type=Path, help="folder from which that Virtuoso reads files")
     parser.add_argument("--only", help="a part whose name holds this, such as Virtuoso (default: all)")
-    parser.add_argument("--without-arcadedb", action="store_true", help="leave its part out")
-    parser.add_argument("--every", type=int, default=1, help="take every Nth test only (default: all)")
+    parser.add_argument("--without-arcadedb", action="store_true", help="skip its part")
+    parser.add_argument("--every", type=int, default=1, help="run every Nth test only (default: all)")
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     options = parser.parse_args()
     places: list[RdfPlace] = [Embedded()]

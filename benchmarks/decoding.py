@@ -1,12 +1,12 @@
-"""How fast candidates' tokens are masked: the trie, and llguidance and xgrammar where they are installed.
+"""Time of masking candidates' tokens: the trie, and llguidance and xgrammar if installed.
 
 python benchmarks/decoding.py [--json FILE] [--candidates N ...] [--beams N] [--walks N]
 
 Made-up Cypher queries over 40,000 names and 200 relations, a byte-level BPE tokenizer trained on a sample of them. A
-step follows all beams by one token and gives the tokens that each may take next; beams walk random candidates, and
-every tenth step one dies or is copied over another, as in beam search. Peers are given the same queries as a flat
-choice; where they refuse it, the row says 0. `processor` is the whole LogitsProcessor, and `fill` what writing as many
-numbers takes of it. All but the peers is CPU time of one thread.
+step advances all beams by one token and returns the next permitted tokens of each; beams walk random candidates, and
+every tenth step one dies or is copied over another, as in beam search. Peers get the same queries as a flat
+choice; if they refuse it, the row has 0. `processor` is the whole LogitsProcessor, and `fill` its part for writing the
+numbers. All but the peers is CPU time of one thread.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     parser.add_argument("--candidates", type=int, nargs="+", default=[1000, 10_000, 100_000])
-    parser.add_argument("--peers-up-to", type=int, default=1000, help="candidates that peers are given at most")
+    parser.add_argument("--peers-up-to", type=int, default=1000, help="maximum candidates for peers")
     parser.add_argument("--beams", type=int, default=5)
     parser.add_argument("--walks", type=int, default=100, help="generations")
     options = parser.parse_args()

@@ -1,15 +1,15 @@
-"""How long a dense index over a million names takes to build and to ask, and how much of exact search it finds.
+"""Build time, search time and recall of a dense index over a million names.
 
 python benchmarks/dense_names.py [--count N] [--data DIR] [--json FILE]
 
-One thread, the shipped embedder. Names are made up (2 to 4 words, Zipf's law) and, where Freebase names are there, made
-of real ones by exchanging words between them. Mentions are names with a typo, a word left out, two words swapped, a
-word shortened or one added.
+One thread, the shipped embedder. Names are synthetic (2 to 4 words, Zipf's law) and, if Freebase names are available,
+made of real ones by exchanging words between them. Mentions are names with a typo, a missing word, two words swapped,
+a word shortened or one added.
 
-CPU seconds are told as well: they differ less where other programs run.
+CPU seconds are printed as well: they vary less with the load of the machine.
 
-Recall is counted by score: a name found counts when its exact cosine is at least that of the tenth best name, so that
-any of several equal names will do. The exact scan is numpy over unrounded vectors.
+Recall is counted by score: a name counts as found if its exact cosine is at least that of the tenth best name, so
+equal names are interchangeable. The exact scan is numpy over unrounded vectors.
 
 Bars, for the machine the project was planned on (2 cores): build 90 s, query 10 ms, recall@10 0.97.
 """

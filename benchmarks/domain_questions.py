@@ -2,8 +2,8 @@
 
 python benchmarks/domain_questions.py [--questions N] [--json FILE]
 
-Names of nodes are made up; relations have the labels, and questions the wording, that people give them, seldom the
-same word. `FITTED` domains are among what the shipped weights were fitted on, `HELD_OUT` ones are not, and these are
+Names of nodes are synthetic; relations have natural labels, and questions a natural wording, seldom with the
+same word. The shipped weights were fitted on the `FITTED` domains, not on the `HELD_OUT` ones. Both are
 measured: with gold topic entities, and with linked ones.
 """
 

@@ -1,12 +1,12 @@
-"""Constraints of a question that the graph cannot satisfy: are they named in the answer, and do they lower its score?
+"""Unsatisfiable constraints of a question: the shares that are named in the answer and lower its score.
 
 python benchmarks/dropped_constraints.py [--data DIR] [--questions N] [--json FILE]
 
 Two measurements over dev questions without a language model, entities linked unless a set comes with them:
 
-- As asked: answers that are wrong, have a score of 0.8 or more, and no note; right answers with a note of something
-  that was not used (false alarms); AUROC and calibration error of the scores.
-- Perturbed: each question that is answered rightly is asked again with a constraint that no graph here can satisfy (a
+- Original: answers that are wrong, have a score of 0.8 or more, and no note; right answers with a note of an unused
+  part (false alarms); AUROC and calibration error of the scores.
+- Perturbed: each rightly answered question is repeated with a constraint that no graph here can satisfy (a
   year, a place, a season, a person, an exception, a quoted text). Share of the answers that name the constraint and
   have a lower score than the question without it; an abstention that names it counts, too, and so does an operation
   that used it (a count of 0 in a year).

@@ -1,9 +1,9 @@
-"""How many writes the query guard refuses, how many reads it lets through, and how long it takes over each.
+"""Writes refused and reads admitted by the query guard, and its time for each.
 
 python benchmarks/graph_guard.py [--data DIR] [--json FILE] [--repeat N] [--heads N]
 
-Runs the corpus of the tests, and the gold queries of Northwind and movies where DIR holds them; then texts of 200,000
-characters that are meant to cost time: each fragment of `tests/graph/guard/hostile_texts.py` behind N heads, and
+Runs the corpus of the tests, and the gold queries of Northwind and movies if DIR holds them; then adversarial texts of
+200,000 characters: each fragment of `tests/graph/guard/hostile_texts.py` behind N heads, and
 queries of the corpus with a part repeated. Exit code 1 when a write passes, a read is refused, or a text takes longer
 than a second of processor time.
 """
@@ -79,7 +79,7 @@ def main() -> int:
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     parser.add_argument("--repeat", type=int, default=5, help="checks of each query to time (default: %(default)s)")
-    parser.add_argument("--heads", type=int, default=2, help="what each long fragment stands behind, in number")
+    parser.add_argument("--heads", type=int, default=2, help="number of heads before each long fragment")
     options = parser.parse_args()
     groups = [
         ("Cypher: reads that look hostile", "pass", check_cypher, corpus_cypher.READS),

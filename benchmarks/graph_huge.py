@@ -1,7 +1,7 @@
-"""What `graph_scale.py --huge` measures: a graph larger than memory is built by the command line, and then asked.
+"""Measurements of `graph_scale.py --huge`: a graph larger than memory is built by the command line, and then queried.
 
 The input is generated: edges and their names as compressed triples, and the same as N-Triples with an `rdfs:label` for
-each node. Other programs may run meanwhile, so seconds of the processor stand beside those of the clock.
+each node. Both processor and wall-clock seconds are printed, since other programs may run meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long importing the MetaQA graph takes, and opening it again. Library imports are not counted.
+"""Time of importing the MetaQA graph, and of opening it again. Library imports are not counted.
 
 python benchmarks/graph_open.py [--data DIR] [--json FILE] [--repeat N]
 """

@@ -1,13 +1,14 @@
-"""The same graph, the same questions: byokg beside networkx, igraph, rustworkx and the reference toolkit.
+"""Comparison of byokg with networkx, igraph, rustworkx and the reference toolkit on the same graph and questions.
 
 python benchmarks/graph_peers.py [--triples N] [--entities N] [--reference PYTHON] [--only NAME ...] [--json FILE]
 
-Each library loads the text and answers in a process of its own, one after the other; those not installed are left out.
+Each library loads the text and answers in a process of its own, one after the other; those not installed are skipped.
 PYTHON is an interpreter in whose environment `graphrag-byokg` is installed (it needs torch and numpy < 2).
 
-All walk outgoing edges, as the reference toolkit does. "Triples" are edges handed over in the library's own form:
+All walk outgoing edges, as the reference toolkit does. "Triples" are edges in the library's own form:
 arrays of numbers (byokg, with texts in a row of its own), edge numbers (igraph), tuples of objects (the others).
-Shortest paths are one for each pair; the reference toolkit finds one for each target, from whichever source is nearest.
+Shortest paths are one for each pair; the reference toolkit finds one for each target, from whichever source is
+nearest.
 """
 
 from __future__ import annotations

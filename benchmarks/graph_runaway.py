@@ -1,7 +1,7 @@
 """Twenty queries that never end or never stop growing, against each embedded engine.
 
 Each must end as a typed error within its timeout and one second, with the engine's process below its memory cap, and
-the query after it must be answered. Exit code 1 says that one did not.
+the query after it must be answered. Exit code 1 means that a query violated this.
 
 python benchmarks/graph_runaway.py [--engine arcadedb|oxigraph] [--timeout 2] [--json FILE]
 """

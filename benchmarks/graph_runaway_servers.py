@@ -1,10 +1,10 @@
 """The runaway queries of `graph_runaway.py` against genuine servers, started here with `../shared/servers/start`.
 
-Each must end within its timeout and one second, with an error of ours or an answer. Whether the server stops is looked
-at, not demanded: it rests when it comes to use next to no processor within so many seconds (`--rest`). A server that
-takes more memory than it is allowed, or does not answer the query after, is ended and started anew, which counts as not
+Each must end within its timeout and one second, with an error of ours or an answer. The server's own stop is measured,
+not required: it rests if its processor use falls to almost zero within some seconds (`--rest`). A server that
+exceeds its memory limit, or does not answer the next query, is restarted, which counts as not
 resting.
-Exit code 1 says that a query did not end in time.
+Exit code 1 means that a query did not end in time.
 
 python benchmarks/graph_runaway_servers.py [--server KIND] [--timeout 2] [--rest 20] [--json FILE]
 """
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--server", choices=KINDS, help="only this one")
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds for each query (default: %(default)s)")
     parser.add_argument(
-        "--rest", type=float, default=20.0, help="seconds in which it should rest (default: %(default)s)"
+        "--rest", type=float, default=20.0, help="seconds until the server should rest (default: %(default)s)"
     )
     parser.add_argument("--json", type=Path, help="write the rows to this file, too")
     options = parser.parse_args(arguments)

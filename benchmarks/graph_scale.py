@@ -1,11 +1,11 @@
-"""How building, opening and walking grow with a graph: made-up ones of 0.3, 3 and (--large) 35 million triples.
+"""Scaling of build, open and walks with graph size: synthetic graphs of 0.3, 3 and (--large) 35 million triples.
 
 python benchmarks/graph_scale.py [--large] [--formats] [--only WHAT] [--folder DIR] [--json FILE]
 python benchmarks/graph_scale.py --huge [--edges N] [--form tsv|nt] [--kills N] [--folder DIR] [--json FILE]
 
-Each build and each opening runs in a process of its own. CPU seconds count all threads; they differ less than seconds
-where other programs run. The largest graph needs 4 GB of disk and a few minutes; that of `--huge`, 250 million edges
-between 40 million named nodes unless told otherwise, 25 GB and an hour. It is built by the command line, after one of
+Each build and each opening runs in a process of its own. CPU seconds count all threads; they vary less than wall-clock
+seconds on a busy machine. The largest graph needs 4 GB of disk and a few minutes; that of `--huge`, by default 250
+million edges between 40 million named nodes, 25 GB and an hour. It is built by the command line, after one of
 10 million for comparison; `--kills` builds the smaller one again, killed at so many random moments.
 
 Bars, for the machine the project was planned on (2 cores): 3M build 10 s, open 50 ms, private 100 MB, mapped 400 MB;

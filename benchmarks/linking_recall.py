@@ -4,9 +4,9 @@ python benchmarks/linking_recall.py [--data DIR] [--json FILE] [--split test] [-
 
 WebQSP and CWQ on the graph in `freebase_core`, MetaQA (1 to 3 hops) and atlas. Mentions are given: the words of the
 question that name the annotated entity (`byokg.evaluation.linking_quality`; MetaQA's and atlas's names stand in the
-text as they are). A topic that no word of the question names, or that the graph lacks, counts as not found. A figure is
-recall@3 over topic entities averaged by question, with its 95 % interval. `equal` is what equal names alone give; the
-columns `+` also look at names that resemble a mention where some equal it (`extend`), as the paper does.
+text as they are). A topic that no word of the question names, or that the graph lacks, counts as not found. A figure
+is recall@3 over topic entities averaged by question, with its 95 % interval. `equal` is what equal names alone give;
+the columns `+` also look at names that resemble a mention where some equal it (`extend`), as the paper does.
 
 `context_weight` and the cutoffs were found on the dev splits; report the test splits. The graph of WebQSP and CWQ is
 not the published one: their figures stand beside no published figure.

@@ -2,12 +2,12 @@
 
 python benchmarks/natural_questions.py [--json FILE]
 
-`natural_questions.tar.xz` holds a folder for each graph, as `byokg eval dataset=folder` reads it: 494 to 1,105 nodes of
-a world cup, a supply chain, papers, films, medicines, families, politics and a software company, each with 300 or 305
-questions in some 210 wordings: one to three hops, two constraints, counts, superlatives, times, comparisons, properties
-and yes or no. Who wrote them saw neither code nor word lists; gold answers were worked out by programs. Of graphs in
-`READ` wrong answers were read afterwards, and rules made; of those in `UNREAD` none was. Figures are of first answers,
-with gold topic entities and with linked ones, and of how well scores tell right from wrong.
+`natural_questions.tar.xz` holds a folder for each graph, as `byokg eval dataset=folder` reads it: 494 to 1,105 nodes
+of a world cup, a supply chain, papers, films, medicines, families, politics and a software company, each with 300 or
+305 questions in some 210 wordings: one to three hops, two constraints, counts, superlatives, times, comparisons,
+properties and yes or no. Who wrote them saw neither code nor word lists; gold answers were worked out by programs. Of
+graphs in `READ` wrong answers were read afterwards, and rules made; of those in `UNREAD` none was. Figures are of
+first answers, with gold topic entities and with linked ones, and of how well scores tell right from wrong.
 """
 
 from __future__ import annotations

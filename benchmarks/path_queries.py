@@ -11,13 +11,13 @@ that has a bar there.
 
 Figures are milliseconds, median / 95th percentile: of processor time for what runs in this process (which is the time
 that it takes on a machine with nothing else to do), of the clock for servers and for queries that end at their limit.
-Behind them stands the bar where there is one, and `met` or `missed`. Hard queries are run to their limit of 10 seconds;
-their memory is what the process holds at most beyond the graphs.
+Behind them stands the bar where there is one, and `met` or `missed`. Hard queries are run to their limit of 10
+seconds; their memory is what the process holds at most beyond the graphs.
 
 With --peers, libraries that are installed answer what they can on the first graph, and igraph and rustworkx on the
-generated one: they hold the nodes' numbers only, and their own results. They are igraph, networkx, rustworkx, Oxigraph,
-and ArcadeDB, which runs in a process of its own with one relation for all; so does an empty Neo4j at URI, which is
-filled first.
+generated one: they hold the nodes' numbers only, and their own results. They are igraph, networkx, rustworkx,
+Oxigraph, and ArcadeDB, which runs in a process of its own with one relation for all; so does an empty Neo4j at URI,
+which is filled first.
 """
 
 from __future__ import annotations

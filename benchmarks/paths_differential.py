@@ -3,12 +3,13 @@
 python benchmarks/paths_differential.py SEED COUNT [--stores columnar,generic,rdf,oxigraph,sparql] [--show N]
                                         [--json FILE]
 
-Graphs are small multigraphs with loops, parallel edges, types, properties, and nodes named like relations. Queries have
-every selector and restrictor, patterns with conditions on all variables, START and END patterns, bounds and offsets.
-Every case runs on the columnar store; `generic` asks the same graph through the protocol of stores that are no arrays,
-`rdf` has graphs written as N-Triples and imported, in which equal edges are one and properties have several values,
-`oxigraph` has one graph in fifty in pyoxigraph behind SPARQL, and `sparql` has pyoxigraph solve patterns of VIA itself.
-What is printed are cases and mismatches by mode and feature; exit code 1 when there is any mismatch.
+Graphs are small multigraphs with loops, parallel edges, types, properties, and nodes named like relations. Queries
+have every selector and restrictor, patterns with conditions on all variables, START and END patterns, bounds and
+offsets. Every case runs on the columnar store; `generic` asks the same graph through the protocol of stores that are
+no arrays, `rdf` has graphs written as N-Triples and imported, in which equal edges are one and properties have
+several values, `oxigraph` has one graph in fifty in pyoxigraph behind SPARQL, and `sparql` has pyoxigraph solve
+patterns of VIA itself. What is printed are cases and mismatches by mode and feature; exit code 1 when there is any
+mismatch.
 """
 
 from __future__ import annotations

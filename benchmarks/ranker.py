@@ -3,10 +3,10 @@
 python benchmarks/ranker.py [--data DIR] [--json FILE] [--questions N] [--split test] [--workers N] [--seeds N]
                             [--rankers DIR] [--pipelines offline,graphraft_offline]
 
-MetaQA with gold topic entities and the hop count unknown, trained on its dev questions; WebQSP with gold topic entities
-on the graph in `freebase_core` (not the published one), trained on the chains of `webqsp_train` and the dev questions.
-Rows named `untrained` are of the pipeline without ranker, with the weights that ship with the package. Rankers that
-`--rankers` holds already are taken as they are.
+MetaQA with gold topic entities and the hop count unknown, trained on its dev questions; WebQSP with gold topic
+entities on the graph in `freebase_core` (not the published one), trained on the chains of `webqsp_train` and the dev
+questions. Rows named `untrained` are of the pipeline without ranker, with the weights that ship with the package.
+Rankers that `--rankers` holds already are taken as they are.
 """
 
 from __future__ import annotations

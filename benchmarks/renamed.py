@@ -1,12 +1,13 @@
-"""How right the offline pipeline is when the relations of a graph are called otherwise. Nothing is fitted on any of it.
+"""How right the offline pipeline is when the relations of a graph are called otherwise. Nothing is fitted on any of
+it.
 
 python benchmarks/renamed.py [--data DIR] [--json FILE] [--questions N] [--split test]
 
-MetaQA (gold topics), atlas (linked) and the made-up domains of `domain_questions.py` that no weight was fitted on, each
-with its own relations, and with these renamed in three manners: `synonyms` (another everyday word), `wikidata` (the
-property's English label: `cast member`, `place of birth`) and `freebase` (`film.film.directed_by`, with the domain and
-the kind of the head); and in two more, `everyday` and `schema`, which count apart. Only labels change; questions, nodes
-and edges stay as they are.
+MetaQA (gold topics), atlas (linked) and the made-up domains of `domain_questions.py` that no weight was fitted on,
+each with its own relations, and with these renamed in three manners: `synonyms` (another everyday word), `wikidata`
+(the property's English label: `cast member`, `place of birth`) and `freebase` (`film.film.directed_by`, with the
+domain and the kind of the head); and in two more, `everyday` and `schema`, which count apart. Only labels change;
+questions, nodes and edges stay as they are.
 """
 
 from __future__ import annotations

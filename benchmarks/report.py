@@ -1,11 +1,11 @@
-"""How large a report of 5,000 questions is, how long it takes to write, and how soon a browser shows it.
+"""Size, write time and browser time of a report of 5,000 questions.
 
 python benchmarks/report.py [--questions N] [--folder DIR] [--json FILE]
 
-The run is made up from a fixed seed: two rounds a question, and 4 KB of evidence in each round's trace, of paths,
+The run is generated from a fixed seed: two rounds a question, and 4 KB of evidence in each round's trace, of paths,
 triples, rows of queries and feedback over 60,000 made-up names. Half of the second round's evidence was in the first.
-Writing is timed as `byokg report` in a process of its own; the browser is Chromium without a window, and is left out
-where there is none. First paint is what the browser reports (first contentful paint); the rest is timed from outside.
+Writing is timed as `byokg report` in a process of its own; the browser is headless Chromium, and is skipped
+if missing. First paint is the browser's first contentful paint; the rest is timed from outside.
 """
 
 from __future__ import annotations

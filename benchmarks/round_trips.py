@@ -1,13 +1,12 @@
-"""How many requests a graph on a server takes, against hops: to walk, to find paths, and to answer questions.
+"""Requests to a graph on a server, by hops: for walks, paths and questions.
 
 python benchmarks/round_trips.py [--questions N] [--json FILE]
 
-The server is the SPARQL endpoint of the tests, on loopback, with the atlas graph; it counts what it is asked. Walks and
-paths start at ten entities together, and know the schema. Questions are those of the atlas with one topic, which is
-given, as `byokg ask --entity` gives it: of each number of hops, which the question says, the first N that ask for a
-path and no more. They are asked of a new store that knows nothing, behind an address of a kind that is known not to cut
-its answers. Most take three requests and two for each hop: what names nodes, what the topic is, and what is said of the
-edges in the answer; edges, and what they lead to.
+The server is the SPARQL endpoint of the tests, on loopback, with the atlas graph; it counts requests. Walks and
+paths start at ten entities together, with the schema in the cache. Questions are those of the atlas with one given
+topic, as with `byokg ask --entity`: for each number of hops the first N pure path questions. They run on a new store
+with an empty cache, behind an address of a kind without row limits. Most take three requests and two for each hop:
+the predicates of names, the topic, and properties of the edges in the answer; edges, and their ends.
 """
 
 from __future__ import annotations

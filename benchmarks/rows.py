@@ -1,4 +1,4 @@
-"""Figures as rows of name, value and unit: how every benchmark prints them, and writes them with `--json FILE`."""
+"""Figures as rows of name, value and unit, which every benchmark prints, and writes with `--json FILE`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Time that the runner adds to each question (recording, scoring, ordering, metrics) over a pipeline that does nothing.
+"""Time that the runner adds to each question (recording, scoring, ordering, metrics) over a pipeline that does
+nothing.
 
     python benchmarks/runner.py [--questions 5000] [--workers 1 8] [--json FILE]
 
-The pipeline returns an answer that was made before, with evidence of two paths. Printed is the wall time of the whole
-run, from an empty folder to `metrics.json`, by question; the best of three runs.
+The pipeline returns a prepared answer, with evidence of two paths. The result is the wall time of the whole
+run per question, from an empty folder to `metrics.json`; the best of three runs.
 """
 
 from __future__ import annotations

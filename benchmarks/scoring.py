@@ -1,4 +1,4 @@
-"""How long it takes to score predictions under every metric profile, intervals included.
+"""Time of scoring predictions under every metric profile, intervals included.
 
 python benchmarks/scoring.py [--questions 10000] [--json FILE]
 

@@ -1,20 +1,20 @@
-"""Graph servers on one Freebase graph: seconds of what people wait for, and whether each gives what files give.
+"""Graph servers on one Freebase graph: waiting times, and equality of their answers with those of files.
 
 python benchmarks/servers.py FREEBASE_CORE [--servers KIND…] [--nodes N] [--questions FILE] [--asked N] [--json FILE]
 python benchmarks/servers.py FREEBASE_CORE --at KIND=ADDRESS …
 python benchmarks/servers.py FREEBASE_CORE --write FILE.nt
 
 FREEBASE_CORE is `graph_full.tsv.xz`. KIND is neo4j, fuseki, virtuoso or oxigraph: each is started by the `start` of
-../shared/servers (or of BYOKG_SERVERS_DIR), filled, measured and stopped, one after the other, all four unless some are
-named; one that cannot be had is told and left out. `--at` takes servers that run and hold the graph already: as RDF
-with ids `ns:m.…` and names `type.object.name`, of which `--write` makes N-Triples; Neo4j as
-(:Entity {id: 'm.…', name: …}), with relations called as in the file.
+../shared/servers (or of BYOKG_SERVERS_DIR), filled, measured and stopped, one after the other, by default all four;
+unavailable ones are reported and skipped. `--at` uses running servers that hold the graph already: as RDF
+with ids `ns:m.…` and names `type.object.name` (`--write` makes these N-Triples); Neo4j as
+(:Entity {id: 'm.…', name: …}), with the relation names of the file.
 
-Every figure is that of a new store with an empty cache; "raw" is the same query sent by the driver or by httpx. Beside
-the seconds people wait stand those of our processor and of the server's: a busy machine makes everyone wait, and takes
-no more of these. Equal are numbers of edges by relation, edges, nodes and schema of N nodes, compared with a graph in
-memory made of the same file; and the answers to the first questions of FILE (`questions.jsonl.xz` of WebQSP, whose
-topics are names) that the offline pipeline gives over both, learning by need.
+Every figure is that of a new store with an empty cache; "raw" is the same query sent by the driver or by httpx.
+Waiting times are accompanied by processor times of client and server, which do not depend on the load of the machine.
+Checks of equality cover numbers of edges by relation, edges, nodes and schema of N nodes, compared with a graph in
+memory made of the same file; and the answers of the offline pipeline to the first questions of FILE
+(`questions.jsonl.xz` of WebQSP, whose topics are names) over both, with lazy schema statistics.
 """
 
 from __future__ import annotations

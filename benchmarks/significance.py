@@ -1,10 +1,10 @@
-"""How often the tests of `byokg compare` see a difference where there is none.
+"""False positive rate of the tests of `byokg compare`.
 
 python benchmarks/significance.py RUN RUN [--draws 2000] [--permutations 999] [--json FILE]
 
 Two runs are mixed: of each cluster of questions, one takes the answers of the first and the other those of the second,
 or the other way round, by a coin. So neither is better than the other, and a test at the 5 % level should reject about
-one draw in twenty. Beside it: the same test told that every question stands alone.
+one draw in twenty. For comparison: the same test without clusters.
 """
 
 from __future__ import annotations

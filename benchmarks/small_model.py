@@ -1,13 +1,13 @@
-"""What constraining a small model gains, and what training it does: MetaQA, from nothing, on one core.
+"""Gain of constrained decoding with a small model, and its training: MetaQA, from random weights, on one core.
 
 python benchmarks/small_model.py [--data DIR] [--json FILE] [--cache FOLDER] [--split test] [--questions N]
 
 The model sees questions with their topic masked and writes relation paths. It is trained on weak labels from 0, 10 and
 100 % of the dev questions (for each the path whose ends fit the gold answers best, found by walking), as often on few
 as on many. Gold topics; the hop count is unknown. `constrained` takes the likeliest path among those that exist around
-the topic, which is what beam search over their tokens finds with enough beams; `free` is what greedy decoding writes,
-which counts as wrong where no such path starts at the topic (`not_runnable`). Hits@1 is the share of right answers
-among the nodes that the path reaches, at most 256 of each hop walked on from.
+the topic, the result of beam search over their tokens with enough beams; `free` is the output of greedy decoding,
+which counts as wrong if no such path starts at the topic (`not_runnable`). Hits@1 is the share of right answers
+among the nodes that the path reaches, with at most 256 expanded per hop.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     parser.add_argument("--cache", type=Path, help="folder that keeps the paths found around topics")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
-    parser.add_argument("--questions", type=int, help="of the split; all when left out")
+    parser.add_argument("--questions", type=int, help="number of questions (default: all of the split)")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, Path(folder), Console())

@@ -1,8 +1,8 @@
-"""A made-up graph of any size, for benchmarks: names like real ones, degrees and relations distributed like Zipf's.
+"""A synthetic graph of any size, for benchmarks: realistic names, degrees and relations by Zipf's law.
 
 python benchmarks/synthetic_graph.py OUT.tsv[.zst] [--triples N] [--entities N] [--relations N] [--seed N]
 
-The same numbers and seed give the same bytes. Memory stays below 200 MB whatever the size.
+The same numbers and seed give the same bytes. Memory stays below 200 MB at any size.
 """
 
 from __future__ import annotations

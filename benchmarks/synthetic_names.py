@@ -1,8 +1,9 @@
-"""Made-up names of any number, and ways to get them a little wrong; for benchmarks.
+"""Synthetic names in any number, and small errors in them; for benchmarks.
 
 Names have two to four words. The vocabulary is English: whole words in the tokenizer of the shipped embedder, which
-lists them from the most frequent to the rarest. `zipf` draws from 20,000 of them as often as Zipf's law has it, `small`
-from 200 everyday ones equally often, so that every word is in thousands of names. The same seed gives the same names.
+lists them from the most frequent to the rarest. `zipf` draws from 20,000 of them as often as Zipf's law has it,
+`small` from 200 everyday ones equally often, so that every word is in thousands of names. The same seed gives the
+same names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How long a set of questions takes to make from a real graph, and how right the offline pipeline is on it, by type.
+"""Time of making a question set from a real graph, and accuracy of the offline pipeline on it, by type.
 
 python benchmarks/testset.py [--data DIR] [--questions N] [--seed N] [--json FILE]
 
 The graph is `freebase_core/graph_full.tsv.xz`. Every gold query is run again. Hits@1 is of the `strict` profile, over
-the test split with gold topic entities, with its 95 % interval; to an unanswerable question only no answer is right.
+the test split with gold topic entities, with its 95 % interval; unanswerable questions require an abstention.
 """
 
 from __future__ import annotations

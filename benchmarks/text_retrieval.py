@@ -1,15 +1,15 @@
-"""How long the exact best triples of a whole graph take, once the question is embedded.
+"""Time of exact search for the best triples of a whole graph, after embedding the question.
 
 python benchmarks/text_retrieval.py [--large] [--json FILE]
 
-Graphs and vectors are made up: node numbers follow a power law at both ends of an edge, relations follow Zipf's law,
+Graphs and vectors are synthetic: node numbers follow a power law at both ends of an edge, relations follow Zipf's law,
 vectors of nodes, relations and questions are random and independent, which leaves nothing to prune but chance. Without
 `--large` there are 500,000 triples over 105,000 nodes; with it also 7 million over 2 million nodes in 384 dimensions,
 and 35 million over 10 million nodes in 64 and 128 (6 GB of memory, three minutes).
 
 Peers, in the same run: numpy adding the three similarities of every triple, and FAISS (flat, half precision) over one
-vector a triple, the sum of its parts' vectors, which is what embedding each triple's text would take in memory. Every
-answer is compared with numpy's. CPU seconds are told as well: they differ less where other programs run.
+vector a triple, the sum of its parts' vectors, with the memory of embedding each triple's text. Every
+answer is compared with numpy's. CPU seconds are printed as well: they vary less with the load of the machine.
 
 Bars, for the machine the project was planned on (2 cores), best 100: 50 ms at 500,000 triples, 1.5 s at 35 million.
 """

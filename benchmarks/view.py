@@ -1,9 +1,9 @@
-"""How fast `byokg view` is, in a browser: the first paint, searching, and a live run's row.
+"""Times of `byokg view` in a browser: the first paint, searching, and a live run's row.
 
 python benchmarks/view.py [--runs 20] [--questions 5000] [--folder DIR] [--json FILE]
 
-Makes runs of made-up questions, serves them in a process of its own as a user does, and opens the page in Chromium. A
-run is then written line by line, and the time from the write until its row can be seen is measured.
+Makes runs of synthetic questions, serves them in a separate process, and opens the page in Chromium. A
+run is then written line by line, and the time from the write to the visible row is measured.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--questions", type=int, default=5000)
-    parser.add_argument("--folder", type=Path, help="keep the runs here, or take those that are")
+    parser.add_argument("--folder", type=Path, help="folder in which runs are kept, or reused")
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,7 +1,7 @@
-"""Patterns of atlas questions that ask for more than a path: properties, comparisons, differences, unions and more.
+"""Patterns of atlas questions beyond a path: properties, comparisons, differences, unions and more.
 
-Each is a `Pattern` of `build_atlas_questions.py`, given as keyword arguments so that this file needs nothing of it.
-Wordings are written as people ask, not around the words that any program looks for.
+Each is a `Pattern` of `build_atlas_questions.py`, given as keyword arguments so that this file does not import it.
+Wordings are natural, not written around the word lists of a program.
 """
 
 # ruff: noqa: C408  keyword arguments read as those of `Pattern`, which they become

@@ -1,4 +1,4 @@
-"""Write `questions.jsonl` of the shipped `atlas` data set, or check the one that is there.
+"""Write `questions.jsonl` of the shipped `atlas` data set, or check the existing one.
 
 Every question comes from a pattern: a query that finds topics, a gold query that answers, and several
 wordings. The gold query runs in SQLite over nodes.csv and edges.csv, so answers do not depend on byokg's

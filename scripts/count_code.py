@@ -1,4 +1,4 @@
-"""Print how many files and lines of code the package has, per folder: `python scripts/count_code.py [--files]`.
+"""Print counts of files and code lines of the package per folder: `python scripts/count_code.py [--files]`.
 
 A line of code is one that is not blank, comment, docstring or part of an import.
 """

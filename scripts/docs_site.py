@@ -1,7 +1,7 @@
-"""A hook of MkDocs that writes the pages nobody writes by hand: start, commands, configuration, Python, and changes.
+"""MkDocs hook for generated pages: start, commands, configuration, Python, and changes.
 
-The first page is README, with its links bent to the site. The configuration reference shows what a run with each option
-would take: composed, with the defaults of signatures and what docstrings say of them.
+The first page is README, with its links adapted to the site. The configuration reference shows the composed settings
+of each option, with the defaults of signatures and the descriptions in docstrings.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Fit the weights of the offline pipeline's confidence, and say how good they are on graphs that they never saw.
+"""Fit the weights of the offline pipeline's calibration, and evaluate them on unseen graphs.
 
     python scripts/fit_confidence.py --data DIR [--questions N] [--signs FILE]
 
 DIR holds `metaqa`, `webqsp`, `cwq`, `freebase_core`, `pathquestion`, `cronquestions`, `medqa_ddb` and `northwind`
-(default: $BYOKG_DATA or ../shared/data; what is not there is left out); atlas and biomedical come with the package, and
-made-up domains with `benchmarks/domain_questions.py`, of which no question is in the table. Of the graphs of
-`benchmarks/natural_questions.py` those of which answers were read are fitted on, and the others tested.
+(default: $BYOKG_DATA or ../shared/data; missing ones are skipped); atlas and biomedical come with the package, and
+synthetic domains with `benchmarks/domain_questions.py`, whose questions are not in the table. Of the graphs of
+`benchmarks/natural_questions.py` the inspected ones are used for fitting, and the others for testing.
 Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`; questions over
-the domains that few paths answer (`benchmarks/hard_questions.py`) count a twentieth. The table is of
-test questions: for each set AUROC and expected calibration error (ten bins of equal width) with weights that
-were fitted without any question over the set's graph, and with those that were written. `--signs` keeps what was seen,
+the domains with few answering paths (`benchmarks/hard_questions.py`) count a twentieth. The table is of
+test questions: for each set AUROC and expected calibration error (ten bins of equal width) with weights
+fitted without any question over the set's graph, and with the written ones. `--signs` caches the features,
 so that a second fit takes seconds.
 """
 

@@ -1,15 +1,15 @@
-"""Fit the weights of the offline path scorer, and print them with what they would be without each graph.
+"""Fit the weights of the offline path scorer, and print them with the weights fitted without each graph.
 
     python scripts/fit_path_scorer.py --data DIR [--embedder minilm --out byokg/data/weights/NAME]
 
-The shipped weights are fitted on `GRAPHS`: nine made-up domains (`benchmarks/domain_questions.py`), atlas, and
-Freebase with the dev questions of WebQSP and CWQ. MetaQA and PathQuestion are asked, and never fitted on. For each
-graph a row says how right the best choice is on its questions with the weights fitted on all of `GRAPHS`, and with
+The shipped weights are fitted on `GRAPHS`: nine synthetic domains (`benchmarks/domain_questions.py`), atlas, and
+Freebase with the dev questions of WebQSP and CWQ. MetaQA and PathQuestion are evaluated, and never fitted on. For each
+graph a row has the accuracy of the best choice on its questions with the weights fitted on all of `GRAPHS`, and with
 those fitted on the other ones. Only dev questions are read. See `byokg.training.path_weights`.
 
 The shipped weights saw more questions of WebQSP (773) and CWQ (300), and were fitted before hops beyond a question's
-links were a feature: its weight was chosen by hand on dev questions of all these sets. What the defaults fit, in three
-minutes of processor time, is right as often, within noise: on sets fitted on from 1.3 points less to 5.3 more, on
+links were a feature: its weight was chosen by hand on dev questions of all these sets. The default fit, in three
+minutes of processor time, is equally accurate, within noise: on sets fitted on from 1.3 points less to 5.3 more, on
 MetaQA (1, 2, 3 hops) as often, 1.2 less and 4.0 less, on PathQuestion (2, 3 hops) 4.0 more and 1.3 less, of 250
 questions each.
 """
