@@ -148,7 +148,7 @@ def _asked(graph: ColumnarGraph, example: Example, labels: Mapping[str, Any]) ->
     topics = [id for id in example.topic_ids if _holds(graph, id)]
     entities = tuple(LinkedEntity(id, id, Mention(id), "given", 1.0) for id in topics)
     answers = frozenset(map(normalize_name, example.answers))
-    return _Asked(example.asked(), Linked(entities), answers, frozenset(relations), tuple(nodes))
+    return _Asked(example.to_question(), Linked(entities), answers, frozenset(relations), tuple(nodes))
 
 
 def _holds(graph: ColumnarGraph, id: EntityId) -> bool:

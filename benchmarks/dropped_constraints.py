@@ -169,7 +169,7 @@ def _build(source: Path, out: Path) -> ColumnarGraph:
 
 def _with_gold(examples: Sequence[object], count: int, gold: bool = False) -> list[Asked]:
     asked = [
-        (one.asked("gold" if gold else "linked"), frozenset(map(normalise, one.answers)))  # type: ignore[attr-defined]
+        (one.to_question("gold" if gold else "linked"), frozenset(map(normalise, one.answers)))  # type: ignore[attr-defined]
         for one in examples
     ]
     return _sampled(asked, count)

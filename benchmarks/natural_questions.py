@@ -61,7 +61,7 @@ def measured(bench: Bench, root: Path) -> dict[str, list[bool]]:
         bench.evaluate(name, pipeline, examples, entities, metrics=("hits@1", "f1"))
     right: dict[str, list[bool]] = defaultdict(list)
     for example in examples:
-        items = pipeline.run(example.asked("gold")).items
+        items = pipeline.run(example.to_question("gold")).items
         gold = set(map(normalise, example.answers))
         right[example.type].append(bool(items) and normalise(items[0].name) in gold)
     return right

@@ -117,7 +117,7 @@ def metaqa(bench: Bench) -> None:
         bench.evaluate(f"metaqa_{hops}hop", pipeline, examples, "gold")
         bench.evaluate(f"metaqa_{hops}hop_given", pipeline, examples, "gold", "gold")
         if hops == 2:
-            questions = [example.asked("gold") for example in examples[: WARM_UP + 1000]]
+            questions = [example.to_question("gold") for example in examples[: WARM_UP + 1000]]
             for question in questions[:WARM_UP]:
                 pipeline.run(question)
             began = time.perf_counter()
@@ -138,7 +138,7 @@ def webqsp(bench: Bench) -> None:
     wide = offline_pipeline(graph, max_hops=2, top_k=TOP_PATHS)
     reached = 0
     for example in examples:
-        rounds = wide.run(example.asked("gold")).rounds
+        rounds = wide.run(example.to_question("gold")).rounds
         paths = [item for step in rounds for item in step.evidence if isinstance(item, PathEvidence)][:TOP_PATHS]
         ends = list(dict.fromkeys(end for path in paths for end in path.ends))
         gold = {normalise(answer) for answer in example.answers}

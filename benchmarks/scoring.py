@@ -18,7 +18,7 @@ from pathlib import Path
 from benchmarks.rows import Row, show
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import score_cases
-from byokg.evaluation.profiles import PROFILES, chosen
+from byokg.evaluation.profiles import PROFILES, select_profiles
 
 SEED = 0
 BAR_S = 5.0
@@ -64,7 +64,7 @@ def main() -> None:
     made = list(cases(options.questions))
     rows = []
     began, worked = time.perf_counter(), time.process_time()
-    scored = score_cases(made, chosen(["all"]))
+    scored = score_cases(made, select_profiles(["all"]))
     took = {"": time.perf_counter() - began, ", processor time": time.process_time() - worked}
     rows += [Row(f"{len(made)} predictions, all profiles{what}", s, "s") for what, s in took.items()]
     if any(one.n + one.skipped != len(made) for one in scored):

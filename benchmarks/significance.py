@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.rows import Row, show
 from byokg.evaluation.compare import score_cases
-from byokg.evaluation.profiles import chosen
+from byokg.evaluation.profiles import select_profiles
 from byokg.evaluation.run_folder import read_runs
 from byokg.evaluation.significance import chance, cluster_codes
 
@@ -35,7 +35,7 @@ def main() -> None:
     first, second = read_runs(options.runs)
     cases = first.cases
     theirs = {case.id: case for case in second.cases}
-    [profile] = chosen(["strict"])
+    [profile] = select_profiles(["strict"])
     scored = [
         score_cases(each, [profile], resamples=1)[0].values for each in (cases, [theirs[case.id] for case in cases])
     ]

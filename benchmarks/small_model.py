@@ -69,7 +69,7 @@ def enumerated(bench: Bench, split: str) -> list[Asked]:
     assert isinstance(linker, OfflineLinker)
     rows = []
     for example in MetaQA(root, "all", split).examples():
-        found = linker.considered(example.asked("gold"))
+        found = linker.considered(example.to_question("gold"))
         gold = graph.numbers(example.answer_ids)
         paths, precision, f1 = [], [], []
         for growth in found.growths:

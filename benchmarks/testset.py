@@ -48,7 +48,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Row]:
         rows.append(Row(f"Hits@1, {name} ({summary.n})", 100 * found.value, "%", *(100 * end for end in found.ci95)))
     if made.unanswerable:
         asked = unanswered(folder / "set" / UNANSWERABLE).examples
-        silent = sum(not pipeline.run(example.asked("gold")).items for example in asked)
+        silent = sum(not pipeline.run(example.to_question("gold")).items for example in asked)
         rows.append(Row(f"not answered, unanswerable ({len(asked)})", 100 * silent / len(asked), "%"))
     return rows
 

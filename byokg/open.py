@@ -94,7 +94,7 @@ def server_kind(address: str) -> ServerKind:
         scheme = scheme.removesuffix("+ssc").removesuffix("+s")
     kind = SCHEMES.get(scheme)
     if encodable(address) != address:
-        raise ConfigError(f"the address {masked(encodable(address))} holds half of a character (a lone surrogate)")
+        raise ConfigError(f"the address {mask(encodable(address))} holds half of a character (a lone surrogate)")
     shown = written if re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]{0,19}", written) else "…"
     if "@" in rest.partition("?")[0]:
         variables = _ENVIRONMENT[kind] if kind else "variables of the environment"
@@ -107,7 +107,7 @@ def server_kind(address: str) -> ServerKind:
     return kind
 
 
-def masked(text: str) -> str:
+def mask(text: str) -> str:
     """Return a text without the credentials that stand in the addresses in it."""
     return _PARAMETER.sub(r"\1…", _USER.sub(r"\1…@", text))
 

@@ -90,7 +90,9 @@ def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequenc
 def with_gold(examples: Sequence[Example], count: int, entities: str) -> list[tuple[Question, set[str]]]:
     """Draw questions, with the names of their gold answers."""
     drawn = random.Random(0).sample(list(examples), min(count, len(examples)))
-    return [(one.asked("gold" if entities == "gold" else "linked"), set(map(normalise, one.answers))) for one in drawn]
+    return [
+        (one.to_question("gold" if entities == "gold" else "linked"), set(map(normalise, one.answers))) for one in drawn
+    ]
 
 
 def half(key: str) -> str:

@@ -19,7 +19,7 @@ from byokg.open import (
     engines_in,
     fingerprint,
     is_address,
-    masked,
+    mask,
     open_graph,
     open_queryable,
     refuse_missing,
@@ -102,7 +102,7 @@ def test_where_credentials_belong_is_said() -> None:
     ],
 )
 def test_a_text_is_shown_without_credentials(text: str, shown: str) -> None:
-    assert masked(text) == shown
+    assert mask(text) == shown
 
 
 # Opening

@@ -28,7 +28,7 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnno
 
 from byokg.errors import ByokgError, ConfigError
 from byokg.files import has_separator
-from byokg.open import is_address, masked
+from byokg.open import is_address, mask
 
 CONFIG_DIR = "BYOKG_CONFIG_DIR"
 """Environment variable that names a folder of the user's own options; `--config-dir` sets it."""
@@ -140,7 +140,7 @@ def entry_points(group: str) -> dict[str, str]:
     return {each.name: each.value.replace(":", ".") for each in found}
 
 
-def quoted(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """Write a path as Hydra's grammar takes any text: in quotes, and without references to other settings."""
     escaped = re.sub(r"(\\*)(?='|$)", r"\1\1", str(path)).replace("'", "\\'")
     return f"'{escaped}'".replace("${", r"\${")
@@ -156,7 +156,7 @@ def check_option(group: str, option: str) -> None:
     """Make sure that a group has an option of this name. Raises `ConfigError`."""
     if option_file(group, option) is not None:
         return
-    known, text, key = options(group), masked(option), group.replace("/", ".")
+    known, text, key = options(group), mask(option), group.replace("/", ".")
     if option in known:
         show_entry_points_to_hydra()
         return

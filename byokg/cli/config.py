@@ -47,7 +47,7 @@ from byokg.cli.components import (
     option_file,
     options,
     place_argument,
-    quoted,
+    quote_path,
     settings_of,
     show_entry_points_to_hydra,
     split_list,
@@ -56,7 +56,7 @@ from byokg.cli.components import (
 from byokg.errors import ConfigError
 from byokg.files import has_separator
 from byokg.graph.store import GraphStore
-from byokg.open import EXAMPLES, SCHEMES, is_address, masked, open_graph, server_kind
+from byokg.open import EXAMPLES, SCHEMES, is_address, mask, open_graph, server_kind
 from byokg.prompts import VARIABLES
 
 Requirement = Literal["answers_in_graph", "executable"]
@@ -328,7 +328,7 @@ def _composed(
     overrides = [f"{group}={option}" for group, option in chosen.items()]
     if theirs:
         show_entry_points_to_hydra()
-        overrides.append(f"hydra.searchpath=[{quoted(theirs[0])}]")
+        overrides.append(f"hydra.searchpath=[{quote_path(theirs[0])}]")
     try:
         with initialize_config_dir(str(own.resolve()), version_base="1.3"):
             config = compose("config", overrides, return_hydra_config=True)
@@ -359,7 +359,7 @@ def _option_for(place: str | None, option: str | None, chosen: bool) -> str | No
     if kind is not None and option != kind:
         what = "opens folders" if option in _ENGINES else f"opens {EXAMPLES[option]}"
         raise ConfigError(
-            f"graph={option} {what}, and graph.path={masked(str(place))} is for graph={kind}; leave graph= out"
+            f"graph={option} {what}, and graph.path={mask(str(place))} is for graph={kind}; leave graph= out"
         )
     if kind is None and option in _SERVERS:
         raise ConfigError(
@@ -657,4 +657,4 @@ def _masked(value: Any, name: str = "") -> Any:
         return [_masked(each, name) for each in value]
     if value is not None and SECRET.search(name):
         return "(not recorded)"
-    return masked(str(value)) if isinstance(value, str | Path) else value
+    return mask(str(value)) if isinstance(value, str | Path) else value

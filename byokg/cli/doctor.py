@@ -30,7 +30,7 @@ from byokg.files import open_file_limits
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.llm.model import tracing_variable
-from byokg.open import masked, use_graph
+from byokg.open import mask, use_graph
 
 State = Literal["ok", "off", "warn", "fail"]
 """`off` is optional and not there; `warn` limits something; `fail` breaks the core."""
@@ -319,7 +319,7 @@ def check_graph(place: str | Path, **settings: Any) -> Check:
             return Check("graph", "ok", f"{graph.name}: {counts}{verified}")
     except ByokgError as error:
         # The messages of graph errors end with the next step already.
-        return Check("graph", "fail", masked(str(error)))
+        return Check("graph", "fail", mask(str(error)))
 
 
 def _members(requirements: Sequence[Requirement], extra: str) -> list[Requirement]:

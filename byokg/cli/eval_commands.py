@@ -28,13 +28,13 @@ from omegaconf import DictConfig, OmegaConf
 from rich.console import Console
 from rich.table import Table
 
-from byokg.cli.components import config_dirs, groups, quoted
+from byokg.cli.components import config_dirs, groups, quote_path
 from byokg.cli.config import Settings, read_setting, read_settings, show_settings
 from byokg.cli.evaluation import FAILURES_LISTED, evaluate, open_session, prompt_digests
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, shown, stderr, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.records import CONFIG, Prediction, read_config, read_timings
-from byokg.evaluation.report.summary import taken
+from byokg.evaluation.report.summary import average_usage
 from byokg.evaluation.run_folder import read_metrics
 from byokg.evaluation.runner import merge_runs
 from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
@@ -378,7 +378,7 @@ def _launch(grid: Grid, run: _Runner, err: Console) -> list[JobOutcome]:
     _refuse_missing(grid.launcher)
     settings = [
         *grid.launcher,
-        f"hydra.sweep.dir={quoted(grid.folder)}",
+        f"hydra.sweep.dir={quote_path(grid.folder)}",
         "hydra.sweep.subdir=.",
         "hydra.output_subdir=null",
         "hydra/job_logging=none",
@@ -480,7 +480,7 @@ def _table(grid: Grid, outcomes: Sequence[JobOutcome]) -> Table:
     for job, outcome in zip(grid.jobs, outcomes, strict=True):
         try:
             summary = read_metrics(job.folder).overall
-            took = taken(list(read_timings(job.folder)))
+            took = average_usage(list(read_timings(job.folder)))
         except RunError:
             rows.append((job.name, "incomplete" if outcome.incomplete else "failed"))
             continue

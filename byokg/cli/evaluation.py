@@ -325,7 +325,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
             print_line(err, text)
 
     from byokg.cli.questions import keyed, narrowed, picked
-    from byokg.evaluation.repeats import repeated
+    from byokg.evaluation.repeats import repeat
 
     dataset: Dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, note)
@@ -345,7 +345,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
             )
         times = 1 if session.llm is None else settings.run.repeats
         if estimate is not None:
-            _print_estimate(settings, repeated(examples, times), session, estimate, out, note)
+            _print_estimate(settings, repeat(examples, times), session, estimate, out, note)
             return
         _run(settings, dataset, examples, times, session, out, err, quiet)
 
@@ -371,13 +371,13 @@ def _run(
     from byokg.evaluation.metrics import PROFILE
     from byokg.evaluation.profiles import PROFILES
     from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-    from byokg.evaluation.repeats import repeat_figures, repeated
+    from byokg.evaluation.repeats import repeat, repeat_figures
     from byokg.evaluation.runner import RunSettings, run_evaluation
     from byokg.evaluation.tables import metrics_tables, repeat_table, usage_table
 
     grants = settings.run.linking
     shard, examples = part(examples, settings.run)
-    examples = repeated(examples, times)
+    examples = repeat(examples, times)
     run = RunSettings(
         dataset=dataset.name,
         dataset_checksum=dataset.checksum,
@@ -471,7 +471,7 @@ def _print_estimate(
     for example in chosen:
         try:
             with set_sample(example.repeat), set_question(example.id):
-                session.pipeline.run(example.asked(grants.entities, grants.hops))
+                session.pipeline.run(example.to_question(grants.entities, grants.hops))
         except LlmUnusable as error:
             note(f"question {example.id}: {error}")
         spent.append(sum(session.llm.meter.take(example.id).stages.values(), Spending()))

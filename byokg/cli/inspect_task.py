@@ -66,7 +66,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     if session.subgraphs is None:
         examples = keyed(examples, session.store, lambda: session.entities.names, note)
     grants = read.run.linking
-    questions = {example.id: example.asked(grants.entities, grants.hops) for example in examples}
+    questions = {example.id: example.to_question(grants.entities, grants.hops) for example in examples}
 
     def ask(id: str) -> Answer:
         with set_question(id):

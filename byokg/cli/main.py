@@ -179,26 +179,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _failed(error: Exception) -> int:
     """Report an error in one line, or with its traceback if wanted; return the exit code."""
-    from byokg.open import masked
+    from byokg.open import mask
 
     if _debugging():
-        print(masked(traceback.format_exc()), end="", file=sys.stderr)
+        print(mask(traceback.format_exc()), end="", file=sys.stderr)
     usage = getattr(error, "format_message", None)  # click's errors, which come from click or typer by version
     if type(error).__name__ == "NoArgsIsHelpError":
         print(usage() if callable(usage) else "", end="")  # empty if the help was printed already
         return WRONG
     if callable(usage):
         command = getattr(getattr(error, "ctx", None), "command_path", "byokg")  # the one whose options are meant
-        text = f"{masked(_one_line(usage()))}{_setting_meant(error)}"
+        text = f"{mask(_one_line(usage()))}{_setting_meant(error)}"
         print(f"error: {text}; see: {command} --help", file=sys.stderr)
         return WRONG
     if isinstance(error, RunIncomplete):
-        print(f"incomplete: {masked(_one_line(str(error)))}", file=sys.stderr)
+        print(f"incomplete: {mask(_one_line(str(error)))}", file=sys.stderr)
         return INCOMPLETE
     if isinstance(error, ByokgError | OSError):
-        print(f"error: {type(error).__name__}: {masked(_one_line(str(error)))}", file=sys.stderr)
+        print(f"error: {type(error).__name__}: {mask(_one_line(str(error)))}", file=sys.stderr)
         return WRONG
-    text = f"error: {type(error).__name__}: {masked(_one_line(str(error)))}"
+    text = f"error: {type(error).__name__}: {mask(_one_line(str(error)))}"
     print(f"{text} (this is a bug in byokg; {DEBUG}=1 shows where)", file=sys.stderr)
     return BUG
 

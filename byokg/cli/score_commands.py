@@ -75,11 +75,11 @@ def score(
     text2cypher; judge asks a language model. With --profile all, published figures stand below, if any are known.
     """
     from byokg.evaluation.compare import score_cases
-    from byokg.evaluation.profiles import chosen
+    from byokg.evaluation.profiles import select_profiles
     from byokg.evaluation.repeats import repeat_figures
 
     names = profile or ["strict"]
-    profiles = chosen([name for name in names if name != _JUDGE])
+    profiles = select_profiles([name for name in names if name != _JUDGE])
     cases, subject = _cases(predictions, words or [])
     if _JUDGE in names:
         profiles = (*profiles, judged(cases, words or [], note))
@@ -133,7 +133,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], RunCond
     from byokg.evaluation.cases import join, read_external
     from byokg.evaluation.datasets.base import by_name, is_by_name
     from byokg.evaluation.records import read_config, read_predictions
-    from byokg.evaluation.repeats import repeated
+    from byokg.evaluation.repeats import repeat
     from byokg.evaluation.run_folder import is_finished, read_questions
 
     name = predictions.resolve().name
@@ -150,7 +150,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], RunCond
         if dataset is not None:
             # Of the same ids as the predictions, whichever the graph of the run was keyed by.
             of_set = map(by_name, dataset.examples()) if is_by_name(recorded) else iter(dataset.examples())
-            examples = tuple(repeated(tuple(of_set), 1 + max((one.repeat for one in recorded), default=0)))
+            examples = tuple(repeat(tuple(of_set), 1 + max((one.repeat for one in recorded), default=0)))
         cases = _only(join(examples, read_predictions(predictions)), asked)
         if not is_finished(predictions):
             missing = sum(not case.has_outcome for case in cases)
@@ -207,7 +207,7 @@ def compare(
     """
     from byokg.evaluation.comparability import read_published
     from byokg.evaluation.compare import compare_runs, score_cases
-    from byokg.evaluation.profiles import PROFILES, chosen
+    from byokg.evaluation.profiles import PROFILES, select_profiles
     from byokg.evaluation.run_folder import read_runs
 
     if profile not in PROFILES:
@@ -219,7 +219,9 @@ def compare(
     subjects = [run_conditions(run) for run in read]
     like, unlike = split_published(published, subjects, published_graph)
     ours: dict[tuple[str, str], dict[str, float]] = {}
-    wanted = chosen([each.profile for each in published if each.profile is not None and each.profile in PROFILES])
+    wanted = select_profiles(
+        [each.profile for each in published if each.profile is not None and each.profile in PROFILES]
+    )
     for run in read if wanted else ():
         for scored in score_cases(run.cases, wanted, seed):
             for name, estimate in scored.estimates.items():

@@ -180,9 +180,9 @@ class MaskedLogs(logging.StreamHandler[TextIO]):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        from byokg.open import masked
+        from byokg.open import mask
 
-        return masked(super().format(record))
+        return mask(super().format(record))
 
 
 _LINES = 10

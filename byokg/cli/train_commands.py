@@ -157,7 +157,7 @@ def fit(
             linker_of,
             parted(examples, held_out, settings.run.seed),
             gold_nodes(linker_of(session.pipeline).store, names),
-            lambda example: example.asked(settings.run.linking.entities, settings.run.linking.hops),
+            lambda example: example.to_question(settings.run.linking.entities, settings.run.linking.hops),
             session.embedder,
             out,
             " ".join(filter(None, (dataset.name, dataset.checksum, told_of))),

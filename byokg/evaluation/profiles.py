@@ -428,7 +428,7 @@ PROFILES: Mapping[str, Profile] = MappingProxyType({profile.name: profile for pr
 ALL = "all"
 
 
-def chosen(names: Sequence[str]) -> tuple[Profile, ...]:
+def select_profiles(names: Sequence[str]) -> tuple[Profile, ...]:
     """Return the profiles of these names, each once; `all` is all of them.
 
     Raises:

@@ -28,7 +28,7 @@ _COUNTED = ("hits@1", "hit")
 """Metrics of a profile of which pass@k is counted, the first that it has; else that is the profile's first."""
 
 
-def repeated(examples: Sequence[Example], times: int) -> list[Example]:
+def repeat(examples: Sequence[Example], times: int) -> list[Example]:
     """Return each question so many times, one after the other, with ids `ID`, `ID#2`, `ID#3`, …"""
     return [
         replace(example, id=f"{example.id}#{number + 1}", repeat=number) if number else example

@@ -364,8 +364,8 @@ class _Asker:
         topics = example.topic_ids if self.settings.entities == "linked" else ()  # granted ones need no linking
         try:
             deadline = Deadline.after(math.inf if self.deadline_s is None else self.deadline_s)
-            with deadline.holding(), set_sample(example.repeat), set_question(example.id):
-                answer = self.pipeline.run(example.asked(self.settings.entities, self.settings.hops))
+            with deadline.apply(), set_sample(example.repeat), set_question(example.id):
+                answer = self.pipeline.run(example.to_question(self.settings.entities, self.settings.hops))
             seconds = time.perf_counter() - started
             if answer.question_id != example.id:
                 raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")

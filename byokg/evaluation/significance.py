@@ -84,12 +84,12 @@ def bootstrap(
 ) -> tuple[Values, Values]:
     """Return the 2.5th and 97.5th percentile of each column's mean under resampling of the rows.
 
-    Arguments as for `resampled_means`.
+    Arguments as for `resample_means`.
 
     Returns:
         Lower and upper ends, (M,) each; NaN for a column without weight.
     """
-    means = resampled_means(table, seed, resamples, weights, codes)
+    means = resample_means(table, seed, resamples, weights, codes)
     if not np.isnan(means).any():
         low, high = np.quantile(means, (0.025, 0.975), axis=0)
         return low, high
@@ -101,7 +101,7 @@ def bootstrap(
     return ends[0], ends[1]
 
 
-def resampled_means(
+def resample_means(
     table: Values,
     seed: int = 0,
     resamples: int = RESAMPLES,
@@ -232,7 +232,7 @@ def paired_difference(
     """
     codes = np.arange(len(first)) if codes is None else codes
     columns = first.shape[1]
-    means = resampled_means(np.hstack((first, second)), seed, resamples, np.hstack(weights), codes)
+    means = resample_means(np.hstack((first, second)), seed, resamples, np.hstack(weights), codes)
     drawn = means[:, columns:] - means[:, :columns]
     differences = []
     for column in range(columns):

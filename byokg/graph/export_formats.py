@@ -31,7 +31,7 @@ import pyarrow.csv as arrow_csv
 from byokg.errors import ConfigError, GraphError, import_extra
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.node_types import lists_of_cells, rewritten_cells
+from byokg.graph.columnar.node_types import lists_of_cells, rewrite_cells
 from byokg.graph.columnar.schema import TEXT, text_column
 from byokg.graph.exporter import Progress, copy_graph, csv_line, export_graph, free_names, refuse_taken
 from byokg.graph.store import GraphStore
@@ -211,7 +211,7 @@ def _listed_types(graph: ColumnarGraph) -> _Blocks:
     several = len(graph.node_types.further) > 0
     for block in node_blocks(graph):
         ids, names, cells = block.columns[:3]
-        columns = {"id": ids, "name": names, "type": rewritten_cells(cells, None)}
+        columns = {"id": ids, "name": names, "type": rewrite_cells(cells, None)}
         if several:
             columns["types"] = lists_of_cells(cells)
         yield _with_properties(columns, dict(zip(block.schema.names[3:], block.columns[3:], strict=True)))
@@ -273,7 +273,7 @@ def _labelled(graph: ColumnarGraph) -> _Blocks:
         )
     for nodes in node_blocks(graph):
         ids, names, cells = nodes.columns[:3]
-        columns = [ids, pc.coalesce(names, ids), rewritten_cells(cells, ";"), *nodes.columns[3:]]
+        columns = [ids, pc.coalesce(names, ids), rewrite_cells(cells, ";"), *nodes.columns[3:]]
         yield pa.RecordBatch.from_arrays(columns, nodes.schema.names)
 
 

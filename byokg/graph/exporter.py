@@ -18,7 +18,7 @@ from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_types import read_types, write_types
-from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, placed, text_column
+from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, place, text_column
 from byokg.graph.store import EdgeBatch, GraphStore, ScannedStore, undirected_relations
 from byokg.graph.traversal import edges_once, triples
 from byokg.types import EntityId, Node, Properties, Triple, Value
@@ -93,7 +93,7 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
         NodeColumns(text_column(ids), text_column(names), types, _columns(of_nodes), further=further),
         [labels[number] for number in used[order].tolist()],
         codes,
-        {one.name: placed(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
+        {one.name: place(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
         source={"kind": "copy", "store": store.name},
         undirected=undirected,
     )

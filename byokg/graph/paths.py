@@ -375,7 +375,7 @@ def _lengthened(
     if hub_cap is not None and len(steps.origin) > hub_cap:
         rank = np.arange(len(steps.origin)) - np.searchsorted(steps.origin, steps.origin)
         cut[owner[steps.origin[rank >= hub_cap]]] = True
-        steps = steps.taken(np.flatnonzero(rank < hub_cap))
+        steps = steps.take(np.flatnonzero(rank < hub_cap))
     far = steps.far // moves.states
     span = int(far.max(initial=0)) + 1
     reached, first, group = np.unique(owner[steps.origin] * span + far, return_index=True, return_inverse=True)

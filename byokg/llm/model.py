@@ -296,7 +296,7 @@ class LanguageModel:
             BudgetExceeded: from the meter; nothing was sent.
             ConfigError: there are no messages.
         """
-        deadline = deadline or Deadline.held()
+        deadline = deadline or Deadline.current()
         question_id = current_question() or question_id
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")

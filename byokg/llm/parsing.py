@@ -25,7 +25,7 @@ from byokg.llm.reply_blocks import (
     first_object,
     found_blocks,
     has_tags,
-    unescaped,
+    unescape_text,
     without_thought,
 )
 from byokg.llm.reply_items import (
@@ -461,7 +461,7 @@ def read_queries(text: str, tag: str) -> tuple[str, ...]:
 def _query(content: str, start: re.Pattern[str]) -> str:
     """Return a query without fences and without text around it; empty if there is none."""
     fences = [fence[3] for fence in FENCE.finditer(content) if fence[3].strip()]
-    query = unescaped(fences[-1] if fences else FENCE_LINE.sub("", content)).strip()
+    query = unescape_text(fences[-1] if fences else FENCE_LINE.sub("", content)).strip()
     if is_nothing(query):
         return ""
     label = _SAID_BEFORE.match(query)
@@ -561,7 +561,7 @@ def read_object(text: str, tag: str | None = None) -> dict[str, Any] | None:
     """
     contents = blocks(text, tag) if tag is not None else []
     for content in contents or [without_thought(text)]:
-        for candidate in dict.fromkeys((content, _unfenced(content), unescaped(content))):
+        for candidate in dict.fromkeys((content, _unfenced(content), unescape_text(content))):
             found = first_object(candidate)
             if found is not None:
                 return found

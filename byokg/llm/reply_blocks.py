@@ -201,7 +201,7 @@ def without_thought(text: str) -> str:
     return "".join([*kept, text[begin:]])
 
 
-def unescaped(text: str) -> str:
+def unescape_text(text: str) -> str:
     """Resolve entities that end in a semicolon; `AT&T` and `R&copy` are left alone."""
     return _ESCAPED.sub(lambda escape: html.unescape(escape[0]), text)
 
@@ -269,7 +269,7 @@ def _tags(text: str) -> tuple[str, Sequence[re.Match[str]]]:
     text = _mended(text) if "<" in text or ">" in text else text
     found = list(_TAG.finditer(text))
     if not found and "&" in text:
-        text = unescaped(text)
+        text = unescape_text(text)
         found = list(_TAG.finditer(text))
     if not found and "{" in text and _BRACED.search(text):
         text = _BRACED.sub(r"<\1>", text)
@@ -435,7 +435,7 @@ def first_object(text: str) -> dict[str, Any] | None:
     """
     for start in itertools.islice(re.finditer(r"\{", text), _OBJECT_STARTS_TRIED):
         rest = text[start.start() :]
-        for candidate in (rest, repaired(rest)):
+        for candidate in (rest, repair(rest)):
             try:
                 value, _ = json.JSONDecoder(strict=False, parse_constant=_refuse).raw_decode(candidate)
             except (ValueError, RecursionError):
@@ -449,7 +449,7 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def repaired(text: str) -> str:
+def repair(text: str) -> str:
     """Rewrite a text that is nearly JSON as JSON, up to the end of the value at its beginning."""
     written: list[str] = []
     awaited: list[str] = []
@@ -486,7 +486,7 @@ def entries(text: str) -> list[Any] | None:
     if not (text.startswith("[") and text.endswith("]")):
         return None
     try:
-        listed = json.loads(repaired(text))
+        listed = json.loads(repair(text))
     except (ValueError, RecursionError):
         return None
     quoted = any(mark in text for mark in "\"'“")

@@ -14,7 +14,7 @@ from typing import Any
 
 from byokg.llm.abstentions import abstains, is_nothing
 from byokg.llm.citations import MARK, cited_ids, marked, unique, untypeset, with_brackets
-from byokg.llm.reply_blocks import FENCE_LINE, cut_at_next, entries, first_object, unescaped, without_tags
+from byokg.llm.reply_blocks import FENCE_LINE, cut_at_next, entries, first_object, unescape_text, without_tags
 from byokg.llm.shown_names import HIDDEN, Hiding, ShownNames
 
 
@@ -175,7 +175,7 @@ def item(line: str) -> str:
     line = line.strip()
     if not line.strip("-*_=#`~| "):
         return ""  # a rule, or the rest of marks around a tag
-    text = unescaped(_BULLET.sub("", line)).strip()
+    text = unescape_text(_BULLET.sub("", line)).strip()
     if text[:1] not in _OPENINGS:
         return text
     for opening, closing in _QUOTES:

@@ -38,21 +38,21 @@ class Deadline:
         return max(0.0, self.at - self.clock())
 
     @contextmanager
-    def holding(self) -> Iterator[None]:
+    def apply(self) -> Iterator[None]:
         """Make this the deadline of every call made inside, in this thread, without passing it as an argument."""
-        token = _HELD.set(self)
+        token = _CURRENT.set(self)
         try:
             yield
         finally:
-            _HELD.reset(token)
+            _CURRENT.reset(token)
 
     @staticmethod
-    def held() -> Deadline | None:
+    def current() -> Deadline | None:
         """Return the deadline that is being held; None if there is none."""
-        return _HELD.get()
+        return _CURRENT.get()
 
 
-_HELD: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
+_CURRENT: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from byokg.llm.reply_blocks import unescaped
+from byokg.llm.reply_blocks import unescape_text
 from byokg.text.names import on_one_line
 
 _IN_BRACKETS = r"[\[(【{<（｛［〔][^\[\](){}<>【】（）｛｝［］〔〕\n]{1,120}[\])】}>）｝］〕]"
@@ -65,7 +65,7 @@ class ShownNames:
         for name in given:
             self._names.setdefault(_key(name), name)
         for name in given:
-            for text in (on_one_line(name), unescaped(name)):
+            for text in (on_one_line(name), unescape_text(name)):
                 if text != name:
                     self._names.setdefault(_key(text), name)
         self._names.pop("", None)
@@ -87,7 +87,7 @@ class ShownNames:
             return self._longest_of_all
         return self._longest.get(_first(line, start), 0)
 
-    def found(self, line: str) -> tuple[int, int, str] | None:
+    def find(self, line: str) -> tuple[int, int, str] | None:
         """Return the place of the longest name that a line can be read as, and the name; None if there is none.
 
         Before and behind it stand only pieces that a reader removes: marks, a number, citations.
@@ -159,7 +159,7 @@ class Hiding:
         if self._known is None or (self._reserved and line.strip(_AROUND) in self._reserved):
             return line
         written = []
-        while (found := self._known.found(line)) is not None:
+        while (found := self._known.find(line)) is not None:
             following = _NEXT.match(line, found[1])
             end = found[1] if following is None else following.end()
             written += [line[: found[0]], self._word(found[2]), line[found[1] : end]]
@@ -181,7 +181,7 @@ class Hiding:
             far = bisect_right(ends, begin + longest + _SLACK) if longest else 0
             for last in reversed(range(place, min(far, place + self._left))):
                 self._left -= 1
-                found = known.found(line[begin : ends[last]])
+                found = known.find(line[begin : ends[last]])
                 if found is not None:
                     written += [line[copied : begin + found[0]], self._word(found[2])]
                     copied = begin + found[1]

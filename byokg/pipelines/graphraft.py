@@ -35,7 +35,7 @@ from byokg.retrieval.candidates import (
     Templates,
     meaning_ranker,
 )
-from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, described, found_nodes
+from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, describe_nodes, found_nodes
 from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
 from byokg.types import AnswerItem, Artifacts, Context, Mention, Question, RowsEvidence
 
@@ -181,7 +181,7 @@ class SubgraphReasoner:
         nodes = every[: self._nodes]
         if not nodes:
             return RankedNodes("all").answer(question, context)
-        texts = described(nodes, self._budget_tokens, estimate_tokens)
+        texts = describe_nodes(nodes, self._budget_tokens, estimate_tokens)
         more = any(item.beyond[1] for item in context.evidence if isinstance(item, RowsEvidence))
         if more or len(texts) < len(every):
             total = f"{'at least ' if more else ''}{len(every):,}"

@@ -37,7 +37,7 @@ from byokg.retrieval.candidates import (
     attributes_of,
     dialect_of,
 )
-from byokg.retrieval.walk_groups import WalkGroups, expanded, grouped
+from byokg.retrieval.walk_groups import WalkGroups, expand, group_walks
 from byokg.text.dates import DATE
 from byokg.types import EntityId, Node, Value
 
@@ -184,7 +184,7 @@ class _CandidateSearch:
             rows = np.flatnonzero(walks > 0)
             pair, node, way, owner = pair[rows], node[rows], way[rows], owner[rows]
             relation, number, walks = relation[rows], number[rows], walks[rows]
-        made = grouped(owner, relation, way if self._templates.directed else None, node)
+        made = group_walks(owner, relation, way if self._templates.directed else None, node)
         order, first_pair, first_group, of_pair = made
         ways = (reach.ways[pair] << 2) | way
         merged_ways = np.bitwise_or.reduceat(ways[order], first_pair) if len(order) else ways
@@ -211,7 +211,7 @@ class _CandidateSearch:
         pairs = reach.pairs(groups)
         nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
         batch = self._store.edges(nodes, Direction.BOTH, relations)
-        row, edge = expanded(place, batch.origin, len(nodes))
+        row, edge = expand(place, batch.origin, len(nodes))
         node, relation = batch.other.astype(np.int64)[edge], batch.relation[edge].astype(np.int64)
         way = np.where(batch.inverse, _AGAINST, _ALONG)
         if batch.undirected is not None:
@@ -303,7 +303,7 @@ class _CandidateSearch:
         rows = np.flatnonzero((node != far[0]) & (node != far[1]))
         one, another, node = one[rows], another[rows], node[rows]
         a, b = groups[0][one], groups[1][another]
-        order, _, first_group, of_pair = grouped(a, b, None, node)
+        order, _, first_group, of_pair = group_walks(a, b, None, node)
         heads = order[first_group]
         return WalkGroups(
             anchors=np.stack((reaches[0].anchors[a[heads], 0], reaches[1].anchors[b[heads], 0]), axis=1),
@@ -500,7 +500,7 @@ class _CandidateSearch:
             names = [node.name for node in self._read(other)]
             dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
             edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
-            pairs, chosen = expanded(place, batch.origin[edges], len(nodes))
+            pairs, chosen = expand(place, batch.origin[edges], len(nodes))
             kept = np.flatnonzero(away[pairs])
             values: list[Value] = [names[at] for at in of_other[edges[chosen[kept]]].tolist()]
             yield attribute, pairs[kept], values

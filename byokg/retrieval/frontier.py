@@ -65,7 +65,7 @@ def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -
     return Continuations(edges, [row[begin:end] for begin, end in zip([0, *ends], ends, strict=False)])
 
 
-def joined(first: Triple, second: Triple) -> Path:
+def join_triples(first: Triple, second: Triple) -> Path:
     """Return the walk over two edges that share a node, beginning at the end of the first that they do not share."""
     middle = first.tail if first.tail in (second.head, second.tail) else first.head
     if first.undirected and middle == first.head:
@@ -86,7 +86,7 @@ def as_evidence(retriever: str, score: float, edges: Sequence[Triple]) -> Triple
     """Return one edge as a triple, or two edges that share a mediator as the path over both."""
     if len(edges) == 1:
         return TripleEvidence(retriever, score, edges[0])
-    path = joined(*edges)
+    path = join_triples(*edges)
     return PathEvidence(retriever, score, path.source, metapath(path), (path.end,), (path,))
 
 

@@ -322,7 +322,7 @@ def found_nodes(evidence: Sequence[Evidence], most: int | None = None) -> list[F
     ]
 
 
-def described(nodes: Sequence[FoundNode], budget_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
+def describe_nodes(nodes: Sequence[FoundNode], budget_tokens: int, count_tokens: Callable[[str], int]) -> list[str]:
     """Return the texts of nodes, as many as a budget of tokens allows; the first is cut if it is too long alone."""
     texts: list[str] = []
     left = budget_tokens

@@ -68,7 +68,7 @@ class WalkGroups:
         return pairs
 
 
-def expanded(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
+def expand(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
     """Join pairs with the rows of their nodes: (P,) node of each pair, (E,) node of each row, ascending."""
     starts, stops = np.searchsorted(origin, np.arange(count)), np.searchsorted(origin, np.arange(count), "right")
     sizes = (stops - starts)[place]
@@ -76,7 +76,7 @@ def expanded(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
     return pairs, np.arange(len(pairs)) + np.repeat(starts[place] - sizes.cumsum() + sizes, sizes)
 
 
-def grouped(first: Int64, second: Int64, third: Int64 | None, node: NodeArray) -> tuple[Int64, Int64, Int64, Int64]:
+def group_walks(first: Int64, second: Int64, third: Int64 | None, node: NodeArray) -> tuple[Int64, Int64, Int64, Int64]:
     """Sort rows into groups of equal (first, second, third), and nodes within them.
 
     Returns:

@@ -65,7 +65,7 @@ def choices(
     promising = np.array(astuple(linker.scorer.weights))
     for example in examples:
         right_nodes = store.numbers([EntityId(one) for one in dict.fromkeys(gold(example)) if one in known])
-        question = example.asked("gold")
+        question = example.to_question("gold")
         if not len(right_nodes) or (question.topic_ids and not set(question.topic_ids) & known):
             continue
         found = linker.considered(question)

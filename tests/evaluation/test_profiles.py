@@ -31,8 +31,8 @@ from byokg.evaluation.profiles import (
     TOG,
     WEBQSP_OFFICIAL,
     Profile,
-    chosen,
     normalise_letters,
+    select_profiles,
 )
 
 NAMES = ("Paris", "Rome", "Oslo", "Lima", "Quito", "Perth", "Iran", "Tirana")
@@ -159,13 +159,13 @@ def test_the_gold_answers_themselves_score_best(profile: Profile, gold: list[str
 
 
 def test_all_stands_for_every_profile_once() -> None:
-    assert [profile.name for profile in chosen(["rog", "all"])] == list(PROFILES)
-    assert [profile.name for profile in chosen(["rog", "strict", "rog"])] == ["rog", "strict"]
+    assert [profile.name for profile in select_profiles(["rog", "all"])] == list(PROFILES)
+    assert [profile.name for profile in select_profiles(["rog", "strict", "rog"])] == ["rog", "strict"]
 
 
 def test_an_unknown_profile_is_refused_with_those_there_are() -> None:
     with pytest.raises(ConfigError, match=r"--profile rogue is not known; use all, or some of strict, byokg, rog"):
-        chosen(["rogue"])
+        select_profiles(["rogue"])
 
 
 def test_strict_gives_no_credit_for_letters_in_a_row() -> None:

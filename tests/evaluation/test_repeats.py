@@ -14,7 +14,7 @@ from byokg.evaluation.comparability import comparison_key, find_differences, run
 from byokg.evaluation.compare import compare_runs, score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
-from byokg.evaluation.repeats import majority, pass_at, repeat_figures, repeated
+from byokg.evaluation.repeats import majority, pass_at, repeat, repeat_figures
 from byokg.evaluation.report.comparison_tables import comparison_json
 from byokg.evaluation.report.paper_table import paper_table, written
 from byokg.evaluation.run_folder import Run, read_runs
@@ -53,7 +53,7 @@ def settings(repeats: int, shard: Shard | None = None) -> RunSettings:
 
 
 def asked(folder: Path, times: int) -> Run:
-    run_evaluation(Says(), repeated(EXAMPLES, times), folder, settings(times), workers=2)
+    run_evaluation(Says(), repeat(EXAMPLES, times), folder, settings(times), workers=2)
     [run] = read_runs([folder])
     return run
 
@@ -63,8 +63,8 @@ def case(answers: Sequence[str], number: int = 0) -> Case:
 
 
 def test_a_question_is_asked_under_an_id_of_its_own_each_time() -> None:
-    assert [one.id for one in repeated(EXAMPLES[:2], 3)] == ["a", "a#2", "a#3", "b", "b#2", "b#3"]
-    assert {one.first_id for one in repeated(EXAMPLES[:1], 12)} == {"a"}
+    assert [one.id for one in repeat(EXAMPLES[:2], 3)] == ["a", "a#2", "a#3", "b", "b#2", "b#3"]
+    assert {one.first_id for one in repeat(EXAMPLES[:1], 12)} == {"a"}
     assert Example("x#2", "An id that ends like a repeat's", ("y",)).first_id == "x#2"
 
 
@@ -145,7 +145,7 @@ def test_shards_of_repeats_are_merged_to_the_same_run(tmp_path: Path) -> None:
     whole = asked(tmp_path / "whole", 3)
     for number in (1, 2):
         shard = Shard(number, 2)
-        examples = repeated(shard.of(EXAMPLES[:3]), 3)
+        examples = repeat(shard.of(EXAMPLES[:3]), 3)
         run_evaluation(Says(), examples, tmp_path / str(number), settings(3, shard))
     merge_runs([tmp_path / "1", tmp_path / "2"], tmp_path / "merged")
     lines = (whole.folder / "predictions.jsonl").read_bytes().splitlines()

@@ -9,7 +9,7 @@ from byokg.errors import LlmInvalidRequest
 from byokg.evaluation.cases import Case
 from byokg.evaluation.compare import judge_cases, judge_profile, score_cases
 from byokg.evaluation.metrics import QuestionScores, Scores, aggregate
-from byokg.evaluation.profiles import PROFILES, chosen
+from byokg.evaluation.profiles import PROFILES, select_profiles
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 
@@ -22,7 +22,7 @@ CASES = (
 
 
 def test_a_question_without_a_prediction_scores_zero_unless_the_publication_skips_it() -> None:
-    strict, rog = score_cases(CASES, chosen(["strict", "rog"]))
+    strict, rog = score_cases(CASES, select_profiles(["strict", "rog"]))
     assert (strict.n, strict.skipped, strict.failed) == (4, 0, 1)
     assert (rog.n, rog.skipped, rog.failed) == (3, 1, 1)
     assert strict.estimates["hit"].value == 2 / 4
@@ -30,7 +30,7 @@ def test_a_question_without_a_prediction_scores_zero_unless_the_publication_skip
 
 
 def test_questions_that_lack_what_a_profile_compares_are_counted_apart() -> None:
-    [stark] = score_cases(CASES, chosen(["stark"]))
+    [stark] = score_cases(CASES, select_profiles(["stark"]))
     assert (stark.n, stark.unscorable) == (1, 3)
     assert stark.estimates["mrr"].value == 0.0
 
@@ -42,13 +42,13 @@ def test_a_profile_that_can_score_nothing_has_no_figures() -> None:
 
 def test_micro_f1_pools_the_answers_of_all_questions() -> None:
     # Right 1 + 1 + 0 of said 1 + 2 + 1 and gold 1 + 2 + 1, and 1 more gold of the failed question: 2 · 2 / (4 + 5).
-    [scores] = score_cases(CASES, chosen(["subgraphrag"]))
+    [scores] = score_cases(CASES, select_profiles(["subgraphrag"]))
     assert scores.estimates["micro f1"].value == pytest.approx(4 / 9)
     assert scores.estimates["f1"].value == pytest.approx((1 + 0.5 + 0 + 0) / 4)
 
 
 def test_groups_count_failed_questions() -> None:
-    [scores] = score_cases(CASES, chosen(["strict"]))
+    [scores] = score_cases(CASES, select_profiles(["strict"]))
     assert {group: (some.n, some.figures["hit"]) for group, some in scores.groups.items()} == {
         "x": (2, 0.5),
         "y": (2, 0.5),
@@ -57,7 +57,7 @@ def test_groups_count_failed_questions() -> None:
 
 def test_the_strict_figures_and_intervals_are_those_of_a_run() -> None:
     cases = [Case(str(number), ("Oslo",), ("Oslo",) if number % 3 else ("Rome",)) for number in range(40)]
-    [scores] = score_cases(cases, chosen(["strict"]), seed=4)
+    [scores] = score_cases(cases, select_profiles(["strict"]), seed=4)
     right, wrong = Scores(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), Scores(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     overall = aggregate([QuestionScores(right if number % 3 else wrong) for number in range(40)], seed=4).overall
     for name, estimate in overall.estimates.items():
@@ -66,7 +66,7 @@ def test_the_strict_figures_and_intervals_are_those_of_a_run() -> None:
 
 
 def test_scoring_together_or_alone_gives_the_same() -> None:
-    together = score_cases(CASES, chosen(["all"]), seed=1)
+    together = score_cases(CASES, select_profiles(["all"]), seed=1)
     for scores in together:
         [alone] = score_cases(CASES, [scores.profile], seed=1)
         assert np.array_equal(alone.values, scores.values)
@@ -76,7 +76,7 @@ def test_scoring_together_or_alone_gives_the_same() -> None:
 
 def test_scoring_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="no questions to score"):
-        score_cases([], chosen(["strict"]))
+        score_cases([], select_profiles(["strict"]))
 
 
 JUDGED = (

@@ -6,7 +6,7 @@ import numpy as np
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.traversal import neighbours, select, triples
-from byokg.retrieval.frontier import MOST_EDGES, continuations, is_named, joined, metapath
+from byokg.retrieval.frontier import MOST_EDGES, continuations, is_named, join_triples, metapath
 from byokg.types import EntityId, Node, Triple
 from tests.linking.graphs import marriages
 
@@ -67,7 +67,7 @@ def test_two_edges_make_a_walk_from_the_first_ones_free_end() -> None:
         triples(GRAPH, neighbours(GRAPH, [EntityId("m.0m1")], relations=["people.marriage.spouse"])),
         (triples(GRAPH, neighbours(GRAPH, [EntityId("Ann")], relations=["people.person.spouse_s"]))),
     )
-    path = joined(first[0], second[0])
+    path = join_triples(first[0], second[0])
     assert (path.nodes, path.inverse) == (("Bob", "m.0m1", "Ann"), (True, True))
     assert metapath(path) == ("^people.marriage.spouse", "^people.person.spouse_s")
-    assert metapath(joined(second[0], first[0])) == ("people.person.spouse_s", "people.marriage.spouse")
+    assert metapath(join_triples(second[0], first[0])) == ("people.person.spouse_s", "people.marriage.spouse")

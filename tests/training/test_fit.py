@@ -60,9 +60,20 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(make, linker, parts, gold, lambda e: e.asked("gold"), EMBEDDER, out, "films", settings, note=interrupted)
+        fit(
+            make,
+            linker,
+            parts,
+            gold,
+            lambda e: e.to_question("gold"),
+            EMBEDDER,
+            out,
+            "films",
+            settings,
+            note=interrupted,
+        )
     assert len(said) == 4 and list(tmp_path.iterdir()) == []
-    report = fit(make, linker, parts, gold, lambda e: e.asked("gold"), EMBEDDER, out, "films", settings)
+    report = fit(make, linker, parts, gold, lambda e: e.to_question("gold"), EMBEDDER, out, "films", settings)
     assert report.held_out == 2 and set(report.choice) == {"before", "weights", "weights and ranker"}
     held = read_weights(out, StaticEmbedder().name)
     assert (held.ranker is not None) == (report.chosen == "weights and ranker")

@@ -29,7 +29,7 @@ from byokg.graph.bfsql.protocol import Json, compact
 from byokg.graph.cancellation import CancelToken, check
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, SlowSchemaStore
-from byokg.open import masked
+from byokg.open import mask
 from byokg.retrieval.graph_tools import GraphTools, SearchArguments
 from byokg.text.names import estimate_tokens, normalize_name
 
@@ -242,7 +242,7 @@ class GraphServer:
         except CallStopped:
             raise
         except ByokgError as error:
-            return type(error).__name__, None, masked(str(error))
+            return type(error).__name__, None, mask(str(error))
         except Exception as error:  # the client gets no traceback, and the server stays
             _log.error(json.dumps({"event": "bug", "outcome": type(error).__name__, "at": _places(error)}))
             return type(error).__name__, None, f"{name} failed ({type(error).__name__}); this is a bug of the server"
@@ -300,7 +300,7 @@ class GraphServer:
             try:
                 text = await self._in_thread(context, CancelToken(self._timeout_s), work)
             except ByokgError as error:
-                raise MCPError(types.INVALID_PARAMS, masked(str(error))) from error
+                raise MCPError(types.INVALID_PARAMS, mask(str(error))) from error
             return types.ReadResourceResult(contents=[types.TextResourceContents(uri=uri, mime_type=kind, text=text)])
         known = ", ".join(self._uri(SCHEMA_URI, graph) for graph in self._graphs.values())
         raise MCPError(types.INVALID_PARAMS, f"no resource {uri!r}; there is {known}, and {ENTITY_URI}/ with an id")

@@ -94,9 +94,9 @@ class Record:
     def several(self, name: str) -> Sequence[Any]:
         """Return a list; empty if the field is absent. Raises `DatasetError` if it is something else."""
         value = self.fields.get(name)
-        return () if value is None else self.listed(name, value)
+        return () if value is None else self.as_list(name, value)
 
-    def listed(self, name: str, value: object) -> Sequence[Any]:
+    def as_list(self, name: str, value: object) -> Sequence[Any]:
         """Return a value of a field as a list, sets in order. Raises `DatasetError` if it is something else."""
         if isinstance(value, set | frozenset):
             return sorted(value, key=lambda each: (str(type(each)), each))
@@ -337,7 +337,7 @@ class Example:
         """Return the unit that intervals and tests resample: the cluster, or the question with its repeats."""
         return self.cluster or f"repeats of {self.first_id}"
 
-    def asked(
+    def to_question(
         self, entities: Literal["gold", "linked"] = "linked", hops: Literal["gold", "predicted"] = "predicted"
     ) -> Question:
         """Return the question for a pipeline: its text and the granted annotations."""

@@ -194,7 +194,7 @@ def example_of(record: Record, labels: Mapping[str, Record], gold: bool = True) 
         parses=_lists(record, "parses"),
         support=_triples(record, "support") or _triples(label, "support_triples"),
         query=_text(record, "query"),
-        rows=tuple(tuple(map(as_cell, record.listed("rows", each))) for each in record.several("rows")),
+        rows=tuple(tuple(map(as_cell, record.as_list("rows", each))) for each in record.several("rows")),
         cluster=record.cluster(id),
     )
 
@@ -221,7 +221,7 @@ def _texts(record: Record, field: str, values: Iterable[Any] | None = None) -> t
 
 
 def _lists(record: Record, field: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(_texts(record, field, record.listed(field, each)) for each in record.several(field))
+    return tuple(_texts(record, field, record.as_list(field, each)) for each in record.several(field))
 
 
 def _triples(record: Record, field: str) -> tuple[tuple[str, str, str], ...]:

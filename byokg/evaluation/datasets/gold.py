@@ -46,10 +46,10 @@ def executed(graph: ColumnarGraph, query: str, reduce: str) -> tuple[str, ...]:
         return (str(len(found)),)
     if reduce == "ends":
         return tuple(sorted(found))
-    return tuple(sorted(chosen({id: comparable(max(map(str, values))) for id, values in found.items()}, reduce)))
+    return tuple(sorted(select_keys({id: comparable(max(map(str, values))) for id, values in found.items()}, reduce)))
 
 
-def chosen(values: Mapping[Any, float], reduce: str) -> list[Any]:
+def select_keys(values: Mapping[Any, float], reduce: str) -> list[Any]:
     """Return the keys whose values are the greatest or least, or after or before a year."""
     word, _, year = reduce.partition(" ")
     if word in ("greatest", "least"):

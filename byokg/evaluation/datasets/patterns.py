@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from byokg.arrays import Int64
-from byokg.evaluation.datasets.gold import DATED, Measure, chosen, comparable, comparable_label, executed
+from byokg.evaluation.datasets.gold import DATED, Measure, comparable, comparable_label, executed, select_keys
 from byokg.evaluation.datasets.phrasing import Phrases, RelationStep
 from byokg.graph.columnar.folder import BATCH_ROWS
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -462,7 +462,7 @@ class Sampler:
         if values is None:
             return None
         reduce = self._extreme() if kind == "superlative" else self._year(values)
-        answers = sorted(chosen(values, reduce)) if reduce else []
+        answers = sorted(select_keys(values, reduce)) if reduce else []
         if not all(map(self._answer, answers)):
             return None
         most = 1 if kind == "superlative" else MOST_ANSWERS
@@ -513,7 +513,7 @@ class Sampler:
         said = [record.get(label) for record in self.graph.edge_properties(batch.edge)]
         values = {node: comparable(str(v)) for node, v in zip(others, said, strict=True) if v is not None}
         reduce = self._year(values) if all(value == value for value in values.values()) else ""
-        answers = sorted(chosen(values, reduce)) if reduce else []
+        answers = sorted(select_keys(values, reduce)) if reduce else []
         if not 1 <= len(answers) <= MOST_ANSWERS or not all(map(self._answer, answers)):
             return None
         third = f"?answer <{step.label}> ?x" if step.inverse else f"?x <{step.label}> ?answer"
@@ -536,7 +536,7 @@ class Sampler:
         if values is None:
             return None
         reduce = self._extreme()
-        answers = chosen(values, reduce)
+        answers = select_keys(values, reduce)
         if len(answers) != 1:
             return None
         listed = " ".join(f"<{id}>" for id in self._ids(pair))

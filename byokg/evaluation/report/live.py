@@ -27,7 +27,7 @@ from byokg.evaluation.records import (
 )
 from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.page import NodeNames, call_detail, run_detail
-from byokg.evaluation.report.summary import repeats_shown, taken
+from byokg.evaluation.report.summary import average_usage, repeats_shown
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
     QUESTIONS,
@@ -337,7 +337,7 @@ class LiveRuns:
                 if known or (kind != "took" and run.state != "finished" and not run.rows):
                     continue
                 if kind == "took":
-                    figures = taken(list(read_timings(run.folder))) if run.state == "finished" else {}
+                    figures = average_usage(list(read_timings(run.folder))) if run.state == "finished" else {}
                 elif kind != profile:
                     figures = repeats_shown(repeat_figures(self._run(run).cases, PROFILES[profile]))
                 else:

@@ -20,7 +20,7 @@ from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
 from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.repeats import repeat_figures
-from byokg.evaluation.report.summary import taken
+from byokg.evaluation.report.summary import average_usage
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.tables import TITLES, half_width, percent, questions_told
 
@@ -145,7 +145,7 @@ def _of_repeats(run: Run, profile: Profile, seed: int) -> dict[str, float | None
 
 def _extra(run: Run) -> dict[str, float | None]:
     found = None if run.metrics is None else run.metrics.overall.retrieval.get("recall")
-    took = taken(list(run.timings.values()))
+    took = average_usage(list(run.timings.values()))
     tokens = took["input_tokens"] + took["output_tokens"]
     return {
         "recall of evidence": None if found is None else found.value,

@@ -174,7 +174,7 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
         },
         "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
         "by_score": _by_score(list(outcomes.values())),
-        "took": taken(list(run.timings.values())),
+        "took": average_usage(list(run.timings.values())),
         "repeats": _repeats(run),
     }
 
@@ -229,7 +229,7 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
     return {"value": _rounded(estimate.value), "ci95": [_rounded(low), _rounded(high)]}
 
 
-def taken(timings: Sequence[Timing]) -> dict[str, Any]:
+def average_usage(timings: Sequence[Timing]) -> dict[str, Any]:
     """Average the usage of questions, as if every reply had been requested now."""
     spent = [_spent(timing) for timing in timings]
     n = max(len(spent), 1)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.arrays import Int64, Integers
-from byokg.graph.columnar.schema import converted, joined
+from byokg.graph.columnar.schema import convert, join_batches
 from byokg.index.string_hashes import string_buffers
 
 RANGE_BITS = 17
@@ -143,8 +143,8 @@ class Scratch:
                 if part.apart is not None:
                     marks.append(part.apart)
                 if types:
-                    batches.append(converted(part.properties, types, len(part.triples)))
-        of_edges = joined(batches, types) if types else None
+                    batches.append(convert(part.properties, types, len(part.triples)))
+        of_edges = join_batches(batches, types) if types else None
         return Chosen(np.concatenate(triples), np.concatenate(marks) if self._marked else None, of_edges)
 
     def _parts(self, number: int, described: bool) -> Iterator[Chosen]:

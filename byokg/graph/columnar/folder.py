@@ -216,7 +216,7 @@ def verify_checksums(folder: Path, files: Mapping[str, Mapping[str, Any]]) -> No
         raise GraphCorrupt(folder, changed)
 
 
-def sampled_edges(relation: RelationArray, relations: int, most: int, checksum: str | None) -> Int64:
+def sample_edges(relation: RelationArray, relations: int, most: int, checksum: str | None) -> Int64:
     """Return up to `most` edges of each relation, by relation, spread evenly over its edges.
 
     Looking through all edges of a large graph takes seconds, so the user's cache remembers which they are.

@@ -39,7 +39,7 @@ from byokg.graph.columnar.folder import (
     read_meta,
     refuse_taken,
     relation_width,
-    sampled_edges,
+    sample_edges,
     slots,
     stamp,
     verify_checksums,
@@ -516,7 +516,7 @@ class ColumnarGraph:
             return known
         arrays = self._arrays
         relation = arrays.relation[: self.edge_count]
-        edge = sampled_edges(relation, len(self._relations), per_relation, self.checksum)
+        edge = sample_edges(relation, len(self._relations), per_relation, self.checksum)
         head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
         forward = np.zeros(len(edge), np.bool_)
         place = np.arange(len(edge))

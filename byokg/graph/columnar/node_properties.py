@@ -21,7 +21,7 @@ from byokg.arrays import Int64, Integers
 from byokg.files import write_json
 from byokg.graph.columnar.external_sort import ArrayFile
 from byokg.graph.columnar.folder import map_array, relation_width, slots
-from byokg.graph.columnar.schema import PropertyColumn, placed, plain
+from byokg.graph.columnar.schema import PropertyColumn, place, plain
 from byokg.graph.sorted_ids import distinct
 from byokg.index.string_hashes import positions
 from byokg.types import NO_PROPERTIES, Properties, Value
@@ -164,7 +164,7 @@ class NodeProperties:
             else:
                 low, high = column.nodes.searchsorted([start, stop]).tolist()
                 values = column.values.slice(low, high - low)
-                found[column.name] = placed(values, column.nodes[low:high] - start, stop - start)
+                found[column.name] = place(values, column.nodes[low:high] - start, stop - start)
         return found
 
     def _column(self, number: int) -> PropertyColumn:
@@ -221,7 +221,7 @@ def _kept(column: PropertyColumn, count: int) -> PropertyColumn:
         return PropertyColumn(column.name, values, nodes)
     if column.nodes is None:
         return column
-    return PropertyColumn(column.name, placed(column.values, column.nodes, count))
+    return PropertyColumn(column.name, place(column.values, column.nodes, count))
 
 
 def _by_node(nodes: Sequence[Integers | None], count: int) -> Iterator[_Entries]:

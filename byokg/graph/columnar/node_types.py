@@ -154,7 +154,7 @@ def cells_of_lists(lists: pa.Array) -> pa.Array:
     return pc.if_else(lists.is_valid(), cells, pa.scalar(None, pa.large_string()))
 
 
-def joined_cells(first: pa.Array | None, second: pa.Array) -> pa.Array:
+def join_cells(first: pa.Array | None, second: pa.Array) -> pa.Array:
     """Put the types of two cells into one, those of the first before the others."""
     if first is None:
         return second
@@ -168,7 +168,7 @@ def split_cells(cells: pa.Array) -> tuple[pa.DictionaryArray, list[tuple[str, ..
     return coded, [split_cell(cell) for cell in coded.dictionary.to_pylist()]
 
 
-def rewritten_cells(cells: pa.Array, separator: str | None) -> pa.Array:
+def rewrite_cells(cells: pa.Array, separator: str | None) -> pa.Array:
     """Return the types in cells with a separator between them, which no type may hold; with None, the first type."""
     coded, split = split_cells(cells)
     texts = [(separator.join(types) if separator else types[0]) if types else None for types in split]

@@ -244,7 +244,7 @@ def property_batch(columns: Mapping[str, pa.Array]) -> pa.RecordBatch | None:
     return pa.RecordBatch.from_arrays(list(columns.values()), list(columns)) if columns else None
 
 
-def placed(values: pa.Array, rows: Sequence[int] | Integers, count: int) -> pa.Array:
+def place(values: pa.Array, rows: Sequence[int] | Integers, count: int) -> pa.Array:
     """Return a column of `count` values, null but in the given rows."""
     place = np.full(count, -1, np.int64)
     place[rows] = np.arange(len(values))
@@ -262,14 +262,14 @@ def is_date(text: str) -> bool:
     return True
 
 
-def converted(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
+def convert(batch: pa.RecordBatch | None, types: Mapping[str, pa.DataType], rows: int) -> pa.RecordBatch:
     """Give a block's properties the columns of the whole stream, null if the block lacks one."""
     given = {} if batch is None else dict(zip(batch.schema.names, batch.columns, strict=True))
     columns = [given[name].cast(kind) if name in given else pa.nulls(rows, kind) for name, kind in types.items()]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(types.items()))
 
 
-def joined(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
+def join_batches(batches: Sequence[pa.RecordBatch], types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
     """Put batches that have these columns below each other."""
     columns = [
         pa.concat_arrays([pa.array([], kind), *(batch.column(name) for batch in batches)])

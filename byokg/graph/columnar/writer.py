@@ -48,7 +48,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import write_ids
 from byokg.graph.columnar.node_properties import NodeProperties, write_properties
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
-from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, converted, count_schema, joined
+from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, convert, count_schema, join_batches
 from byokg.graph.columnar.undirected import lower_end_first
 from byokg.graph.sorted_ids import SortedEdges, incoming_order, sort_edges
 from byokg.index.string_hashes import hash_column, sorted_hashes
@@ -140,7 +140,7 @@ def collected(stream: GraphStream) -> ColumnarGraph:
     flags = [np.zeros(len(one.triples), np.bool_) if one.undirected is None else one.undirected for one in blocks]
     types = stream.property_types()
     triples = np.concatenate([np.empty((0, 3), np.int32), *(block.triples for block in blocks)])
-    properties = joined([converted(block.properties, types, len(block.triples)) for block in blocks], types)
+    properties = join_batches([convert(block.properties, types, len(block.triples)) for block in blocks], types)
     marks = [block.apart for block in blocks if block.apart is not None]
     return ColumnarGraph.assemble(
         stream.name,

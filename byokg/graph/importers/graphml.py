@@ -32,8 +32,8 @@ from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
     NodeColumns,
-    converted,
-    joined,
+    convert,
+    join_batches,
     merge_repeated,
     of_all_nodes,
     property_batch,
@@ -115,7 +115,7 @@ class GraphmlFile:
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
         kinds = {key: KINDS[kind][0] for key, kind in self._kinds["node"].items()}
-        held = joined([converted(part, kinds, rows) for rows, part in self._parts], kinds)
+        held = join_batches([convert(part, kinds, rows) for rows, part in self._parts], kinds)
         codes = np.concatenate(self._numbers)
         kept, clash = merge_repeated(codes, len(self._ids), held)
         ids = self._ids.strings

@@ -44,8 +44,8 @@ from byokg.graph.columnar.schema import (
     TEXT,
     NodeColumns,
     arrow_buffer,
-    converted,
-    joined,
+    convert,
+    join_batches,
     merge_repeated,
     of_all_nodes,
     property_batch,
@@ -356,7 +356,7 @@ class JsonLinesFile:
             parts.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
         if not numbers:
             return None
-        held = joined([converted(part, kinds, part.num_rows) for part in parts], kinds)
+        held = join_batches([convert(part, kinds, part.num_rows) for part in parts], kinds)
         codes = np.concatenate(numbers)
         if len(self._entities) < len(codes):
             same = pc.equal(held.column(_NAME), self._entities.strings.take(pa.array(codes)))

@@ -27,13 +27,13 @@ from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
 from byokg.graph.columnar.ids import Interner, row_by_row
-from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_lists, cells_of_texts, joined_cells, read_types
+from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_lists, cells_of_texts, join_cells, read_types
 from byokg.graph.columnar.schema import (
     TEXT,
     NodeColumns,
     blank,
-    converted,
-    joined,
+    convert,
+    join_batches,
     merge_repeated,
     of_all_nodes,
     property_batch,
@@ -177,8 +177,8 @@ class ParquetTables:
                 coded = _ids(one, row, batch, "id").dictionary_encode()
                 numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
                 content = property_batch(_values(one, batch))
-                parts.append(converted(content, self._node_types, batch.num_rows))
-        held, codes = joined(parts, self._node_types), np.concatenate(numbers)
+                parts.append(convert(content, self._node_types, batch.num_rows))
+        held, codes = join_batches(parts, self._node_types), np.concatenate(numbers)
         if len(self._ids) < len(codes):
             kept, clash = merge_repeated(codes, len(self._ids), held)
             if clash:
@@ -327,7 +327,7 @@ def _type_cells(one: _TableFile, batch: pa.RecordBatch) -> pa.Array:
     for column in map(batch.column, one.type_positions()):
         lists = _lists_texts(column.type)
         own = cells_of_lists(column) if lists else cells_of_texts(_as_kept(one.path, "type", column, TEXT))
-        cells = joined_cells(cells, own)
+        cells = join_cells(cells, own)
     return cells
 
 

@@ -84,8 +84,8 @@ from byokg.graph.columnar.schema import (
     NodeColumns,
     Problem,
     blank,
-    converted,
-    joined,
+    convert,
+    join_batches,
     merge_repeated,
     of_all_nodes,
     property_batch,
@@ -556,7 +556,7 @@ class PropertyTables:
         tables |= {one.file.path.name: (one, self._edge_kinds) for one in self._edge_tables}
         if all(one.header for one, _ in tables.values()):
             told["files"] = [
-                file | described(*tables[file["name"]], self._rows[file["name"]]) if file["name"] in tables else file
+                file | describe(*tables[file["name"]], self._rows[file["name"]]) if file["name"] in tables else file
                 for file in told["files"]
             ]
         return told
@@ -570,14 +570,14 @@ class PropertyTables:
             for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
                 coded, content = _node_columns(one, table, rows, self._spaced)
                 numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
-                batches.append(converted(content, self._node_types, table.num_rows))
+                batches.append(convert(content, self._node_types, table.num_rows))
                 for name, column in zip(content.schema.names, content.columns, strict=True) if content else ():
                     if name in self._node_kinds.names:
                         self._node_kinds.see(name, column)
                 rows += table.num_rows
             ends.append(rows)
             self._rows[one.file.path.name] = rows
-        held = joined(batches, self._node_types)
+        held = join_batches(batches, self._node_types)
         codes = np.concatenate([np.empty(0, np.int32), *numbers])
         if len(self._ids) < len(codes):
             kept, clash = merge_repeated(codes, len(self._ids), held)
@@ -725,7 +725,7 @@ def inferred_types(types: Mapping[str, pa.DataType], kinds: InferredKinds) -> di
     return {name: found.get(name, kind) for name, kind in types.items() if name in found or name not in kinds.names}
 
 
-def described(table: Table, kinds: InferredKinds, rows: int) -> dict[str, Any]:
+def describe(table: Table, kinds: InferredKinds, rows: int) -> dict[str, Any]:
     """Return how a file was read, and how many records it holds, for a graph's `source`."""
     inferred = {name: kinds.kind(name) for name in kinds.types()}
     told = f"{table.file.dialect}, {table.header}; {columns_read(table.columns, table.label, inferred)}"

@@ -38,7 +38,7 @@ from byokg.graph.importers.tables import (
     YEAR,
     Table,
     common_types,
-    described,
+    describe,
     inferred_types,
     property_types,
     to_infer,
@@ -150,7 +150,7 @@ class TripleFile:
     def source(self) -> dict[str, Any]:
         """Return the entry of the files in a graph's `source`."""
         files = [
-            one.file.description() | described(one, self._kinds, rows)
+            one.file.description() | describe(one, self._kinds, rows)
             for one, rows in zip(self._tables, self._rows, strict=True)
         ]
         return {"kind": "triples with time" if self._times else "triples", "files": files}

@@ -93,7 +93,7 @@ class SearchBudget:
         if len(kept) == len(rank):
             return steps
         self.truncated = True
-        return steps.taken(kept)
+        return steps.take(kept)
 
 
 Result = TypeVar("Result")
@@ -174,7 +174,7 @@ class PathRows:
     def __len__(self) -> int:
         return len(self.vertices)
 
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
+    def take(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
         """Return some of them."""
         return PathRows(self.vertices[rows], self.labels[rows])
 

@@ -20,7 +20,7 @@ from byokg.arrays import Int64
 from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
-from byokg.graph.pathql.search import Layer, among, followed, ordered, pruned
+from byokg.graph.pathql.search import Layer, among, follow, prune, sort_layer
 from byokg.graph.sorted_ids import VisitedSet, borrow_visited, distinct
 
 _BLOCK = 1 << 13
@@ -214,7 +214,7 @@ def between(
         if budget.wanted <= 0:
             budget.full = True
             break
-        layers = [*pruned(near.layers, middle, backward=True), *pruned(far.layers[::-1], middle, backward=False)]
+        layers = [*prune(near.layers, middle, backward=True), *prune(far.layers[::-1], middle, backward=False)]
         wanted = quota.wanted(budget.wanted)
         enough = wanted + (wanted == budget.wanted)
         rows = _through(layers, start, restrictor, moves, enough, budget, until)
@@ -222,7 +222,7 @@ def between(
         taken = quota.take(length, min(len(rows), budget.wanted))
         budget.wanted -= taken
         if taken:
-            found.append(rows.taken(slice(taken)))
+            found.append(rows.take(slice(taken)))
         if until is not None and budget.spent >= until and not quota.filled and budget.wanted > 0:
             return found, True
         if taken and until is not None:
@@ -230,7 +230,7 @@ def between(
     return found, False
 
 
-def counted(
+def count_paths(
     moves: Expander, source: int, target: int, restrictor: Restrictor, most: int, budget: SearchBudget
 ) -> Search[int]:
     """Count the paths of at most some steps from one node to another without putting them together.
@@ -258,8 +258,8 @@ def counted(
             continue
         half = Restrictor.ACYCLIC if by_node and near.layers and far.layers else restrictor
         room = budget.rows(len(near.layers) + 1)
-        ahead = _through(pruned(near.layers, middle, backward=True), start, half, moves, room, budget)
-        behind = _through(pruned(far.layers[::-1], middle, backward=False), middle, half, moves, room, budget)
+        ahead = _through(prune(near.layers, middle, backward=True), start, half, moves, room, budget)
+        behind = _through(prune(far.layers[::-1], middle, backward=False), middle, half, moves, room, budget)
         budget.truncated |= len(ahead) >= room or len(behind) >= room
         total += _apart(ahead, behind, restrictor, moves)
     return total
@@ -310,7 +310,7 @@ def _through(
     until: int | None = None,
 ) -> PathRows:
     """Return the first paths through layers that fulfil a restrictor, or those found within the budget."""
-    layers = [ordered(layer) for layer in layers]
+    layers = [sort_layer(layer) for layer in layers]
     found: list[PathRows] = []
     count = 0
     stack = [(PathRows.at(start), 0, 0)]
@@ -321,7 +321,7 @@ def _through(
             count += len(rows)
             continue
         layer = layers[depth]
-        row, step, more = followed(rows.vertices[:, -1], layer, begin + _BLOCK)
+        row, step, more = follow(rows.vertices[:, -1], layer, begin + _BLOCK)
         if more:
             stack.append((rows, depth, begin + _BLOCK))
         row, step = row[begin:], step[begin:]
@@ -403,15 +403,13 @@ def outward(
             budget.full = True
     if len(starts) > 1:
         own = [(each, each.vertices[:, 0] // states) for each in found]
-        found = [
-            each.taken(np.flatnonzero(of == start)) for start in starts.tolist() for each, of in own if start in of
-        ]
+        found = [each.take(np.flatnonzero(of == start)) for start in starts.tolist() for each, of in own if start in of]
     return [PathRows(each.vertices[:, ::-1], each.labels[:, ::-1]) for each in found] if backward else found
 
 
 def _pairs(which: Int64, steps: StepRows, limit: int) -> tuple[Int64, Int64, bool]:
     """Return the first pairs of a row and a step, where row r stands at the origin which[r]."""
-    return followed(which, Layer(steps.origin, steps.far, steps.label), limit)
+    return follow(which, Layer(steps.origin, steps.far, steps.label), limit)
 
 
 class _Shares:
@@ -447,7 +445,7 @@ def _wanted(rows: PathRows, shares: _Shares, budget: SearchBudget) -> Iterator[P
         kept = kept[: budget.wanted]
     budget.wanted -= len(kept)
     if len(kept):
-        yield rows.taken(kept)
+        yield rows.take(kept)
 
 
 @dataclass(frozen=True)

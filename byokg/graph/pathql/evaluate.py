@@ -30,7 +30,7 @@ from byokg.errors import PathQueryInvalid, QueryTimeout
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
-from byokg.graph.pathql.enumerate import Quota, between, cheapest, counted, fulfils, outward
+from byokg.graph.pathql.enumerate import Quota, between, cheapest, count_paths, fulfils, outward
 from byokg.graph.pathql.expander import Bound, Expander, MatchExpander, StoreExpander, steps_along
 from byokg.graph.pathql.names import NameResolver, check_bound
 from byokg.graph.pathql.pattern_expander import PatternExpander
@@ -261,7 +261,7 @@ class _QueryEvaluation:
         """Count all paths between two nodes."""
         source, target = (self._names.node(end.names[0]) for end in (self._query.start, self._query.end))
         assert self._query.max_length is not None
-        search = counted(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
+        search = count_paths(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
         return run(self._moves, search), self._budget.truncated
 
     def _with_patterns(self, found: FoundRows, starts: _Ends, ends: _Ends, room: int) -> FoundRows:
@@ -291,7 +291,7 @@ class _QueryEvaluation:
                         self._budget.full = True
                         break
         return FoundRows(
-            rows.taken(np.array(kept[:room], np.int64)),
+            rows.take(np.array(kept[:room], np.int64)),
             joined[:room],
             [found.costs[row] for row in kept[:room] if found.costs],
         )
@@ -312,7 +312,7 @@ class _QueryEvaluation:
             before += len(each.rows)
             if first < stop:
                 part = slice(first, stop)
-                kept.append(FoundRows(each.rows.taken(part), each.bindings[part], each.costs[part]))
+                kept.append(FoundRows(each.rows.take(part), each.bindings[part], each.costs[part]))
         return kept
 
     # Steps
@@ -397,7 +397,7 @@ class _QueryEvaluation:
         self._patterns.check(end.pattern)
         begun = SolutionTable({}, 1) if given is None else SolutionTable({name: given}, len(given))
         table = self._patterns.solve(end.pattern, begun).distinct()
-        table = table.taken(np.flatnonzero(table.column(name) >= 0))
+        table = table.take(np.flatnonzero(table.column(name) >= 0))
         bound = [each for each in dict.fromkeys(variables(end.pattern)) if each != name]
         nodes = table.column(name)
         if not bound:
@@ -480,7 +480,7 @@ class _QueryEvaluation:
             found = together(self._moves, [search(part) for search, part in zip(some, parts, strict=True)])
             for rows in (rows for each in found for rows in each):
                 whole.full |= len(rows) > whole.wanted
-                kept = rows.taken(slice(whole.wanted)) if len(rows) > whole.wanted else rows
+                kept = rows.take(slice(whole.wanted)) if len(rows) > whole.wanted else rows
                 whole.wanted -= len(kept)
                 yield kept
             whole.full |= any(part.full for part in parts)
@@ -556,7 +556,7 @@ class _QueryEvaluation:
             limit = min(budget.wanted if every else _FEW_PATHS, self._limits.max_steps) + 1
             pushed = moves.all_shortest(source, target, most, limit, budget.left_s / 2)
             if pushed is not None:
-                return [PathRows(*pushed).taken(slice(None if every else 1))]
+                return [PathRows(*pushed).take(slice(None if every else 1))]
         # The first of all on servers, so that it is the one that an engine's answer begins with.
         part = budget.part(1) if stored and not every else budget.part()
         rows = yield from shortest(moves, source, target, most, part, every or stored, None, self._sides)
@@ -564,7 +564,7 @@ class _QueryEvaluation:
             return []
         plain, cut = self._plain(source == target), every and part.full
         if not plain:
-            rows = rows.taken(np.flatnonzero(fulfils(rows, restrictor, moves)))
+            rows = rows.take(np.flatnonzero(fulfils(rows, restrictor, moves)))
         if plain or (len(rows) and not cut):
             budget.full |= cut
             return [rows]

@@ -52,7 +52,7 @@ class StepRows(NamedTuple):
     label: Int64
     """Which step it is: for edges of a graph, 2 * edge number + 1 where walked from tail to head."""
 
-    def taken(self, rows: Int64) -> StepRows:
+    def take(self, rows: Int64) -> StepRows:
         """Return some of them."""
         return StepRows(self.origin.take(rows), self.far.take(rows), self.label.take(rows))
 

@@ -87,13 +87,13 @@ class PatternExpander:
     def _learn(self, nodes: Int64, backward: bool) -> None:
         near, far = (self._end, self._start) if backward else (self._start, self._end)
         table = self._solutions_at(near, nodes)
-        table = table.taken(np.flatnonzero((table.column(far) >= 0) & (table.column(near) >= 0))).distinct()
+        table = table.take(np.flatnonzero((table.column(far) >= 0) & (table.column(near) >= 0))).distinct()
         names = [self._start, self._end, *self.bound]
         rows = np.stack([table.column(name) for name in names], axis=1).tolist() if table.rows else []
         labels = np.empty(table.rows, np.int64)
         for row, values in enumerate(rows):
             if row % _LEARNED_TOGETHER == 0 and not self._spend(1):
-                table, labels = table.taken(np.arange(row)), labels[:row]
+                table, labels = table.take(np.arange(row)), labels[:row]
                 break
             key = tuple(values)
             label = self._solutions.setdefault(key, len(self._evidence))
@@ -113,7 +113,7 @@ class PatternExpander:
             return self._patterns.solve(self._group, self._patterns.begun(near, nodes))
         if self._whole is None:
             self._whole = self._patterns.solve(self._group, SolutionTable({}, 1))
-        return self._whole.taken(np.flatnonzero(among(self._whole.column(near), nodes)))
+        return self._whole.take(np.flatnonzero(among(self._whole.column(near), nodes)))
 
     def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
         """Return what each solution binds, and the edges that lead from its start to its end."""

@@ -39,7 +39,7 @@ from byokg.graph.pathql.query import (
     seedable,
     variables,
 )
-from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, agreeing, alike, equal, merged, stacked
+from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, agreeing, alike, equal, merge, stack
 from byokg.graph.pathql.triples import TermCodes, TripleJoiner, property_labels
 from byokg.graph.store import GraphStore
 from byokg.types import Triple
@@ -167,8 +167,8 @@ class PatternSolver:
         known = seedable(group) | fixed
         if known.issuperset(table.columns) and not any((column == UNBOUND).any() for column in table.columns.values()):
             return self._solved(group, table, fixed)
-        return stacked(
-            [merged(table.taken(rows), found.taken(its)) for rows, found, its, _ in self._pairs(group, table, fixed)]
+        return stack(
+            [merge(table.take(rows), found.take(its)) for rows, found, its, _ in self._pairs(group, table, fixed)]
         )
 
     def _pairs(
@@ -181,7 +181,7 @@ class PatternSolver:
         """
         known = seedable(group) | fixed
         for some in alike(table, [name for name in table.visible if name in known]):
-            part = table.taken(some)
+            part = table.take(some)
             given = [name for name in part.visible if name in known and not (part.columns[name] == UNBOUND).any()]
             seeds = SolutionTable({name: part.columns[name] for name in given}, part.rows).distinct()
             found = self._solved(group, seeds, fixed)
@@ -228,7 +228,7 @@ class PatternSolver:
                 left.append(condition)
                 continue
             if table.rows:
-                table = table.taken(np.flatnonzero(self._computed(condition, table, self._conditions.holds)))
+                table = table.take(np.flatnonzero(self._computed(condition, table, self._conditions.holds)))
         return table, left
 
     def _computed(
@@ -271,7 +271,7 @@ class PatternSolver:
         for first in range(0, each.rows, _TOGETHER):
             self._go_on()
             rows = np.arange(first, min(first + _TOGETHER, each.rows))
-            marked = each.taken(rows).with_columns({"\0marked": rows})
+            marked = each.take(rows).with_columns({"\0marked": rows})
             found[self._solved(group, marked, frozenset(each.columns)).column("\0marked")] = True
         return found[which]
 
@@ -282,7 +282,7 @@ class PatternSolver:
             case Group():
                 return self.solve(element, table, fixed)
             case Union(groups):
-                return stacked([self.solve(group, table, fixed) for group in groups])
+                return stack([self.solve(group, table, fixed) for group in groups])
             case Optional(group):
                 return self._lengthened(group, table, fixed)
             case Minus(group):
@@ -292,7 +292,7 @@ class PatternSolver:
                 for rows, _, _, common in self._pairs(group, table, fixed):
                     if common:
                         kept[rows] = False
-                return table.taken(np.flatnonzero(kept))
+                return table.take(np.flatnonzero(kept))
             case Bind(expression, variable):
                 codes = self._computed(
                     expression, table, lambda part, row: self._codes.code_of(self._conditions.bound(part, row))
@@ -303,7 +303,7 @@ class PatternSolver:
                 codes = np.array(terms, np.int64).reshape(len(rows), len(names))
                 said = SolutionTable({name.name: codes[:, place] for place, name in enumerate(names)}, len(rows))
                 pairs = agreeing(table, said)
-                return stacked([merged(table.taken(rows), said.taken(its)) for rows, its, _ in pairs])
+                return stack([merge(table.take(rows), said.take(its)) for rows, its, _ in pairs])
         raise PathQueryInvalid(f"{element} cannot stand in a pattern")
 
     def _lengthened(self, group: Group, table: SolutionTable, fixed: frozenset[str]) -> SolutionTable:
@@ -314,7 +314,7 @@ class PatternSolver:
         found, _ = self._filtered(self.solve(body, marked, fixed), conditions, last=True)
         kept = np.ones(table.rows, np.bool_)
         kept[found.columns.pop("\0row", np.empty(0, np.int64))] = False
-        return stacked([found, table.taken(np.flatnonzero(kept))])
+        return stack([found, table.take(np.flatnonzero(kept))])
 
     # Evidence
 

@@ -153,7 +153,7 @@ class PathResult(Sequence[FoundPath]):
         ids = [known[place] for place in which.reshape(-1).tolist()]
         steps = self._moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
         if self._inferred is not None:
-            steps = [step._replace(triples=tuple(map(self._inferred.told, step.triples))) for step in steps]
+            steps = [step._replace(triples=tuple(map(self._inferred.restore, step.triples))) for step in steps]
         paths = []
         for row in range(len(nodes)):
             at, step = row * (width + 1), row * width

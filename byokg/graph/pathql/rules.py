@@ -340,7 +340,7 @@ class Inferred:
             for name, column in zip(table.schema.names, table.columns, strict=True)
         }
 
-    def told(self, triple: Triple) -> Triple:
+    def restore(self, triple: Triple) -> Triple:
         """Return an edge of `graph` with the number and the properties that it has in the stored graph.
 
         An inferred edge has a negative number, and no properties.

@@ -33,7 +33,7 @@ class Layer:
     label: Int64
 
     @classmethod
-    def joined(cls, parts: Sequence[Layer]) -> Layer:
+    def concat(cls, parts: Sequence[Layer]) -> Layer:
         """Put the steps of several together."""
         columns = zip(*((part.near, part.far, part.label) for part in parts), strict=True)
         return cls(*map(np.concatenate, columns))
@@ -48,12 +48,12 @@ class Ban:
     edges: Int64
     first: Int64
 
-    def spared(self, steps: StepRows, first: bool) -> StepRows:
+    def exclude(self, steps: StepRows, first: bool) -> StepRows:
         """Return the steps that are not banned; `first` is True for first steps."""
         kept = ~among(self.moves.edge(steps.label), self.edges)
         if first:
             kept &= ~among(steps.label, self.first)
-        return steps.taken(np.flatnonzero(kept))
+        return steps.take(np.flatnonzero(kept))
 
 
 @dataclass
@@ -91,7 +91,7 @@ class Side:
                 self.frontier = left[:0]
                 return False
             if ban is not None:
-                steps = ban.spared(steps, len(self.levels) == 1 and not self.backward)
+                steps = ban.exclude(steps, len(self.levels) == 1 and not self.backward)
             if every:
                 kept = np.flatnonzero(self.marks.not_met_before(steps.far, before))
                 near, far = vertices.take(steps.origin.take(kept)), steps.far.take(kept)
@@ -99,7 +99,7 @@ class Side:
             fresh = self.marks.add(steps.far)
             parts.append(StepRows(steps.origin.take(fresh) + first, steps.far.take(fresh), steps.label.take(fresh)))
         if every:
-            self.layers.append(layers[0] if len(layers) == 1 else Layer.joined(layers))
+            self.layers.append(layers[0] if len(layers) == 1 else Layer.concat(layers))
         parents, self.frontier, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
         self.levels.append(self.frontier)
         self.parents.append(parents)
@@ -130,11 +130,11 @@ class Sides:
         """Return the search from a node, or back from it."""
         if (node, backward) not in self._sides:
             (marks,) = self._stack.enter_context(borrow_visited(1))
-            self._sides[node, backward] = begun(self._moves, marks, np.array([node]), backward, False)
+            self._sides[node, backward] = start_side(self._moves, marks, np.array([node]), backward, False)
         return self._sides[node, backward]
 
 
-def begun(moves: Expander, marks: VisitedSet, nodes: Int64, backward: bool, cycles: bool) -> Side:
+def start_side(moves: Expander, marks: VisitedSet, nodes: Int64, backward: bool, cycles: bool) -> Side:
     """Begin a search from nodes, or back from them; `cycles` lets paths return to their start."""
     states = moves.states
     start = nodes * states
@@ -176,8 +176,8 @@ def shortest(
     with ExitStack() as stack:
         if sides is None or cycle or ban is not None:
             near_marks, far_marks = stack.enter_context(borrow_visited(2))
-            near = begun(moves, near_marks, np.array([source]), False, cycle)
-            far = begun(moves, far_marks, np.array([target]), True, False)
+            near = start_side(moves, near_marks, np.array([source]), False, cycle)
+            far = start_side(moves, far_marks, np.array([target]), True, False)
         else:
             near, far = sides.of(source, False), sides.of(target, True)
         if ban is not None:
@@ -223,7 +223,7 @@ def _meeting(near: Side, far: Side) -> tuple[int, int, Int64]:
     return best
 
 
-def closed(moves: Expander, node: int, most: int | None, budget: SearchBudget, ban: Ban) -> Search[PathRows | None]:
+def find_cycle(moves: Expander, node: int, most: int | None, budget: SearchBudget, ban: Ban) -> Search[PathRows | None]:
     """Find a shortest trail of one step or more from a node back to it, with edges walked in both directions.
 
     Its last edge is another than its first, so each vertex is visited up to twice, with different first edges: one of
@@ -247,7 +247,7 @@ def closed(moves: Expander, node: int, most: int | None, budget: SearchBudget, b
             steps = yield left[first : first + _PIECE], False
             if not budget.spend(len(steps.far)):
                 return None
-            steps = ban.spared(steps, begins)
+            steps = ban.exclude(steps, begins)
             edge, origin = moves.edge(steps.label), steps.origin + first
             branch = edge if begins else branches.take(origin)
             home = steps.far == node
@@ -313,7 +313,7 @@ def deviations(
     def cycle(node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
         """Find the shortest trail back to a node."""
         if either_way or moves.empty:
-            return (yield from closed(moves, node, most, budget, ban))
+            return (yield from find_cycle(moves, node, most, budget, ban))
         return (yield from shortest(moves, node, node, most, budget, False, ban))
 
     def around(node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
@@ -383,16 +383,16 @@ def deviations(
 
 def _all(near: Side, far: Side, middle: Int64, hops: int, onward: int, budget: SearchBudget) -> PathRows:
     """Return all shortest paths through some vertices so many steps from both ends, as many as are wanted."""
-    layers = pruned(near.layers[:hops], middle, backward=True)
-    layers += pruned(far.layers[:onward][::-1], middle, backward=False)
-    rows, cut = spelled(layers, near.levels[0], budget.wanted + 1)
+    layers = prune(near.layers[:hops], middle, backward=True)
+    layers += prune(far.layers[:onward][::-1], middle, backward=False)
+    rows, cut = spell_paths(layers, near.levels[0], budget.wanted + 1)
     if cut or len(rows) > budget.wanted:
-        rows = rows.taken(slice(budget.wanted))
+        rows = rows.take(slice(budget.wanted))
         budget.full = True
     return rows
 
 
-def pruned(layers: list[Layer], vertices: Int64, backward: bool) -> list[Layer]:
+def prune(layers: list[Layer], vertices: Int64, backward: bool) -> list[Layer]:
     """Return the steps of layers that lead to some vertices behind the last of them, or come from some before."""
     kept: list[Layer] = []
     for layer in reversed(layers) if backward else layers:
@@ -417,23 +417,23 @@ def among(asked: Int64, members: Int64) -> npt.NDArray[np.bool_]:
     return within
 
 
-def ordered(layer: Layer) -> Layer:
+def sort_layer(layer: Layer) -> Layer:
     """Return the steps by the vertex left, then out of it before into it, then by edge."""
     order = np.lexsort((layer.label >> 1, layer.label & 1, layer.near))
     return Layer(layer.near[order], layer.far[order], layer.label[order])
 
 
-def spelled(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, bool]:
+def spell_paths(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, bool]:
     """Return the first paths through layers of which every step leads to the end, and whether that cut any."""
     rows, cut = PathRows.at(starts), False
-    for layer in map(ordered, layers):
-        row, step, more = followed(rows.vertices[:, -1], layer, limit)
+    for layer in map(sort_layer, layers):
+        row, step, more = follow(rows.vertices[:, -1], layer, limit)
         cut |= more
         rows = rows.longer(row, layer.far.take(step), layer.label.take(step))
     return rows, cut
 
 
-def followed(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]:
+def follow(ends: Int64, layer: Layer, limit: int) -> tuple[Int64, Int64, bool]:
     """Return the first pairs of a row that ends in a vertex and a step out of it, and whether that cut any."""
     first = np.searchsorted(layer.near, ends)
     counts = np.searchsorted(layer.near, ends, "right") - first

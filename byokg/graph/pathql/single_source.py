@@ -15,7 +15,7 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.graph.pathql.budget import PathRows, Result, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander, StepRows
-from byokg.graph.pathql.search import Layer, Side, among, begun, followed, ordered
+from byokg.graph.pathql.search import Layer, Side, among, follow, sort_layer, start_side
 from byokg.graph.sorted_ids import borrow_visited
 
 _SMALL = 20_000
@@ -69,7 +69,7 @@ def single_source_paths(
     before = budget.spent
     found: list[list[PathRows]] = [[] for _ in starts]
     with borrow_visited(2) as (marks, settled):
-        side = begun(moves, marks, nodes, backward, cycles)
+        side = start_side(moves, marks, nodes, backward, cycles)
         settled.room(int(nodes.max()))
         if moves.empty:
             for place in np.flatnonzero(among(nodes, nodes if ends is None else ends)).tolist():
@@ -170,7 +170,7 @@ class _TreeRows(PathRows):
     def __len__(self) -> int:
         return len(self._places)
 
-    def taken(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
+    def take(self, rows: npt.NDArray[np.generic] | slice) -> PathRows:
         """Return some of them."""
         return _TreeRows(self._side, self._length, self._places[rows], self._size)
 
@@ -214,15 +214,15 @@ def _dag(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[Pa
         needed = chosen.near
     rows_ = PathRows.at(side.levels[0])
     for length, arrived in enumerate(arrivals, 1):
-        layer = ordered(kept.pop())
+        layer = sort_layer(kept.pop())
         room = budget.rows(length)
-        row, step, cut = followed(rows_.vertices[:, -1], layer, room)
+        row, step, cut = follow(rows_.vertices[:, -1], layer, room)
         rows_ = rows_.longer(row, layer.far.take(step), layer.label.take(step))
         budget.truncated |= cut
-        done = rows_.taken(np.flatnonzero(among(rows_.vertices[:, -1], arrived)))
+        done = rows_.take(np.flatnonzero(among(rows_.vertices[:, -1], arrived)))
         if len(done) > budget.wanted:
             budget.full = True
-            done = done.taken(slice(budget.wanted))
+            done = done.take(slice(budget.wanted))
         budget.wanted -= len(done)
         if len(done):
             yield PathRows(done.vertices[:, ::-1], done.labels[:, ::-1]) if side.backward else done

@@ -29,7 +29,7 @@ class SolutionTable:
         if rows > _MOST_ROWS:
             raise QueryTooLarge(_TOO_MANY)
 
-    def taken(self, rows: npt.NDArray[Any]) -> SolutionTable:
+    def take(self, rows: npt.NDArray[Any]) -> SolutionTable:
         """Return some solutions."""
         return SolutionTable({name: column[rows] for name, column in self.columns.items()}, len(rows))
 
@@ -50,13 +50,13 @@ class SolutionTable:
         """Return each solution once, in order; edges are of its first appearance."""
         names = self.visible
         if not names or self.rows < 2:
-            return self.taken(np.arange(min(self.rows, 1)))
+            return self.take(np.arange(min(self.rows, 1)))
         stacked = np.stack([self.columns[name] for name in names], axis=1)
         first = np.unique(stacked, axis=0, return_index=True)[1]
-        return self.taken(np.sort(first))
+        return self.take(np.sort(first))
 
 
-def stacked(tables: Sequence[SolutionTable]) -> SolutionTable:
+def stack(tables: Sequence[SolutionTable]) -> SolutionTable:
     """Return the solutions of several tables, one after the other."""
     names = dict.fromkeys(name for table in tables for name in table.columns)
     return SolutionTable(
@@ -81,7 +81,7 @@ def agreeing(one: SolutionTable, other: SolutionTable) -> Iterator[tuple[Int64, 
     shared = [name for name in other.visible if name in one.columns]
     for some in alike(one, shared):
         for more in alike(other, shared):
-            left, right = one.taken(some), other.taken(more)
+            left, right = one.take(some), other.take(more)
             names = [
                 name for name in shared if not any((side.columns[name] == UNBOUND).any() for side in (left, right))
             ]
@@ -108,7 +108,7 @@ def crossed(rows: int, members: int) -> tuple[Int64, Int64]:
     return ranges(np.zeros(rows, np.int64), np.full(rows, members))
 
 
-def merged(one: SolutionTable, other: SolutionTable) -> SolutionTable:
+def merge(one: SolutionTable, other: SolutionTable) -> SolutionTable:
     """Return solutions that agree, row by row, as one; the edges of the second come after those of the first."""
     place = sum(name.startswith("\0edge") for name in one.columns)
     columns = {}
@@ -128,4 +128,4 @@ def equal(table: SolutionTable, name: str, codes: Int64) -> SolutionTable:
         return table.with_columns({name: codes})
     column = table.columns[name]
     kept = np.flatnonzero((column == codes) | (column == UNBOUND) | (codes == UNBOUND))
-    return table.taken(kept).with_columns({name: np.where(column == UNBOUND, codes, column)[kept]})
+    return table.take(kept).with_columns({name: np.where(column == UNBOUND, codes, column)[kept]})

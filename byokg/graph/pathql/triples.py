@@ -28,7 +28,7 @@ from byokg.graph.pathql.query import (
     Variable,
     variables,
 )
-from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, crossed, equal, ranges, stacked
+from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, crossed, equal, ranges, stack
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.types import EntityId, Value
@@ -163,10 +163,10 @@ class TripleJoiner:
         for column, end in zip(known, ends, strict=True):
             # After an OPTIONAL a variable may have a value in some of the solutions only.
             if column is not None and isinstance(end, Variable) and (column == UNBOUND).any():
-                some = table.taken(np.flatnonzero(column != UNBOUND))
-                others = table.taken(np.flatnonzero(column == UNBOUND))
+                some = table.take(np.flatnonzero(column != UNBOUND))
+                others = table.take(np.flatnonzero(column == UNBOUND))
                 del others.columns[end.name]
-                return stacked([self.join(triple, part) for part in (some, others) if part.rows])
+                return stack([self.join(triple, part) for part in (some, others) if part.rows])
         predicate = triple.predicate
         parts = []
         if isinstance(predicate, Link):
@@ -194,7 +194,7 @@ class TripleJoiner:
             return self.join(turned, table)
         else:
             parts.append(self._expression(triple, predicate, table, known))
-        return stacked(parts)
+        return stack(parts)
 
     def labels(self, predicate: Link) -> tuple[int | None, list[str | None]]:
         """Return the relation, and the property, that a name stands for; None for the names of nodes.
@@ -246,7 +246,7 @@ class TripleJoiner:
                 kept = kept[codes[kept] == self._codes.constant(end)]
         if isinstance(triple.subject, Variable) and triple.subject == triple.object:
             kept = kept[subject[kept] == object_[kept]]
-        found = table.taken(row[kept])
+        found = table.take(row[kept])
         for end, codes in ((triple.subject, subject), (triple.object, object_)):
             if isinstance(end, Variable):
                 found.columns[end.name] = codes[kept]
@@ -306,7 +306,7 @@ class TripleJoiner:
         else:
             wanted &= column == self._codes.constant(term)
         kept = np.flatnonzero(wanted)
-        found = table.taken(kept)
+        found = table.take(kept)
         if isinstance(term, Variable):
             found = found.with_columns({term.name: column[kept]})
         return found, edge[kept], relation[kept]
@@ -414,7 +414,7 @@ class TripleJoiner:
             row, fact = ranges(first, times)
             subject, object_ = subjects[row], values[fact]
         if constant:
-            found = table.taken(row)
+            found = table.take(row)
             return found.with_columns({triple.subject.name: subject}) if isinstance(triple.subject, Variable) else found
         return self._ends(triple, table, row, subject, object_)[0]
 

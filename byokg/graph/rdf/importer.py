@@ -48,7 +48,7 @@ from byokg.files import TextFile
 from byokg.graph.columnar.external_sort import RowsFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
-from byokg.graph.columnar.schema import TEXT, NodeColumns, placed
+from byokg.graph.columnar.schema import TEXT, NodeColumns, place
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.rdf.files import Documents
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
@@ -477,5 +477,5 @@ def _edge_columns(properties: Mapping[int, Properties], count: int) -> dict[str,
         literals = {number: of_value(value) for number, value in values.items()}
         if len(kinds) > 1 and kinds != {int, float}:
             literals = {number: Literal(literal.text) for number, literal in literals.items()}
-        columns[key] = placed(column_of(list(literals.values())), list(literals), count)
+        columns[key] = place(column_of(list(literals.values())), list(literals), count)
     return columns

@@ -280,7 +280,7 @@ class SparqlNames(NumberingStore):
             asked = [iri for iri in unknown if addressable(iri)]
             bare = NamePredicates(words.names, (), (RDF_TYPE,))
             rows = self._gather(
-                "?n ?k ?v", lambda batch: sparql.described(batch, bare, self._languages, self._lookup), asked
+                "?n ?k ?v", lambda batch: sparql.describe(batch, bare, self._languages, self._lookup), asked
             )
             for iri, values in self._collect(rows).items():
                 if found := best_name(values, words.names):

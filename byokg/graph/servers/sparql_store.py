@@ -206,7 +206,7 @@ class SparqlStore(SparqlNames):
         iris = [self._iri(entity) for entity in ids]
         words, wanted = self._words(), list(dict.fromkeys(iri for iri in iris if addressable(iri)))
         rows = self._gather(
-            "?n ?k ?v", lambda batch: sparql.described(batch, words, self._languages, self._lookup), wanted
+            "?n ?k ?v", lambda batch: sparql.describe(batch, words, self._languages, self._lookup), wanted
         )
         described = self._describe(rows)
         unseen = [iri for iri in wanted if iri not in self._nodes and iri not in described]

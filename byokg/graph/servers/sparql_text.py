@@ -243,7 +243,7 @@ def every_node(reified: bool) -> str:
     return f"{{ SELECT DISTINCT ?n WHERE {{ {{ {heads} }} UNION {{ {tails} }} }} }}"
 
 
-def described(
+def describe(
     iris: Sequence[str], words: NamePredicates, languages: Collection[str] | None, lookup: Lookup = PLAIN
 ) -> str:
     """Match properties and types of nodes: ?n ?k ?v."""
@@ -252,9 +252,9 @@ def described(
 
 
 def met(iris: Sequence[str], words: NamePredicates, languages: Collection[str] | None, lookup: Lookup = PLAIN) -> str:
-    """Match properties and types as `described` does; an IRI that is a relation or class comes in a row without ?k."""
+    """Match properties and types as `describe` does; an IRI that is a relation or class comes in a row without ?k."""
     used = f"FILTER(EXISTS {{ ?head ?n ?tail }} || EXISTS {{ ?member <{RDF_TYPE}> ?n }})"
-    told = lookup.part("?n ?k ?v", described(iris, words, languages, lookup))
+    told = lookup.part("?n ?k ?v", describe(iris, words, languages, lookup))
     return f"{told} UNION {{ {_values('?n', iris)} {used} }}"
 
 

@@ -116,7 +116,7 @@ def test_ranked_nodes_are_scored_as_stark_does_with_what_finds_nothing_counted(r
     for pipeline, right in ((graphraft_offline_pipeline(graph, taken="all"), 0.5), (NodeSearch(graph), 0.0)):
         cases = []
         for one in stark(root).examples():
-            items = pipeline.run(one.asked()).items
+            items = pipeline.run(one.to_question()).items
             ids = tuple(item.id for item in items if item.id is not None)
             names = tuple(item.name for item in items)
             cases.append(Case(one.id, one.answers, names, answer_ids=ids, gold_ids=one.answer_ids))

@@ -9,7 +9,7 @@ import pytest
 from byokg.errors import ConfigError, GraphExists
 from byokg.evaluation.datasets.audit import audit
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, unanswered
-from byokg.evaluation.datasets.gold import chosen, executed
+from byokg.evaluation.datasets.gold import executed, select_keys
 from byokg.evaluation.datasets.patterns import KINDS
 from byokg.evaluation.datasets.testset import Testset, make_testset, write_testset
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -145,7 +145,7 @@ def test_a_graph_that_gives_no_question_is_refused_in_words() -> None:
     [("greatest", ["c"]), ("least", ["a"]), ("after 1990", ["c"]), ("before 1990", ["a"])],
 )
 def test_values_are_chosen_by_extreme_or_year(reduce: str, found: list[str]) -> None:
-    assert chosen({"a": 1980.5, "b": 1990.4, "c": 2001.0}, reduce) == found
+    assert select_keys({"a": 1980.5, "b": 1990.4, "c": 2001.0}, reduce) == found
 
 
 def _triples(graph: ColumnarGraph) -> list[tuple[str, str, str]]:

@@ -499,7 +499,7 @@ def test_virtuoso_is_told_how_to_look_up_nodes_and_no_other_server_is(endpoint: 
     told, word = sparql_text.VIRTUOSO, ("http://example.org/p",)
     words = sparql_text.NamePredicates(word, (), word)
     for pattern in (
-        sparql_text.described(word, words, None, told),
+        sparql_text.describe(word, words, None, told),
         sparql_text.grouped_edges(word, Direction.BOTH, None, told),
         sparql_text.edges(word, Direction.BOTH, None, True, told),
         sparql_text.touching_counts(word, False, told),
