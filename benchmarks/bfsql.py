@@ -220,9 +220,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data"
     parser.add_argument(
-        "--data", type=Path, default=Path(default), help="holds freebase_core and webqsp (default: %(default)s)"
+        "--data", type=Path, default=Path(default), help="folder with freebase_core and webqsp (default: %(default)s)"
     )
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     parser.add_argument("--questions", type=int, default=QUESTIONS, help="number of questions (default: %(default)s)")
     parser.add_argument(
         "--of", choices=("webqsp", "cwq"), default="webqsp", help="data set of the dev split (default: %(default)s)"

@@ -387,7 +387,7 @@ def main() -> int:
     parser.add_argument("--only", help="a part whose name holds this, such as Virtuoso (default: all)")
     parser.add_argument("--without-arcadedb", action="store_true", help="skip its part")
     parser.add_argument("--every", type=int, default=1, help="run every Nth test only (default: all)")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     places: list[RdfPlace] = [Embedded()]
     if options.fuseki:

@@ -191,7 +191,7 @@ def main() -> int:
     default = os.environ.get("BYOKG_DATA") or Path(__file__).parents[2] / "shared" / "data"
     parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds freebase_core")
     parser.add_argument("--count", type=int, default=1_000_000, help="names (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     if not ONE_THREAD.items() <= os.environ.items():  # numpy counts its threads when it is imported
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})

@@ -502,7 +502,7 @@ def measured(bench: Bench, questions: int, kinds: Sequence[str]) -> Iterator[Non
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
-    parser.add_argument("--questions", type=int, default=1000, help="of each domain and part")
+    parser.add_argument("--questions", type=int, default=1000, help="questions per domain and part")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

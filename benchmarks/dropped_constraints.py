@@ -244,7 +244,7 @@ def _rows(name: str, counts: Mapping[str, Sequence[float]]) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--questions", type=int, default=150, help="of each set")
+    parser.add_argument("--questions", type=int, default=150, help="questions per set")
     parser.add_argument("--sets", default="", help="only sets whose names contain this")
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()

@@ -77,7 +77,7 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=Path(default), help="folder that holds northwind and movies (default: %(default)s)"
     )
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     parser.add_argument("--repeat", type=int, default=5, help="checks of each query to time (default: %(default)s)")
     parser.add_argument("--heads", type=int, default=2, help="number of heads before each long fragment")
     options = parser.parse_args()

@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument(
         "--data", type=Path, default=Path(default), help="folder that holds metaqa (default: %(default)s)"
     )
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     parser.add_argument("--repeat", type=int, default=5, help="imports to time (default: %(default)s)")
     options = parser.parse_args()
     source = options.data / "metaqa"

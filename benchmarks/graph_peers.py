@@ -264,7 +264,7 @@ def main() -> int:
     parser.add_argument("--source", type=Path, help="a .tsv file of triples to use instead")
     parser.add_argument("--reference", help="interpreter that has graphrag-byokg")
     parser.add_argument("--only", nargs="+", choices=list(PEERS), help="libraries to compare")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peer:

@@ -219,9 +219,9 @@ def attack(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=[contestant.name for contestant in CONTESTANTS], help="only this one")
+    parser.add_argument("--engine", choices=[contestant.name for contestant in CONTESTANTS], help="run only this one")
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds for each query (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     kept = True

@@ -106,12 +106,12 @@ def attack(kind: str, folder: Path, timeout_s: float, rest_s: float) -> Iterator
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--server", choices=KINDS, help="only this one")
+    parser.add_argument("--server", choices=KINDS, help="run only this one")
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds for each query (default: %(default)s)")
     parser.add_argument(
         "--rest", type=float, default=20.0, help="seconds until the server should rest (default: %(default)s)"
     )
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
     kept = True

@@ -204,7 +204,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="the graph of 35 million triples, too")
     parser.add_argument("--huge", action="store_true", help="a graph larger than memory, alone")
-    parser.add_argument("--edges", type=int, default=250_000_000, help="how large that is (default: %(default)s)")
+    parser.add_argument("--edges", type=int, default=250_000_000, help="number of its edges (default: %(default)s)")
     parser.add_argument("--form", action="append", choices=["tsv", "nt"], help="read from this alone; may be repeated")
     parser.add_argument("--memory", default="4G", help="for building it (default: %(default)s)")
     parser.add_argument("--kills", type=int, default=0, metavar="N", help="build the smallest again, killed N times")
@@ -213,8 +213,8 @@ def main() -> int:
         "--triples", type=int, default=3_000_000, help="edges in each of the other formats (default: %(default)s)"
     )
     parser.add_argument("--only", choices=[*SIZES, "formats"], help="one size, or the other formats alone")
-    parser.add_argument("--folder", type=Path, help="keep texts and graphs here, and use the texts that are there")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--folder", type=Path, help="folder in which texts and graphs are kept; texts are reused")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:

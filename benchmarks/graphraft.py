@@ -1,20 +1,20 @@
-"""Candidate queries: how fast they are found, whether all of them run, and how well ranking them answers.
+"""Candidate queries: enumeration time, executability, and accuracy of their ranking.
 
 python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N]
                                [--parts enumerate,hub,execute,write,link,answer,plans] [--neo4j URI]
 
 `enumerate`: all candidates with their statistics around the gold topics of N WebQSP dev questions on
-`freebase_core/graph_full`, and how good the best candidate is. `hub`: candidates around a node of `--hub` edges, and
-of one with three times as many, which the budget cuts: CPU seconds, and memory beyond the graph. `execute`: every
-candidate of `--executed` questions of MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as a model would
-write it and as it is run, and is walked in the arrays; each way to choose among them (beam search over tokens,
-likelihoods, guided requests, numbers, meaning) comes out with nothing else. Beside it, the queries that a strong
-language model wrote freely (`llm_replies`). `write`: a small model that learnt Cypher from weak labels of MetaQA's
-dev questions writes it for test questions, with the constraint and without. `link`: how good the best candidate is
-when entities are found by the words of the question, by exact names, or as the nodes nearest in meaning. `answer`:
+`freebase_core/graph_full`, and the quality of the best candidate. `hub`: candidates around a node of `--hub` edges,
+and of one with three times as many, beyond the budget: CPU seconds, and memory beyond the graph. `execute`: every
+candidate of `--executed` questions of MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as literal text
+and with parameters, and is walked in the arrays; each ranker (beam search over tokens,
+likelihoods, guided requests, numbers, meaning) must return only candidates. For comparison, free queries of a strong
+language model (`llm_replies`). `write`: a small model, trained on weak Cypher labels of MetaQA's
+dev questions, writes queries for test questions, with the constraint and without. `link`: quality of the best
+candidate with entities by the words of the question, by exact names, or as the nodes nearest in meaning. `answer`:
 `pipeline=graphraft_offline` on test questions with gold topics. `plans`: one join of MetaQA's graph, begun at its
-rare end and at its hub, in ArcadeDB and in the Neo4j of `--neo4j`, **whose database is emptied**, which shows the
-plan that it chooses and those it is forced to.
+rare end and at its hub, in ArcadeDB and in the Neo4j of `--neo4j`, **whose database is emptied**, with the
+planner's plan and forced ones.
 """
 
 from __future__ import annotations
@@ -504,7 +504,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
-    parser.add_argument("--questions", type=int, help="of each set; all when left out")
+    parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--executed", type=int, default=60, help="questions of each set whose candidates all run")
     parser.add_argument("--hub", type=int, default=1_000_000, help="edges of the smaller hub")
     parser.add_argument("--neo4j", help="address of a Neo4j for `plans`; its database is emptied")

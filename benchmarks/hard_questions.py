@@ -1,9 +1,9 @@
-"""Questions over made-up domains that few relation paths answer, if any: an offline answer to them is mostly wrong.
+"""Questions over synthetic domains with few or no answering relation paths: offline answers are mostly wrong.
 
 python benchmarks/hard_questions.py
 
-Four hops; two constraints, of which one is a path; the neighbour of what two constraints have in common; and what the
-topic has no relation for. `scripts/fit_confidence.py` learns from them what wrong answers look like. Prints some.
+Types: four hops; two constraints, one of them a path; the neighbour of the common nodes of two constraints; and
+relations that the topic lacks. `scripts/fit_confidence.py` uses them as examples of wrong answers. Prints some.
 """
 
 from __future__ import annotations

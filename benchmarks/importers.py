@@ -1,10 +1,10 @@
-"""How delimited files are read by ours (Arrow in blocks, checked), by pyarrow.csv alone, by DuckDB and by polars.
+"""Readers of delimited files compared: ours (Arrow in blocks, checked), pyarrow.csv alone, DuckDB and polars.
 
 python benchmarks/importers.py [--triples N] [--repeat N] [--folder DIR] [--json FILE]
 
-The first table is made of generated triples as `.tsv`, `.csv`, `.tsv.gz` and property edges as `.csv`: seconds, CPU
-seconds of all threads and the highest memory of a process that turns the file into columns of text. The second shows
-what each makes of small files with a quirk: the rows that RFC 4180 and our rules give, or an error that names the
+The first table uses generated triples as `.tsv`, `.csv`, `.tsv.gz` and property edges as `.csv`: seconds, CPU
+seconds of all threads and the highest memory of a process that turns the file into columns of text. The second has
+the results of small files with a quirk: the rows by RFC 4180 and our rules, or an error that names the
 line. DuckDB and polars are no dependency: `pip install duckdb polars`. Each figure is from a process of its own.
 """
 
@@ -190,8 +190,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--triples", type=int, default=3_000_000, help="lines of the generated files")
     parser.add_argument("--repeat", type=int, default=3, help="times each file is read; the best counts")
-    parser.add_argument("--folder", type=Path, help="keep the generated files here, and use those that are there")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--folder", type=Path, help="folder in which generated files are kept and reused")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.step:

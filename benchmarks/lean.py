@@ -1,12 +1,11 @@
-"""How many calls `pipeline=byokg_lean` takes a question, with a scripted model that answers when it can.
+"""Calls per question of `pipeline=byokg_lean`, with a scripted model that answers as soon as possible.
 
 python benchmarks/lean.py [--data DIR] [--graph DIR] [--questions 400] [--rounds 2] [--split test] [--json FILE]
 
-WebQSP and CWQ questions on `freebase_core/graph_full` (497,495 triples), topic entities not given, no query engine. No
-language model is asked: a script answers with the gold answers that stand in the facts of the prompt, citing the lines
-that hold them; where none does, it asks for the labelled topic entities and gold relation paths, as a strong model
-would. The figures say how often the first evidence suffices, and bound what a model can answer from it; they are no
-accuracy of a model.
+WebQSP and CWQ questions on `freebase_core/graph_full` (497,495 triples), topic entities not given, no query engine. A
+script replaces the language model: it answers with the gold answers among the facts of the prompt, citing their
+lines; without any, it requests the labelled topic entities and gold relation paths, as a strong model would. The
+figures measure the sufficiency of the first evidence, an upper bound for models, not the accuracy of a model.
 """
 
 from __future__ import annotations
@@ -145,9 +144,9 @@ def measure(name: str, graph: ColumnarGraph, gold: list[Gold], rounds: int) -> l
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--graph", type=Path, help="a folder that `byokg graph build` made; built when left out")
-    parser.add_argument("--questions", type=int, default=400, help="of each set")
-    parser.add_argument("--rounds", type=int, default=2, help="calls a question at most")
+    parser.add_argument("--graph", type=Path, help="folder written by `byokg graph build`; built by default")
+    parser.add_argument("--questions", type=int, default=400, help="questions per set")
+    parser.add_argument("--rounds", type=int, default=2, help="maximum calls per question")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()

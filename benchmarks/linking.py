@@ -1,16 +1,16 @@
-"""How fast names are found among 100,000, 1 and (--large) 10 million, and how well: beside thefuzz's exhaustive scan.
+"""Speed and quality of name search among 100,000, 1 and (--large) 10 million names, against thefuzz's exhaustive scan.
 
 python benchmarks/linking.py [--large] [--json FILE] [--mentions N] [--compared N]
 
-Names are made up of two to four English words (`synthetic_names`), once of 20,000 words that are as frequent as Zipf's
-law has it, once of 200 everyday words (figures with `small`), where every word is in thousands of names. Times are for
+Names consist of two to four English words (`synthetic_names`), once of 20,000 words with frequencies by Zipf's
+law, once of 200 everyday words (figures with `small`), each in thousands of names. Times are for
 five mentions with one typo each, the best three names for each: medians over 40 times five, one thread, each size in a
-process of its own. `fuzzy_1m_ms` is warm, the quickest of some repetitions; `fuzzy_1m_new_ms` is the first time that
-these five are asked, after others were. Bytes on disk include the spellings.
+process of its own. `fuzzy_1m_ms` is warm, the quickest of some repetitions; `fuzzy_1m_new_ms` is the first search for
+these five, after others. Bytes on disk include the spellings.
 
-Agreement: the best score, and the three best scores, are those of comparing with every name; five kinds of mistake,
-mentions drawn evenly. That comparison is rapidfuzz's WRatio of the processed strings, rounded: what thefuzz computes,
-as is checked on some mentions.
+Agreement: the best score, and the three best scores, equal those of a comparison with every name; five kinds of
+mistake, mentions drawn evenly. That comparison is rapidfuzz's WRatio of the processed strings, rounded, which equals
+thefuzz's score, as is checked on some mentions.
 
 Bars: 100K 5 ms, 1M 25 ms, 10M 250 ms, 150 bytes a name, 1M built in 30 s, agreement 99 % and three best 97 %.
 """

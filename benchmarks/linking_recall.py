@@ -1,15 +1,15 @@
-"""How often entity linking finds the annotated topic entity of a question, by method, on real questions.
+"""Recall of annotated topic entities by entity linking, by method, on real questions.
 
 python benchmarks/linking_recall.py [--data DIR] [--json FILE] [--split test] [--questions N]
 
 WebQSP and CWQ on the graph in `freebase_core`, MetaQA (1 to 3 hops) and atlas. Mentions are given: the words of the
 question that name the annotated entity (`byokg.evaluation.linking_quality`; MetaQA's and atlas's names stand in the
 text as they are). A topic that no word of the question names, or that the graph lacks, counts as not found. A figure
-is recall@3 over topic entities averaged by question, with its 95 % interval. `equal` is what equal names alone give;
-the columns `+` also look at names that resemble a mention where some equal it (`extend`), as the paper does.
+is recall@3 over topic entities averaged by question, with its 95 % interval. `equal` uses equal names alone; the
+columns `+` also consider names similar to an exactly matched mention (`extend`), as the paper does.
 
-`context_weight` and the cutoffs were found on the dev splits; report the test splits. The graph of WebQSP and CWQ is
-not the published one: their figures stand beside no published figure.
+`context_weight` and the cutoffs were tuned on the dev splits; report the test splits. The graph of WebQSP and CWQ is
+not the published one: their figures are not comparable with published ones.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--split", default="test", choices=("dev", "test"))
-    parser.add_argument("--questions", type=int, help="of each set at most, drawn with seed 0")
+    parser.add_argument("--questions", type=int, help="maximum questions per set, drawn with seed 0")
     options = parser.parse_args(arguments)
     console = Console(highlight=False)
     embedder = StaticEmbedder()

@@ -1,12 +1,12 @@
-"""How much the language model layer adds to the provider's own client, and what it loses when the service fails.
+"""Overhead of the language model layer over the provider's own client, and losses during failures of the service.
 
 python benchmarks/llm.py [--questions 1000] [--calls 4] [--workers 64] [--latency 0.5] [--rate 0.05] [--json FILE]
 
 A local server in a process of its own answers after a fixed latency. The bare client is Anthropic's SDK, called from
 as many threads; the layer is `LanguageModel` around langchain-anthropic with a store of replies, and so with retries,
-limits, deadlines and recording. The two take turns, a quarter of the questions each time, so that whatever else the
-machine does meets both. The layer's replies are replayed then. At last, other questions go to a server where
-each of ten kinds of faults strikes `--rate` of all requests: at 0.05, every second request fails. Lost is a call
+limits, deadlines and recording. The two take turns, a quarter of the questions each time, so that other load of the
+machine affects both. Then the layer's replies are replayed. Last, other questions go to a server on which
+each of ten kinds of faults affects `--rate` of all requests: at 0.05, every second request fails. Lost is a call
 without its right reply; duplicated is a request that came after its content was answered. A question's calls follow
 one another, as rounds do. Seeds are fixed.
 """

@@ -1,11 +1,11 @@
-"""How fast replies are recorded and replayed: 1,000 questions of 4 calls each, with prompts as long as real ones.
+"""Speed of recording and replaying replies: 1,000 questions of 4 calls each, with prompts of realistic length.
 
 python benchmarks/llm_replies.py [--questions N] [--workers N] [--folder DIR] [--json FILE]
 
 Each call has a system message that all share (tasks and schema, 12,000 characters) and one of its own (context and
 question, 4,000 characters). Recording waits for the disk after each reply; the plain SQLite row beside it keeps one
 transaction per reply, too, with key and text alone. Replaying makes each call anew, so that its key is computed, and
-counts it with a meter, as a language model does; every reply is compared with what was recorded.
+counts it with a meter, as a language model does; every reply is compared with the recorded one.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=64)
-    parser.add_argument("--folder", type=Path, help="where to write; a temporary folder unless given")
+    parser.add_argument("--folder", type=Path, help="output folder (default: a temporary one)")
     parser.add_argument("--json", type=Path, help="also write the rows here")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

@@ -1,4 +1,4 @@
-"""What an MCP server keeps after many calls, and how soon it lets go of work and of itself.
+"""Resources of an MCP server after many calls, and times of cancellation and shutdown.
 
 python benchmarks/mcp_load.py [--data DIR] [--json FILE] [--calls N] [--clients N]
 
@@ -225,8 +225,10 @@ def first_queries(place: Path) -> list[Row]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = os.environ.get("BYOKG_DATA") or ROOT.parent / "shared" / "data"
-    parser.add_argument("--data", type=Path, default=Path(default), help="holds freebase_core (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument(
+        "--data", type=Path, default=Path(default), help="folder with freebase_core (default: %(default)s)"
+    )
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     parser.add_argument("--calls", type=int, default=2000, help="calls in all (default: %(default)s)")
     parser.add_argument("--clients", type=int, default=20, help="clients at once (default: %(default)s)")
     options = parser.parse_args()

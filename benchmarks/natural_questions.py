@@ -1,13 +1,13 @@
-"""Questions as people ask them over eight small graphs, written by others than the rules that read them.
+"""Natural questions over eight small graphs, by other authors than those of the parsing rules.
 
 python benchmarks/natural_questions.py [--json FILE]
 
 `natural_questions.tar.xz` holds a folder for each graph, as `byokg eval dataset=folder` reads it: 494 to 1,105 nodes
 of a world cup, a supply chain, papers, films, medicines, families, politics and a software company, each with 300 or
 305 questions in some 210 wordings: one to three hops, two constraints, counts, superlatives, times, comparisons,
-properties and yes or no. Who wrote them saw neither code nor word lists; gold answers were worked out by programs. Of
-graphs in `READ` wrong answers were read afterwards, and rules made; of those in `UNREAD` none was. Figures are of
-first answers, with gold topic entities and with linked ones, and of how well scores tell right from wrong.
+properties and yes or no. Their authors saw neither code nor word lists; gold answers were computed by programs. Wrong
+answers over the graphs in `READ` were inspected afterwards for new rules; those over `UNREAD` were not. Figures are
+of first answers, with gold topic entities and with linked ones, and of calibration.
 """
 
 from __future__ import annotations

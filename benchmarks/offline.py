@@ -1,10 +1,10 @@
-"""How right and how fast the offline pipeline is on real graphs. Nothing is trained or tuned on what is read here.
+"""Accuracy and speed of the offline pipeline on real graphs. Nothing is trained or tuned on these questions.
 
 python benchmarks/offline.py [--data DIR] [--json FILE] [--questions N] [--split test] [--workers N]
 
-MetaQA (all questions of the split unless --questions says otherwise) and WebQSP with gold topic entities, atlas with
-linked ones. WebQSP runs on the graph in `freebase_core`, which is not the published one: its figures stand beside no
-published figure. Each accuracy is a Hits@1, Hit or F1 of the `strict` profile with its 95 % interval.
+MetaQA (by default all questions of the split) and WebQSP with gold topic entities, atlas with
+linked ones. WebQSP runs on the graph in `freebase_core`, which is not the published one: its figures are not
+comparable with published ones. Each accuracy is a Hits@1, Hit or F1 of the `strict` profile with its 95 % interval.
 AUROC and calibration error are of the scores of first answers; their weights were fitted on dev and train questions of
 these graphs, among others: `scripts/fit_confidence.py` prints both without the set's own graph.
 """
@@ -203,7 +203,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
-    parser.add_argument("--questions", type=int, help="of each set; all when left out")
+    parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()

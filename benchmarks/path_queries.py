@@ -1,20 +1,20 @@
-"""Path queries beside their bars, and beside libraries and engines on the same graphs.
+"""Times of path queries against their bars, and against libraries and engines on the same graphs.
 
 python benchmarks/path_queries.py FREEBASE_CORE [--edges N] [--large N] [--pairs N] [--limit S] [--peers]
     [--neo4j URI] [--json FILE]
 
 FREEBASE_CORE is `graph_full.tsv` or `.tsv.xz`, or a graph folder made of it. Pairs lie at distances 2, 3 and 4 along
-the edges. Every figure of byokg is that of a query as text, read, run, and its paths spelled out; where paths to all
-nodes are found, they are counted and not spelled out. The generated graph has a million nodes, five relations, uniform
+the edges. Every figure of byokg includes parsing, execution and conversion of paths to text; paths to all
+nodes are counted only. The generated graph has a million nodes, five relations, uniform
 heads, and tails by Zipf (rank^-0.75); --large makes another of so many edges and a third as many nodes, for the line
 that has a bar there.
 
-Figures are milliseconds, median / 95th percentile: of processor time for what runs in this process (which is the time
-that it takes on a machine with nothing else to do), of the clock for servers and for queries that end at their limit.
-Behind them stands the bar where there is one, and `met` or `missed`. Hard queries are run to their limit of 10
-seconds; their memory is what the process holds at most beyond the graphs.
+Figures are milliseconds, median / 95th percentile: processor time in this process (equal to wall-clock time on
+an idle machine), wall-clock time for servers and for queries that end at their limit.
+The bar follows, if there is one, with `met` or `missed`. Hard queries are run to their limit of 10 seconds;
+their memory is the peak of the process beyond the graphs.
 
-With --peers, libraries that are installed answer what they can on the first graph, and igraph and rustworkx on the
+With --peers, installed libraries answer the supported queries on the first graph, and igraph and rustworkx on the
 generated one: they hold the nodes' numbers only, and their own results. They are igraph, networkx, rustworkx,
 Oxigraph, and ArcadeDB, which runs in a process of its own with one relation for all; so does an empty Neo4j at URI,
 which is filled first.

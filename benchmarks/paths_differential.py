@@ -1,15 +1,14 @@
-"""Path queries that are made up, on graphs that are made up, beside their definition in `paths_reference.py`.
+"""Random path queries on random graphs, compared with their definition in `paths_reference.py`.
 
 python benchmarks/paths_differential.py SEED COUNT [--stores columnar,generic,rdf,oxigraph,sparql] [--show N]
                                         [--json FILE]
 
 Graphs are small multigraphs with loops, parallel edges, types, properties, and nodes named like relations. Queries
 have every selector and restrictor, patterns with conditions on all variables, START and END patterns, bounds and
-offsets. Every case runs on the columnar store; `generic` asks the same graph through the protocol of stores that are
-no arrays, `rdf` has graphs written as N-Triples and imported, in which equal edges are one and properties have
-several values, `oxigraph` has one graph in fifty in pyoxigraph behind SPARQL, and `sparql` has pyoxigraph solve
-patterns of VIA itself. What is printed are cases and mismatches by mode and feature; exit code 1 when there is any
-mismatch.
+offsets. Every case runs on the columnar store; `generic` uses the same graph through the protocol of stores without
+arrays, `rdf` has graphs written as N-Triples and imported, in which equal edges are one and properties have several
+values, `oxigraph` has one graph in fifty in pyoxigraph behind SPARQL, and `sparql` has pyoxigraph solve patterns of
+VIA itself. Output: cases and mismatches by mode and feature; exit code 1 if there is any mismatch.
 """
 
 from __future__ import annotations
@@ -806,7 +805,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("seed", type=int)
     parser.add_argument("count", type=int)
     parser.add_argument(
-        "--stores", default="columnar,generic,rdf,oxigraph,sparql", help="what answers, besides the definition"
+        "--stores", default="columnar,generic,rdf,oxigraph,sparql", help="stores compared with the definition"
     )
     parser.add_argument("--show", type=int, default=5, help="mismatches to print in full")
     parser.add_argument("--json", type=File)

@@ -1,6 +1,6 @@
-"""Path queries by their definition, on graphs of a few nodes: what `paths_differential.py` and the tests compare with.
+"""Path queries by their definition, on graphs of a few nodes: reference of `paths_differential.py` and the tests.
 
-Nothing here reads the package. A pattern is solved as SPARQL's algebra says, from the inside out, by trying every
+Nothing here imports the package. A pattern is solved by SPARQL's algebra, from the inside out, by trying every
 statement; walks are listed one by one, and selectors, restrictors and bounds pick from the list. The semantics are
 those of docs/path-queries.md and of Stardog's page. A pattern is a list of elements, and an element or expression a
 tuple that begins with its kind:

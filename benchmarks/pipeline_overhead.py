@@ -1,18 +1,18 @@
-"""What the framework takes for a question beside the language model: ByoKG-RAG with all retrievers, replies replayed,
-on one core; and whether the context keeps to its budget at the graph's largest hub.
+"""Time of the framework per question without the language model: ByoKG-RAG with all retrievers, replies replayed,
+on one core; and size of the context at the graph's largest hub against its budget.
 
 python benchmarks/pipeline_overhead.py [--data DIR] [--graph DIR] [--questions 200] [--profile FILE] [--json FILE]
 
 A seeded sample of WebQSP's dev questions on `freebase_core/graph_full` (497,495 triples), with the retrievers path,
-query (openCypher in ArcadeDB), agentic, text, rerank (both slots the shipped embedder) and bfsql, two rounds. A model
-that knows the gold topics, paths and answers writes what a good one would; its replies are recorded in a first pass.
-The second pass, which is timed, replays them from the file, so it has all that a replayed run has: prompts written,
+query (openCypher in ArcadeDB), agentic, text, rerank (both slots the shipped embedder) and bfsql, two rounds. A
+scripted model writes the gold topics, paths and answers; its replies are recorded in a first pass.
+The second pass, which is timed, replays them from the file, with all steps of a replayed run: prompts written,
 keys computed, replies read and parsed, and the lines of the run folder written. It runs once without the engine and
-once with it. `cpu` is what this process computed; `median` and `p95` are of the clock, with the engine's work and that
-of others on the machine. Then the hub: every edge of the node with the most edges as evidence, written within several
-budgets.
+once with it. `cpu` is the processor time of this process; `median` and `p95` are wall-clock times, including the
+engine and other load of the machine. Then the hub: every edge of the node with the most edges as evidence, written
+within several budgets.
 
-`--graph` names a graph that was built before (`byokg graph build … --cypher`). The figures stand beside no published
+`--graph` names an existing graph (`byokg graph build … --cypher`). The figures are not comparable with published
 ones: see the data's caveats.
 """
 
@@ -213,9 +213,9 @@ def hub(store: ColumnarGraph) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--graph", type=Path, help="a graph folder with its openCypher engine; built when left out")
+    parser.add_argument("--graph", type=Path, help="graph folder with its openCypher engine (default: built)")
     parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--profile", type=Path, help="write what took the time, for pstats; slows everything down")
+    parser.add_argument("--profile", type=Path, help="write a profile for pstats; slows everything down")
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args()
     with ExitStack() as stack:

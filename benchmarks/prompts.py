@@ -1,4 +1,4 @@
-"""What a language model is shown, measured without one: schema, evidence, and what both cost.
+"""Content of a language model's prompts, measured without a model: schema, evidence, and their cost.
 
 python benchmarks/prompts.py [--data DIR] [--graph DIR] [--split test] [--questions 400] [--part all] [--json FILE]
 
@@ -8,11 +8,11 @@ All on `freebase_core/graph_full` (497,495 triples, 4,045 relations).
 relations of one labelled path are shown within 2,000 tokens; in the first round, around the entities that the offline
 spotter finds, and in the second, around the annotated topic entities.
 
-`evidence`: the replies of a strong language model to the first version's prompts (`llm_replies`) are put in, stage by
-stage, so that the pipeline retrieves what it would with a real one; what is measured is the evidence that its last
-prompt shows. It reads the text alone: a fact is two named nodes and what joins them, whichever way it is written
+`evidence`: the replies of a strong language model to the first version's prompts (`llm_replies`) are replayed stage by
+stage, so that retrieval is as with a real model; the measurements are of the evidence in its last
+prompt. They use the text alone: a fact is two named nodes and their connection, in any notation
 (inverse relations after `freebase_ontology`; through a nameless node or by the shortcut `a..b`). A hub path goes
-through a node by a relation that more than 100 nodes share there, and that nobody asked for.
+through a node by an unrequested relation that more than 100 nodes share there.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--graph", type=Path, help="a graph folder with its openCypher engine; built when left out")
+    parser.add_argument("--graph", type=Path, help="graph folder with its openCypher engine (default: built)")
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--part", choices=("schema", "evidence", "all"), default="all")

@@ -1,4 +1,4 @@
-"""How right the offline pipeline is with a trained path ranker, beside the same pipeline without one.
+"""Accuracy of the offline pipeline with a trained path ranker, and without one.
 
 python benchmarks/ranker.py [--data DIR] [--json FILE] [--questions N] [--split test] [--workers N] [--seeds N]
                             [--rankers DIR] [--pipelines offline,graphraft_offline]
@@ -6,7 +6,8 @@ python benchmarks/ranker.py [--data DIR] [--json FILE] [--questions N] [--split 
 MetaQA with gold topic entities and the hop count unknown, trained on its dev questions; WebQSP with gold topic
 entities on the graph in `freebase_core` (not the published one), trained on the chains of `webqsp_train` and the dev
 questions. Rows named `untrained` are of the pipeline without ranker, with the weights that ship with the package.
-Rankers that `--rankers` holds already are taken as they are.
+Existing rankers in
+`--rankers` are reused.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
-    parser.add_argument("--questions", type=int, help="of each set; all when left out")
+    parser.add_argument("--questions", type=int, help="questions per set (default: all)")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=1, help="rankers to train")

@@ -1,13 +1,12 @@
-"""How right the offline pipeline is when the relations of a graph are called otherwise. Nothing is fitted on any of
-it.
+"""Accuracy of the offline pipeline after renaming the relations of a graph. Nothing is fitted on these names.
 
 python benchmarks/renamed.py [--data DIR] [--json FILE] [--questions N] [--split test]
 
-MetaQA (gold topics), atlas (linked) and the made-up domains of `domain_questions.py` that no weight was fitted on,
-each with its own relations, and with these renamed in three manners: `synonyms` (another everyday word), `wikidata`
-(the property's English label: `cast member`, `place of birth`) and `freebase` (`film.film.directed_by`, with the
-domain and the kind of the head); and in two more, `everyday` and `schema`, which count apart. Only labels change;
-questions, nodes and edges stay as they are.
+MetaQA (gold topics), atlas (linked) and the held-out domains of `domain_questions.py`, each
+with its own relations, and with these renamed in three styles: `synonyms` (another everyday word), `wikidata` (the
+property's English label: `cast member`, `place of birth`) and `freebase` (`film.film.directed_by`, with the domain
+and the kind of the head); and in two more, `everyday` and `schema`, which count apart. Only labels change; questions,
+nodes and edges stay as they are.
 """
 
 from __future__ import annotations
@@ -195,7 +194,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
-    parser.add_argument("--questions", type=int, default=500, help="of each set")
+    parser.add_argument("--questions", type=int, default=500, help="questions per set")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()

@@ -1,12 +1,13 @@
-"""Whether a name comes out of a reply as it was written, in every layout that prompts ask for or the readers accept.
+"""Preservation of names in reply parsing, in every layout that prompts request or the parser accepts.
 
 python benchmarks/reply_names.py [--data DIR] [--every N] [--context N] [--json FILE]
 
-Every name of atlas, and of MetaQA and freebase_core where they are there, is written into each layout and read back:
-without any known name, and with names that were shown (the contexts are the names in their order, `--context` at a
-time). A name is *altered* if anything but it, byte for byte, is read, and *lost* if nothing is. Without shown names it
-is *ambiguous* if the same bytes are another name in another layout, or words for no answer: `1. FC Köln`, `Unknown`,
-`- Spain`. Layouts whose marks stand in names as well, such as commas between names, are read with shown names alone.
+Every name of atlas, and of MetaQA and freebase_core if available, is written into each layout and parsed:
+without any known name, and with shown names (the contexts are the names in their order, `--context` at a
+time). A name is *altered* if the parsed text differs in any byte, and *lost* if nothing is parsed. Without shown
+names it is *ambiguous* if the same bytes are another name in another layout, or words for no answer: `1. FC Köln`,
+`Unknown`, `- Spain`. Layouts whose marks stand in names as well, such as commas between names, are read with shown
+names alone.
 
 Bars: 0 altered and lost in every layout with shown names, and without in layouts of one name a line. With shown names
 a bullet is ambiguous where both readings were shown: `- Spain` and `Spain`; the longest counts.
@@ -244,9 +245,9 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(default), help="folder that holds metaqa and freebase_core")
     parser.add_argument("--every", type=int, default=1, help="take each Nth name (default: %(default)s)")
     parser.add_argument("--context", type=int, default=2000, help="names shown at once (default: %(default)s)")
-    parser.add_argument("--layout", help="measure the layouts alone whose name holds this")
-    parser.add_argument("--examples", type=int, default=3, help="print so many of what is altered")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--layout", help="measure only layouts with this in their names")
+    parser.add_argument("--examples", type=int, default=3, help="number of altered names to print")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     names = list(every_name(options.data))[:: options.every]
     rows: list[Row] = []

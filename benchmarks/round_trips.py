@@ -69,8 +69,8 @@ def walks(endpoint: Endpoint, folder: Path, ids: Sequence[EntityId]) -> list[Row
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=10, help="of each number of hops (default: %(default)s)")
-    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
+    parser.add_argument("--questions", type=int, default=10, help="questions per number of hops (default: %(default)s)")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     options = parser.parse_args()
     data = atlas()
     graph, triples = import_graph(data.graph_source()), pyoxigraph.Store()

@@ -185,7 +185,7 @@ def timed(action: Callable[[], Result]) -> tuple[Seconds, Result]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--large", action="store_true", help="also 7 and 35 million triples")
-    parser.add_argument("--json", type=Path, help="write the rows to this file, too")
+    parser.add_argument("--json", type=Path, help="also write the rows to this file")
     options = parser.parse_args()
     found: list[Row] = []
     for size in [*SMALL, *(LARGE if options.large else [])]:

@@ -233,8 +233,8 @@ def report(asked: Sequence[Asked], shipped: Fitted) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--questions", type=int, default=500, help="of each set and split")
-    parser.add_argument("--signs", type=Path, help="file that keeps what was seen, and is read where it is there")
+    parser.add_argument("--questions", type=int, default=500, help="questions per set and split")
+    parser.add_argument("--signs", type=Path, help="cache file of features, reused if it exists")
     options = parser.parse_args()
     if options.signs and options.signs.exists():
         asked = _kept(options.signs)

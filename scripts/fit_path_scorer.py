@@ -89,8 +89,8 @@ def sets(data: Path, folder: Path) -> Iterator[tuple[str, str, Path, Sequence[Ex
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
-    parser.add_argument("--questions", type=int, default=250, help="of each set")
-    parser.add_argument("--embedder", help="minilm, a folder or a model-hub name; the shipped one when left out")
+    parser.add_argument("--questions", type=int, default=250, help="questions per set")
+    parser.add_argument("--embedder", help="minilm, a folder or a model-hub name (default: the shipped one)")
     parser.add_argument("--out", type=Path, help="folder that the weights go into")
     parser.add_argument("--cache", type=Path, help="folder that keeps the vectors of texts for another run")
     options = parser.parse_args()
