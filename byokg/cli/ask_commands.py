@@ -338,7 +338,7 @@ def _tree(
     """Draw walks from the topic entity to the first answers, merged at common prefixes; count omitted ones."""
     ids = dict.fromkeys([item.source, *(node for path in walks for node in path.nodes)])
     nodes = dict(zip(ids, store.nodes(ids), strict=True))
-    root = Tree(_named(nodes[item.source], "bold"))
+    root = Tree(_format_node(nodes[item.source], "bold"))
     branches: dict[tuple[int, ...], Tree] = {(): root}
     for path in walks:
         place: tuple[int, ...] = ()
@@ -346,7 +346,7 @@ def _tree(
             parent, place = branches[place], (*place, triple.edge)
             if place not in branches:
                 label = Text(f"{arrows.around(triple.relation, inverse, triple.undirected)} ", "cyan")
-                label.append_text(_named(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
+                label.append_text(_format_node(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
                 branches[place] = parent.add(label.append(_bracketed(triple.properties), "not bold dim"))
     left_out = []
     if more := len(answers) - len(walks):
@@ -360,7 +360,7 @@ def _tree(
     return root
 
 
-def _named(node: Node, style: str) -> Text:
+def _format_node(node: Node, style: str) -> Text:
     label = Text().append(node.name, style)
     return label.append(f"  {types_text(node)}", "not bold dim") if node.type else label
 

@@ -248,7 +248,7 @@ def fetch(
     if name not in known:
         raise ConfigError(f"no data set {name!r} is listed; there are {', '.join(known)}")
     folder = out or Path(name)
-    for each in download(known[name], folder, mirror, attempts, on_progress=_told()):
+    for each in download(known[name], folder, mirror, attempts, on_progress=_make_printer()):
         state = "fetched" if each.fetched else "there already"
         checked = "checked" if each.known else f"not known before, noted in {SUMS}"
         print(f"{each.path}: {state}; sha256 {each.sha256[:12]}… {checked}")
@@ -299,7 +299,7 @@ def _print_audit(name: str, result: Audit, show: int) -> None:
         print("  nothing found")
 
 
-def _told() -> Callable[[str, int, int | None], None]:
+def _make_printer() -> Callable[[str, int, int | None], None]:
     """Return a printer of a file's progress, once every 64 MB."""
     step = 64 << 20
     last: dict[str, int] = {}

@@ -433,10 +433,10 @@ def _swept(key: str, text: str) -> list[str]:
         return [text]
     if override.is_sweep_override() and override.is_discrete_sweep():
         return [_as_word(value) for value in override.sweep_iterator(Transformer.identity)]
-    return [_plain(override, text)]
+    return [_unquote_value(override, text)]
 
 
-def _plain(override: Override, text: str) -> str:
+def _unquote_value(override: Override, text: str) -> str:
     """Return one value: without the quotes that keep commas from being a sweep, and lists without brackets."""
     value = override.value()
     return (

@@ -134,8 +134,10 @@ def metrics_json(measured: Mapping[str, LinkingMetrics]) -> dict[str, Any]:
                 "n": metrics.n,
                 "topics": metrics.topics,
                 "failed": metrics.failed,
-                **_plain(metrics.estimates),
-                "by_type": {kind: {"n": one.n, **_plain(one.estimates)} for kind, one in metrics.by_type.items()},
+                **_dump_estimates(metrics.estimates),
+                "by_type": {
+                    kind: {"n": one.n, **_dump_estimates(one.estimates)} for kind, one in metrics.by_type.items()
+                },
             }
             for method, metrics in measured.items()
         }
@@ -181,7 +183,7 @@ def _by_type(metric: str, measured: Mapping[str, LinkingMetrics]) -> Table:
     )
 
 
-def _plain(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+def _dump_estimates(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
     return {name: {"value": one.value, "ci95": list(one.ci95)} for name, one in estimates.items()}
 
 

@@ -39,7 +39,7 @@ def labels_(
     from byokg.open import close
     from byokg.training.labels import LabelSettings, labels, write_labels
 
-    settings, wanted = _read(words, "labels", LabelSettings)
+    settings, wanted = _read_train_settings(words, "labels", LabelSettings)
 
     def say(text: str) -> None:
         if not quiet:
@@ -117,9 +117,9 @@ def fit(
             raise ConfigError("weights are fitted for the pipeline that needs no language model; use pipeline=offline")
         return linker
 
-    settings, ranker = _read(words, "fit", FitSettings)
+    settings, ranker = _read_train_settings(words, "fit", FitSettings)
     if settings.components["dataset"].get("split") == "test" and not _says_split(words):
-        settings, ranker = _read([*(words or []), "dataset.split=dev"], "fit", FitSettings)
+        settings, ranker = _read_train_settings([*(words or []), "dataset.split=dev"], "fit", FitSettings)
     dataset = settings.build("dataset")
     candidates = picked(dataset, settings.run, say)
     further, told_of = read_chains(chains) if chains is not None else ([], "")
@@ -212,7 +212,7 @@ def sft_(
     """
     from byokg.training.sft import SftSettings, fine_tune, read_pairs
 
-    _, settings = _read(words, "sft", SftSettings)
+    _, settings = _read_train_settings(words, "sft", SftSettings)
     pairs, _ = read_pairs(file)
     told = fine_tune(pairs, out, settings)
     if as_json:
@@ -226,7 +226,7 @@ def sft_(
 T = TypeVar("T")
 
 
-def _read(words: Sequence[str] | None, command: str, kind: type[T]) -> tuple[Settings, T]:
+def _read_train_settings(words: Sequence[str] | None, command: str, kind: type[T]) -> tuple[Settings, T]:
     """Read the settings of a command, and those of its training from the group `train`.
 
     Raises:

@@ -204,12 +204,14 @@ def read_external(
     if not records:
         raise RunError(f"{path}: holds no prediction; give the file that a system wrote, or a run folder")
     if repeated:
-        note(f"{path.name}: {len(repeated):,} predictions stand there twice, and count once: {_some(repeated)}")
+        note(f"{path.name}: {len(repeated):,} predictions stand there twice, and count once: {_quote_ids(repeated)}")
     if examples is None:
         return [_case(id, record, place) for id, (place, record) in records.items()]
     asked: dict[str, str] = {example.id: example.id for example in examples}
     if by_text:
-        asked |= {example.id: _asked(example.question) for example in examples if example.id not in records}
+        asked |= {
+            example.id: _normalize_question(example.question) for example in examples if example.id not in records
+        }
     strangers = [id for id in records if id not in set(asked.values())]
     unknown = [id for id in strangers if id not in by_text]
     allowed = left_out if unknown else max(left_out, int(_STRANGERS * len(records)))
@@ -220,7 +222,10 @@ def read_external(
             f"{len(strangers) - 1:,} more; name the data set, and the split, that was predicted"
         )
     if by_text.intersection(strangers):
-        note(f"{path.name}: {len(strangers):,} questions are not in the data set, and passed over: {_some(strangers)}")
+        note(
+            f"{path.name}: {len(strangers):,} questions are not in the data set, and passed over: "
+            f"{_quote_ids(strangers)}"
+        )
     cases = []
     for example in examples:
         if (id := asked[example.id]) in records:
@@ -231,12 +236,12 @@ def read_external(
     return cases
 
 
-def _some(ids: Sequence[str]) -> str:
+def _quote_ids(ids: Sequence[str]) -> str:
     more = f" (+{len(ids) - _LISTED:,} more)" if len(ids) > _LISTED else ""
     return ", ".join(map(repr, ids[:_LISTED])) + more
 
 
-def _asked(question: str) -> str:
+def _normalize_question(question: str) -> str:
     """Return a question's text as it is matched: without case, outer marks and repeated spaces."""
     return " ".join(question.casefold().split()).rstrip(" ?.!")
 
@@ -265,7 +270,7 @@ def _id(record: Mapping[str, Any], place: str) -> tuple[str, bool]:
             return str(record[name]), False
     for name in _QUESTIONS:
         if isinstance(record.get(name), str):
-            return _asked(record[name]), True
+            return _normalize_question(record[name]), True
     raise RunError(f"{place}: has no id; it is read from {', '.join((*_IDS, *_QUESTIONS))}")
 
 

@@ -290,7 +290,7 @@ def evaluate_linking(
     if not annotated:
         raise RunError("no question of this data set has its topic entities annotated, so linking cannot be scored")
     known = _known_topics(store, annotated)
-    asked = [_asked(example, known, spotter if mentions == "spotted" else None) for example in annotated]
+    asked = [_make_case(example, known, spotter if mentions == "spotted" else None) for example in annotated]
     measured = {}
     for name, linker in linkers.items():
         outcomes = []
@@ -309,7 +309,7 @@ def _known_topics(store: GraphStore, examples: Sequence[Example]) -> dict[Entity
     return dict(zip(known, store.nodes(known), strict=True))
 
 
-def _asked(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _LinkingCase:
+def _make_case(example: Example, known: Mapping[EntityId, Node], spotter: Spotter | None) -> _LinkingCase:
     """Return the mention of each topic entity, and all mentions to link."""
     topics: list[tuple[EntityId, MentionType]] = []
     given: list[Mention] = []

@@ -166,7 +166,7 @@ GCR = Profile(
 _MARK = "ans:"
 
 
-def _said(case: Case) -> list[str]:
+def _extract_answers(case: Case) -> list[str]:
     """Return the distinct answers, longest first: the lines that begin with `ans:`.
 
     Differs: a list of answers, as a run has, holds no prose, so it needs no mark; if one line of it has the mark,
@@ -186,7 +186,7 @@ def _golds(case: Case) -> list[str]:
 
 
 def _subgraphrag_score(case: Case) -> tuple[float, ...]:
-    said, golds = _said(case), _golds(case)
+    said, golds = _extract_answers(case), _golds(case)
     free = list(said)
     matched = 0
     for gold in golds:
@@ -212,7 +212,7 @@ SUBGRAPHRAG = Profile(
     ),
     score=_subgraphrag_score,
     # Weighed by how many answers there are, the mean of the questions' F1 is the F1 over all answers pooled.
-    weigh=lambda case: float(len(_said(case)) + len(_golds(case))),
+    weigh=lambda case: float(len(_extract_answers(case)) + len(_golds(case))),
 )
 
 
@@ -237,21 +237,21 @@ def _value(value: object) -> str:
         return normalise(text)
 
 
-def _values(cells: Iterable[object]) -> Iterator[object]:
+def _flatten_cells(cells: Iterable[object]) -> Iterator[object]:
     """Yield the values in rows, from within lists and maps; a node is its name, and a missing value is none."""
     for cell in cells:
         if isinstance(cell, Mapping) and cell.keys() - _FURTHER == _NODE:
             yield cell["name"]
         elif isinstance(cell, Mapping):
-            yield from _values(cell.values())
+            yield from _flatten_cells(cell.values())
         elif isinstance(cell, list | tuple):
-            yield from _values(cell)
+            yield from _flatten_cells(cell)
         elif cell is not None:
             yield cell
 
 
 def _text2cypher(case: Case) -> tuple[float, ...]:
-    gold = set(map(_value, _values(case.rows)))
+    gold = set(map(_value, _flatten_cells(case.rows)))
     said = set(map(_value, case.answers))
     return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold)
 
@@ -277,7 +277,7 @@ TEXT2CYPHER = Profile(
         Metric("em", "the answers are the values of the gold rows"),
     ),
     score=_text2cypher,
-    scorable=lambda case: any(True for _ in _values(case.rows)),
+    scorable=lambda case: any(True for _ in _flatten_cells(case.rows)),
     needs="rows of the gold query",
 )
 

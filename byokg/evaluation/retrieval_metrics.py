@@ -78,7 +78,7 @@ def retrieved(
         if None not in ranks and item.id not in resting:
             continue
         ids = {id for sought, _ in golds for id in sought}.intersection(_nodes(item))
-        names = set(map(normalise, _values(item)))
+        names = set(map(normalise, _collect_texts(item)))
         if unknown:
             names.update(unknown.intersection(map(normalise, _nodes(item))))
         for place, (sought, name) in enumerate(golds):
@@ -179,7 +179,7 @@ def _nodes(item: Evidence) -> Iterator[str]:
                 yield from (cell.head, cell.tail)
 
 
-def _values(item: Evidence) -> Iterator[str]:
+def _collect_texts(item: Evidence) -> Iterator[str]:
     """Yield the names and values that an item shows."""
     properties: list[Properties] = []
     if isinstance(item, PathEvidence):

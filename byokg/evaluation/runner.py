@@ -457,7 +457,7 @@ def _run_config(settings: RunSettings, examples: Sequence[Example]) -> dict[str,
         "entities": settings.entities,
         "hops": settings.hops,
         "seed": settings.seed,
-        "config": _plain(settings.config, "config"),
+        "config": _normalize_config(settings.config, "config"),
     }
 
 
@@ -476,16 +476,16 @@ def question_record(examples: Sequence[Example]) -> dict[str, Any]:
     return {"n": len(once), "checksum": digest.hexdigest(), **repeats}
 
 
-def _plain(value: object, key: str) -> Any:
+def _normalize_config(value: object, key: str) -> Any:
     """Return the configuration as YAML and JSON hold it, so that it reads back equal."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(entry, f"{key}.{name}") for name, entry in value.items()}
+        return {str(name): _normalize_config(entry, f"{key}.{name}") for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(entry, f"{key}[{position}]") for position, entry in enumerate(value)]
+        return [_normalize_config(entry, f"{key}[{position}]") for position, entry in enumerate(value)]
     raise ConfigError(f"{key} is a {type(value).__name__}; a run's settings are text, numbers, lists and mappings")
 
 
@@ -513,7 +513,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Metrics:
         RunError: a folder is no finished shard, shards are missing or doubled, they belong to different runs, or
             `out` belongs to another run.
     """
-    parts = sorted(map(_read, map(Path, folders)), key=lambda part: part.shard.number)
+    parts = sorted(map(_read_shard, map(Path, folders)), key=lambda part: part.shard.number)
     _refuse_incomplete(parts)
     first = parts[0]
     for part in parts[1:]:
@@ -544,7 +544,7 @@ def merge_runs(folders: Sequence[str | Path], out: str | Path) -> Metrics:
     return metrics
 
 
-def _read(folder: Path) -> _Part:
+def _read_shard(folder: Path) -> _Part:
     config = read_config(folder)
     if not config.get("shard"):
         raise RunError(f"{str(folder)!r} is a whole run, no shard of one; name folders of runs with shard=K/N")

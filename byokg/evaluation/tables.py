@@ -347,7 +347,7 @@ def _differences(scored: Sequence[ProfileScores]) -> Table:
     return table(
         [*labels("profile", one_line=True), *figures(*TITLES.values(), "gained", "lost")],
         [
-            (one.profile.name, *(_points(first, one, metric) for metric in TITLES), *_turned(first, one))
+            (one.profile.name, *(_points(first, one, metric) for metric in TITLES), *_count_flips(first, one))
             for one in others
             if one.n
         ],
@@ -366,7 +366,7 @@ def _points(first: ProfileScores, one: ProfileScores, metric: str) -> str:
     return f"{100 * float((values[1] - values[0])[shared].mean()):+z.1f}" if shared.any() else ""
 
 
-def _turned(first: ProfileScores, one: ProfileScores) -> tuple[str, str]:
+def _count_flips(first: ProfileScores, one: ProfileScores) -> tuple[str, str]:
     """Count the questions with a Hit under the second profile alone, and under the first alone."""
     before, now = _column(first, "hit"), _column(one, "hit")
     if before is None or now is None:

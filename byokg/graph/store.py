@@ -592,19 +592,19 @@ def as_json(rows: Rows) -> dict[str, Any]:
     """Return columns, rows and whether rows were cut off."""
     return {
         "columns": list(rows.columns),
-        "rows": [[_plain(cell) for cell in row] for row in rows.rows],
+        "rows": [[_dump_cell(cell) for cell in row] for row in rows.rows],
         "truncated": rows.truncated,
     }
 
 
-def _plain(cell: Any) -> Any:
+def _dump_cell(cell: Any) -> Any:
     if is_dataclass(cell) and not isinstance(cell, type):
-        held = {field.name: _plain(getattr(cell, field.name)) for field in fields(cell)}
+        held = {field.name: _dump_cell(getattr(cell, field.name)) for field in fields(cell)}
         return {key: value for key, value in held.items() if key != "further_types" or value}
     if isinstance(cell, Mapping):
-        return {key: _plain(value) for key, value in cell.items()}
+        return {key: _dump_cell(value) for key, value in cell.items()}
     if isinstance(cell, list | tuple):
-        return [_plain(value) for value in cell]
+        return [_dump_cell(value) for value in cell]
     return cell
 
 

@@ -158,7 +158,7 @@ def openai_compatible(
         check_embedding_ctx_length=False,
         model_kwargs={"encoding_format": "float"},
     )
-    return LangChainEmbedder(embeddings, _named("openai", model, dimensions), batch_size)
+    return LangChainEmbedder(embeddings, _join_name("openai", model, dimensions), batch_size)
 
 
 def bedrock(
@@ -207,7 +207,7 @@ def bedrock(
         dimensions=dimensions,
         config=config,
     )
-    return LangChainEmbedder(embeddings, _named("bedrock", model, dimensions), batch_size)
+    return LangChainEmbedder(embeddings, _join_name("bedrock", model, dimensions), batch_size)
 
 
 def _embeddings(provider: str, package: str, option: str, **settings: Any) -> Embeddings:
@@ -226,5 +226,5 @@ def _embeddings(provider: str, package: str, option: str, **settings: Any) -> Em
     return made
 
 
-def _named(service: str, model: str, dimensions: int | None) -> str:
+def _join_name(service: str, model: str, dimensions: int | None) -> str:
     return f"{service}-{model}" if dimensions is None else f"{service}-{model}-{dimensions}"

@@ -211,7 +211,7 @@ class NameCandidates:
                 if numbers.of(first) >= 0 and numbers.of(second) >= 0 and len(torn) < _TORN:
                     torn |= {first: None, second: None}
             if numbers.of(slot) < 0:
-                for turned in _turned(slot):
+                for turned in _swap_letters(slot):
                     if numbers.of(turned) >= 0:
                         extra[at][numbers.of(turned)] = len(turned) - 1
         # Where some word is strange, the names of the others alone are listed; where none is, any may be wrong.
@@ -332,7 +332,7 @@ class NameCandidates:
             return self._sorted_sums(lists)
         sums, touched = self._take(), [np.empty(0, np.int32)]
         for each in lists:
-            rows, letters = self._read(each)
+            rows, letters = self._read_lists(each)
             # A row with several words like one of the text counts once, with the best: it comes last.
             sums[rows] = sums.take(rows) + letters
             touched.append(rows)
@@ -346,7 +346,7 @@ class NameCandidates:
         """Do the same without an array as long as there are rows; each row comes once."""
         parts = [np.empty(0, np.int64)]
         for number, each in enumerate(lists):
-            rows, letters = self._read(each)
+            rows, letters = self._read_lists(each)
             key = rows.astype(np.int64)
             key <<= _NUMBER_BITS
             key |= number
@@ -362,7 +362,7 @@ class NameCandidates:
         values = np.add.reduceat(key & ((1 << _LETTER_BITS) - 1), first) if len(key) else key
         return rows[first].astype(np.int32), values.astype(np.uint16)
 
-    def _read(self, lists: _Lists) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16] | np.uint16]:
+    def _read_lists(self, lists: _Lists) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16] | np.uint16]:
         """Return the rows in some lists, the first list last, and how many letters each covers."""
         starts, counts, holders = lists.starts[::-1], lists.counts[::-1], self._table.arrays.holders
         if len(starts) == 1:
@@ -460,7 +460,7 @@ def _cuts(first: str, second: str) -> tuple[int, ...]:
     return tuple(cut for cut in (len(first) - 1, len(first) + 1) if 0 < cut < len(first) + len(second))
 
 
-def _turned(word: str) -> list[str]:
+def _swap_letters(word: str) -> list[str]:
     """Return a short word with two neighbouring letters swapped, which leaves few of its bigrams."""
     if len(word) > _SHORT:
         return []
@@ -480,7 +480,7 @@ class _Numbers:
             texts[joined] = None
             for cut in _cuts(first, second):
                 texts[joined[:cut]] = texts[joined[cut:]] = None
-        texts |= dict.fromkeys(chain.from_iterable(map(_turned, slots)))
+        texts |= dict.fromkeys(chain.from_iterable(map(_swap_letters, slots)))
         self._numbers: dict[str, int] = dict(zip(texts, vocabulary.find(list(texts)).tolist(), strict=True))
 
     def of(self, text: str) -> int:

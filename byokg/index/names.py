@@ -494,14 +494,14 @@ class NameIndex:
         more = [set_hash([article]) for article in self._articles if article not in distinct]
         own = set_hash(distinct)
         rows = self._table.rows_of(np.array([own, *(own + one & MASK for one in more)], np.uint64))
-        return np.sort(rows[[self._plain(row) == numbers for row in rows.tolist()]]) if len(rows) else rows
+        return np.sort(rows[[self._strip_article(row) == numbers for row in rows.tolist()]]) if len(rows) else rows
 
     def _written(self, text: str) -> Int64:
         """Return the rows that are written exactly so."""
         rows = self._rows(text)
         return rows[[spelling == text for spelling in self._table.spelled(rows)]] if len(rows) else rows
 
-    def _plain(self, row: int) -> list[int]:
+    def _strip_article(self, row: int) -> list[int]:
         """Return the words of a row without a leading article."""
         numbers = self._table.words_of(row)
         leads = len(numbers) > 1 and numbers[0] in self._articles

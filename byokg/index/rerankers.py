@@ -271,7 +271,7 @@ class LayerwiseReranker(_ModelReranker):
         # The model was trained in half precision, which is slow without a GPU.
         dtype = torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16
         try:
-            said = _said(place, self._revision)
+            said = _read_model_config(place, self._revision)
             config, head_name = self._described(said)
             model = LlamaModel.from_pretrained(place, config=config, revision=self._revision, torch_dtype=dtype)
             head = _tensor(place, self._revision, head_name).to(device, dtype)
@@ -321,7 +321,7 @@ _TAKEN = (
 _INDEX, _WEIGHTS = "model.safetensors.index.json", "model.safetensors"
 
 
-def _said(place: str, revision: str | None) -> dict[str, Any]:
+def _read_model_config(place: str, revision: str | None) -> dict[str, Any]:
     """Read `config.json`; no code is run for it."""
     from transformers import PretrainedConfig
 

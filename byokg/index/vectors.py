@@ -189,7 +189,7 @@ class VectorIndex:
         """
         self._refuse_other_width(vectors)
         if self._mapped is not None:  # what is mapped cannot grow
-            self._index, self._mapped = _read(self._mapped, mapped=False), None
+            self._index, self._mapped = _read_faiss(self._mapped, mapped=False), None
         for start in range(0, len(vectors), _ROWS_AT_ONCE):
             part = unit_rows(vectors[start : start + _ROWS_AT_ONCE])
             filled = np.asarray(part.any(axis=1))
@@ -246,7 +246,7 @@ class VectorIndex:
         Raises:
             IndexUnusable: the files are missing or damaged, or differ from the given metadata.
         """
-        index = _read(folder / FILE, mapped=True)
+        index = _read_faiss(folder / FILE, mapped=True)
         rows_file = folder / _ROWS_FILE
         try:
             rows = np.load(rows_file, mmap_mode="r", allow_pickle=False) if rows_file.exists() else None
@@ -338,7 +338,7 @@ def _code_length(width: int) -> int:
     return next(length for length in range(min(width, _LONGEST_CODE), 0, -1) if width % length == 0)
 
 
-def _read(path: Path, mapped: bool) -> Any:
+def _read_faiss(path: Path, mapped: bool) -> Any:
     faiss = _faiss()
 
     try:

@@ -81,7 +81,7 @@ class DemonstrationRetriever:
         self._embedder = embedder
         self._engines = {engine.language: engine for engine in query_engines(store)}
         self._known = frozenset(store.relations)
-        self._solved = list(solved) if not isinstance(solved, str | Path) else _read(Path(solved))
+        self._solved = list(solved) if not isinstance(solved, str | Path) else _read_demonstrations(Path(solved))
         if not self._solved:
             raise ConfigError(
                 f"examples={str(solved)!r} holds no solved question; give `question` with `path` or `query`"
@@ -179,7 +179,7 @@ def _key(question: str) -> str:
     return " ".join(fold_words(question))
 
 
-def _read(path: Path) -> list[Demonstration]:
+def _read_demonstrations(path: Path) -> list[Demonstration]:
     read = [_solved(record, f"{path}:{number}") for number, record in _records(path)]
     return [one for one in read if one is not None and (one.path or one.query)]
 

@@ -303,7 +303,7 @@ class LanguageModel:
         call = self.call(messages, current_sample() if sample is None else sample, tools, body, schema)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
-            reply = self._asked(call, stage, question_id, deadline)
+            reply = self._fetch_reply(call, stage, question_id, deadline)
         if reply.stop == "refusal":
             raise LlmRefused(self.name, reply)
         if reply.stop == "length":
@@ -323,7 +323,7 @@ class LanguageModel:
             raise ReplyMissing(self.name, question_id, stage, call.key, self._store.nearest(call))
         return reply
 
-    def _asked(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
+    def _fetch_reply(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
         """Ask, or wait for the thread that asks the same already."""
         if self._pending is not None:
             if call.key in self._pending.failed:
@@ -434,7 +434,7 @@ class LanguageModel:
                 },
             )
             structured = answered if isinstance(answered, dict) else None
-            message = answered if structured is None else _told(structured)
+            message = answered if structured is None else _convert_structured(structured)
             reply = from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
             return replace(reply, stop="end") if structured is not None and reply.stop == "tool" else reply
         except ByokgError:
@@ -450,7 +450,7 @@ class LanguageModel:
             self._meter.after(call, reply, stage, question_id, replayed)
 
 
-def _told(answered: Mapping[str, Any]) -> AIMessage:
+def _convert_structured(answered: Mapping[str, Any]) -> AIMessage:
     """Return a structured reply as a message whose text is the result.
 
     A reply that violates the schema keeps its text, or the arguments of its call, and is parsed as any reply is.

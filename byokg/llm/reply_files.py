@@ -116,7 +116,7 @@ def import_replies(store: RecordedReplies, file: str | Path) -> Imported:
                 record = json.loads(line)
                 if not isinstance(record, dict):
                     raise ValueError("it is no JSON object")
-                outcome = _read(record, taken)
+                outcome = _read_reply(record, taken)
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 reason = f"no {error} in it" if isinstance(error, KeyError) else str(error)
                 raise ReplyStoreError(path, number, f"is no reply ({reason}); nothing was imported") from error
@@ -157,7 +157,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise ReplyStoreError(path, None, f"cannot be read: {error}; nothing was imported") from error
 
 
-def _read(record: Mapping[str, Any], taken: Import) -> RecordedReply | tuple[str, str]:
+def _read_reply(record: Mapping[str, Any], taken: Import) -> RecordedReply | tuple[str, str]:
     """Read one line, in whichever layout; a request that failed comes as its key and the reason."""
     if "call" in record:
         return _own(record)

@@ -236,14 +236,14 @@ def _json_items(content: str) -> list[str] | None:
         found = first_object(content)
         if found is not None:
             lists = [value for value in found.values() if isinstance(value, list)]
-            listed = lists[0] if lists and not _named(found) else [found]
+            listed = lists[0] if lists and not _find_name(found) else [found]
     if not isinstance(listed, list):
         return None
-    names = [_named(entry) for entry in listed]
+    names = [_find_name(entry) for entry in listed]
     return None if any(name is None for name in names) else [name for name in names if name]
 
 
-def _named(entry: Any) -> str | None:
+def _find_name(entry: Any) -> str | None:
     """Return the name that an entry of a JSON list is or has."""
     if isinstance(entry, str):
         return entry
@@ -453,7 +453,7 @@ def _json_answers(content: str, hiding: Hiding) -> list[list[WrittenAnswer]] | N
         if found is None:
             return None
         listed = objects if len(objects) > 1 and all(objects) else [found]
-        if len(listed) == 1 and _named(found) is None:
+        if len(listed) == 1 and _find_name(found) is None:
             lists = [
                 value for key, value in found.items() if isinstance(value, list) and str(key).lower() in _LIST_KEYS
             ]
@@ -462,7 +462,7 @@ def _json_answers(content: str, hiding: Hiding) -> list[list[WrittenAnswer]] | N
             listed = lists[0] if lists else list(found.values()) if counted else pairs
     read = []
     for entry in listed:
-        name = _named(entry)
+        name = _find_name(entry)
         if name is None or isinstance(entry, list):
             return None
         name = hiding.hide(name)

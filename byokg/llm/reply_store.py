@@ -367,7 +367,7 @@ class Import:
         row = self._file.execute(f"SELECT {_REPLY} FROM replies WHERE key = ?", (key,)).fetchone()
         if row is None:
             self.new += 1
-        elif _said(_reply(row)) == _said(each.reply):
+        elif _identify_reply(_reply(row)) == _identify_reply(each.reply):
             self.known += 1
         else:
             self.conflicts.append(each.call.key)
@@ -441,7 +441,7 @@ def _record(file: sqlite3.Connection, key: bytes) -> RecordedReply | None:
     return None if row is None else RecordedReply(_unpack(file, row[0]), _reply(row[3:]), _restored(row[1]), row[2])
 
 
-def _said(reply: Reply) -> tuple[object, ...]:
+def _identify_reply(reply: Reply) -> tuple[object, ...]:
     """Return the parts of a reply that make it another one: its time and its tokens do not."""
     return reply.text, _tools(reply, sort_keys=True), reply.stop
 

@@ -145,9 +145,9 @@ class Hiding:
 
     def restore(self, text: str) -> str:
         """Return a text with the names in the place of their words."""
-        return _WORD.sub(self._named, text) if self._hidden else text
+        return _WORD.sub(self._restore_name, text) if self._hidden else text
 
-    def _named(self, word: re.Match[str]) -> str:
+    def _restore_name(self, word: re.Match[str]) -> str:
         place = int("".join(str(ord(digit) - _ZERO) for digit in word[1]))
         return self._hidden[place] if place < len(self._hidden) else word[0]
 

@@ -96,7 +96,7 @@ class PriceTable:
     """
 
     def __init__(self, own: str | Path | None = None) -> None:
-        tables = [] if own is None else [_read(Path(own).expanduser())]
+        tables = [] if own is None else [_read_prices(Path(own).expanduser())]
         self._tables = [*tables, _shipped()]
         self._found: dict[str, Price | None] = {}
 
@@ -126,7 +126,7 @@ def _shipped() -> _Patterns:
     return _table(yaml.safe_load(text), "byokg/llm/prices.yaml")
 
 
-def _read(path: Path) -> _Patterns:
+def _read_prices(path: Path) -> _Patterns:
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -114,7 +114,7 @@ class BfsAgent:
         """
         began = time.perf_counter()
         seconds: dict[str, float] = defaultdict(float)
-        messages = prompt_messages(self._prompt.fill(calls=str(self._calls), question=_asked(question)))
+        messages = prompt_messages(self._prompt.fill(calls=str(self._calls), question=_format_question(question)))
         context, left = Context(), self._context_tokens
         answered: set[str] = set()
         fresh = True
@@ -190,7 +190,7 @@ class BfsAgent:
         return tuple(items)
 
 
-def _asked(question: Question) -> str:
+def _format_question(question: Question) -> str:
     """Return the question, and the ids of the entities that are known to be meant."""
     if not question.topic_ids:
         return question.text

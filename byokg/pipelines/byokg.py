@@ -358,7 +358,10 @@ def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: C
     """
     rows = [row for item in evidence if isinstance(item, RowsEvidence) for row in item.rows]
     found: dict[str, tuple[str, EntityId | None]] = {}
-    for one in (*((answer.name, answer.id) for answer in direct), *(said for row in rows for said in _named(row))):
+    for one in (
+        *((answer.name, answer.id) for answer in direct),
+        *(said for row in rows for said in _flatten_cell(row)),
+    ):
         found.setdefault(normalize_name(one[0]), one)
     united = []
     for place, (name, id) in enumerate(found.values()):
@@ -368,7 +371,7 @@ def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: C
     return united
 
 
-def _named(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
+def _flatten_cell(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
     """Yield the possible answers in a cell: nodes by name, values as text, and so for all nested cells."""
     if isinstance(cell, NodeCell):
         yield cell.name, cell.id
@@ -379,13 +382,13 @@ def _named(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
             yield text, None
     elif isinstance(cell, PathCell):
         for node in cell.nodes:
-            yield from _named(node)
+            yield from _flatten_cell(node)
     elif isinstance(cell, Mapping):
         for value in cell.values():
-            yield from _named(value)
+            yield from _flatten_cell(value)
     elif isinstance(cell, Sequence):
         for value in cell:
-            yield from _named(value)
+            yield from _flatten_cell(value)
 
 
 def direct_query_pipeline(

@@ -200,14 +200,14 @@ class ContextWriter:
         return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
 
     @cached_property
-    def _turned(self) -> Mapping[str, frozenset[str]]:
+    def _inverses(self) -> Mapping[str, frozenset[str]]:
         return inverse_relations(self._store)
 
     def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
         ranked, beyond = self._ranked(context)
-        asked = {item.id for item in ranked if _asked(item)}
+        asked = {item.id for item in ranked if _is_requested(item)}
         names = names_of(self._store, ranked, _MOST_ENDS) | self._namesakes(context)
-        lines = fold_lines(ranked, names, self._turned, asked, beyond)
+        lines = fold_lines(ranked, names, self._inverses, asked, beyond)
         ordered = self._ordered(lines, ranked, asked, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
@@ -379,7 +379,7 @@ def _rows_first(key: int) -> tuple[bool, int]:
     return (key % 2 == 0, -key)
 
 
-def _asked(item: Evidence) -> bool:
+def _is_requested(item: Evidence) -> bool:
     if isinstance(item, PathEvidence | TripleEvidence):
         return item.asked
     return isinstance(item, RowsEvidence | NodeEvidence)
@@ -396,7 +396,7 @@ _ENDS_FIRST = 100
 _LONGEST_VALUE = 40
 """Characters of the longest text that is read as a date or a number."""
 
-_Said = tuple[str | None, EntityId | None]
+_Content = tuple[str | None, EntityId | None]
 """A text, the node it names, or both; a node without its text is called by its name in the store."""
 
 
@@ -417,7 +417,7 @@ class CitationChecker:
         self._evidence = tuple(evidence)
         self._holders: dict[str, dict[str, EntityId | None]] = defaultdict(dict)
         self._texts: dict[str, None] = {}
-        self._read(_ENDS_FIRST)
+        self._index_contents(_ENDS_FIRST)
         self._complete = not any(
             isinstance(item, PathEvidence) and len(item.ends) > _ENDS_FIRST for item in self._evidence
         )
@@ -426,7 +426,7 @@ class CitationChecker:
         """Return the ids of the items that hold an answer, in the order of the evidence, and the node it is in each."""
         held = self._held(answer)
         if not held and not self._complete:
-            self._read(None)
+            self._index_contents(None)
             self._complete = True
             held = self._held(answer)
         return held
@@ -442,9 +442,9 @@ class CitationChecker:
                 return self._holders[key]
         return {}
 
-    def _read(self, ends: int | None) -> None:
+    def _index_contents(self, ends: int | None) -> None:
         """Index the contents of evidence, of a metapath for so many of its ends."""
-        said = {item.id: list(_said(item, ends)) for item in self._evidence}
+        said = {item.id: list(_list_contents(item, ends)) for item in self._evidence}
         nodes = dict.fromkeys(id for each in said.values() for text, id in each if text is None and id is not None)
         names = {node.id: node.name for node in self._store.nodes(list(nodes))}
         keys: dict[str, tuple[str, ...]] = {}
@@ -472,40 +472,40 @@ def _meanings(text: str) -> tuple[str, ...]:
     return folded, f"= {read.value:g}" if isinstance(read.value, float) else f"= {read.value}"
 
 
-def _said(item: Evidence, ends: int | None) -> Iterator[_Said]:
+def _list_contents(item: Evidence, ends: int | None) -> Iterator[_Content]:
     """Yield the contents of an item: its subject before intermediate nodes."""
     if isinstance(item, PathEvidence):
         yield from ((None, end) for end in item.ends[:ends])
         for path in item.paths:
             yield from ((None, node) for node in path.nodes)
             for triple in path.triples:
-                yield from _values(triple.properties)
+                yield from _list_properties(triple.properties)
     elif isinstance(item, TripleEvidence):
         yield None, item.triple.tail
         yield None, item.triple.head
-        yield from _values(item.triple.properties)
+        yield from _list_properties(item.triple.properties)
     elif isinstance(item, NodeEvidence):
         yield item.node.name, item.node.id
-        yield from _values(item.node.properties)
+        yield from _list_properties(item.node.properties)
     elif isinstance(item, RowsEvidence):
         for row in item.rows:
             for cell in row:
                 yield from _of_cell(cell)
 
 
-def _values(properties: Properties) -> Iterator[_Said]:
+def _list_properties(properties: Properties) -> Iterator[_Content]:
     for value in properties.values():
         yield from _of_cell(value)
 
 
-def _of_cell(cell: Cell) -> Iterator[_Said]:
+def _of_cell(cell: Cell) -> Iterator[_Content]:
     if isinstance(cell, NodeCell):
         yield cell.name, cell.id
-        yield from _values(cell.properties)
+        yield from _list_properties(cell.properties)
     elif isinstance(cell, EdgeCell):
         yield None, cell.head
         yield None, cell.tail
-        yield from _values(cell.properties)
+        yield from _list_properties(cell.properties)
     elif isinstance(cell, PathCell):
         for node in cell.nodes:
             yield from _of_cell(node)

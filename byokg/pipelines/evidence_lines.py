@@ -150,7 +150,7 @@ class _Fact:
 
     def about_face(self) -> _Fact:
         """Return the same fact, starting from its end."""
-        return _Fact(self.end, _turned(self.steps), self.source, self.said, self.items)
+        return _Fact(self.end, _reverse_steps(self.steps), self.source, self.said, self.items)
 
 
 @dataclass
@@ -212,7 +212,7 @@ class _FactExtractor:
         head, tail, said = triple.head, triple.tail, note(triple.properties)
         if item.left_out:
             along = _along(triple.relation, triple.undirected)
-            way = (tail, _turned(along)) if item.inverse else (head, along)
+            way = (tail, _reverse_steps(along)) if item.inverse else (head, along)
             self._cut[way] = max(self._cut[way], item.left_out)
         if self._names[head] is None or self._names[tail] is None:
             self._add_legs(triple, said, item.id)
@@ -250,7 +250,7 @@ class _FactExtractor:
         triple = item.triple
         along = _along(triple.relation, triple.undirected)
         self._more[triple.head, along] += 1
-        self._more[triple.tail, _turned(along)] += 1
+        self._more[triple.tail, _reverse_steps(along)] += 1
 
     def lines(self) -> list[Line]:
         """Return the lines."""
@@ -264,7 +264,7 @@ class _FactExtractor:
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
         """Yield lines of facts that share a node and the steps from it, or the steps alone."""
         groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
-        ways = [((fact.source, fact.steps), (fact.end, _turned(fact.steps))) for fact in told]
+        ways = [((fact.source, fact.steps), (fact.end, _reverse_steps(fact.steps))) for fact in told]
         size = Counter(way for both in ways for way in both)
         for fact, (way, back) in zip(told, ways, strict=True):
             if size[back] > size[way]:
@@ -322,7 +322,7 @@ class _FactExtractor:
             if len(legs) < 2:
                 continue
             # A mediator's first leg is that of the walk; dates and numbers annotate a fact rather than being one.
-            source, *others = sorted(legs.values(), key=lambda leg: self._plain(leg.node))
+            source, *others = sorted(legs.values(), key=lambda leg: self._is_value(leg.node))
             end, *rest = others
             said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
             said += [f"… (+{len(rest) - _ATTRIBUTES} more)"] if len(rest) > _ATTRIBUTES else []
@@ -331,7 +331,7 @@ class _FactExtractor:
             for item in items:
                 self._add(fact, item)
 
-    def _plain(self, node: EntityId) -> bool:
+    def _is_value(self, node: EntityId) -> bool:
         """True if a name is a value: a number or a date."""
         return (self._names[node] or "")[:1].isdigit()
 
@@ -371,7 +371,9 @@ class _FactExtractor:
         line = "—" if all(step.undirected for step in steps) else "→"
         turned = [fact if fact.steps == steps else fact.about_face() for fact in facts]
         entries = dict.fromkeys(f"{self._names[fact.source]} {line} {self._entry(fact)}" for fact in turned)
-        ways = dict.fromkeys(way for fact in turned for way in ((fact.source, steps), (fact.end, _turned(steps))))
+        ways = dict.fromkeys(
+            way for fact in turned for way in ((fact.source, steps), (fact.end, _reverse_steps(steps)))
+        )
         left_out = [self._left_out(*way) for way in ways]
         more, cut_off = sum(count for count, _ in left_out), any(cut for _, cut in left_out)
         return Line(
@@ -409,7 +411,7 @@ def _along(relation: str, undirected: bool) -> tuple[Hop, ...]:
 
 
 @lru_cache(_HELD)
-def _turned(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
+def _reverse_steps(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
     """Return the steps of the same walk from its end."""
     return tuple(step.turned for step in reversed(steps))
 
@@ -417,7 +419,7 @@ def _turned(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
 @lru_cache(_HELD)
 def _forward(steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
     """Return steps in a table's orientation: from head to tail if possible."""
-    return min(steps, _turned(steps), key=lambda each: [(step.inverse, step.relation) for step in each])
+    return min(steps, _reverse_steps(steps), key=lambda each: [(step.inverse, step.relation) for step in each])
 
 
 def _items(facts: Iterable[_Fact]) -> tuple[str, ...]:

@@ -119,12 +119,12 @@ class RankedNodes:
         """Return answers best first, each citing the queries that found it; nodes without a name are none."""
         items = [item for item in context.evidence if isinstance(item, RowsEvidence) and item.retriever == RETRIEVER]
         if self._taken == "first":
-            named = (item for item in items if any(_named(cell) for (cell,) in item.rows))
+            named = (item for item in items if any(_has_name(cell) for (cell,) in item.rows))
             items = [item for item in (next(named, None),) if item is not None]
         if items and items[0].columns == ("count",):
             ((count,),) = items[0].rows
             return [AnswerItem(str(count), None, items[0].score, (items[0].id,))]
-        nodes = [node for node in found_nodes(items) if _named(node.cell)]
+        nodes = [node for node in found_nodes(items) if _has_name(node.cell)]
         scores = [1 / (1 + place) for place in range(len(nodes))]
         if self._reranker is not None:
             rated = self._reranker.score(question.text, [_rated_text(node) for node in nodes]).tolist()
@@ -136,7 +136,7 @@ class RankedNodes:
         ]
 
 
-def _named(cell: object) -> bool:
+def _has_name(cell: object) -> bool:
     return not is_identifier(getattr(cell, "name", "")) if hasattr(cell, "name") else True
 
 

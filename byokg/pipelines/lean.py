@@ -97,7 +97,7 @@ class Lean:
         for left in reversed(range(self._rounds)):
             began = time.perf_counter()
             shown = self._context.write_for_round(context)
-            text = self._asked(question, context, shown.text, left)
+            text = self._call_model(question, context, shown.text, left)
             grounds = shown_grounds(self._store, context, shown)
             answers = read_answers(text, known=grounds.names)
             items = checked_answers(self._store, context, answers, shown, grounds)
@@ -130,7 +130,7 @@ class Lean:
         seconds["retrieve"] += time.perf_counter() - began
         return context.add(artifacts, linked, found, request.steps)
 
-    def _asked(self, question: Question, context: Context, facts: str, left: int) -> str:
+    def _call_model(self, question: Question, context: Context, facts: str, left: int) -> str:
         """Call the model, with `left` further calls allowed; return its reply."""
         filled = self._prompt.fill(
             tasks=self._reader.tasks_text(later=False),

@@ -508,7 +508,7 @@ class MeaningRanker:
             if len(told) < len(best) or (len(best) > 1 and _same(mentions, one)):
                 continue
             score = sum(told) / len(told) + (self._agreement if len(told) > 1 else 0.0)
-            ranked.append((position, score, self._asked(one, words, low)))
+            ranked.append((position, score, self._count_conditions(one, words, low)))
         return [(position, score) for position, score, _ in sorted(ranked, key=lambda each: (-each[1], -each[2]))]
 
     def _ways(self, leg: Leg, candidate: CandidateQuery) -> list[_Steps]:
@@ -524,7 +524,7 @@ class MeaningRanker:
                 choices[-1] = [number, number + 1]
         return list(product(*choices))
 
-    def _asked(self, one: CandidateQuery, words: set[str], low: bool) -> int:
+    def _count_conditions(self, one: CandidateQuery, words: set[str], low: bool) -> int:
         """Return how many of a candidate's conditions the question asks for, less those that it does not."""
         told = [True for condition in (one.count, one.period) if condition]
         if one.end_type:

@@ -398,7 +398,7 @@ class _CandidateSearch:
         readable = self._readable(reach, np.arange(len(reach)), "values")
         reach, made = reach.only(readable), [made[row] for row in readable.tolist()]
         group = reach.group
-        for attribute, pairs, values in self._values(reach):
+        for attribute, pairs, values in self._read_values(reach):
             texts, place = np.unique([str(value) for value in values], return_inverse=True)
             for period in self._conditions.periods:
                 says = np.array([period.holds(text) for text in texts.tolist()], np.bool_)
@@ -450,7 +450,7 @@ class _CandidateSearch:
         part = reach.only(rows)
         nodes, place = np.unique(part.nodes, return_inverse=True)
         members: dict[str, list[int]] = {}
-        for at, node in enumerate(self._read(nodes)):
+        for at, node in enumerate(self._read_nodes(nodes)):
             for name in node.types:
                 members.setdefault(name, []).append(at)
         group = rows[part.group]
@@ -468,15 +468,15 @@ class _CandidateSearch:
         asked = self._conditions.periods or self._conditions.extremes
         return bool(asked) and any(one.place == place for one in self._finder.attributes)
 
-    def _read(self, nodes: Int64) -> list[Node]:
+    def _read_nodes(self, nodes: Int64) -> list[Node]:
         return self._store.nodes(self._store.ids(nodes))
 
-    def _values(self, reach: WalkGroups) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
+    def _read_values(self, reach: WalkGroups) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
         """Yield for each attribute the pairs that have a value, and the values."""
         away = reach.nodes != reach.anchors[reach.group, 0]
         nodes, place = np.unique(reach.nodes, return_inverse=True)
         if self._asks("node"):
-            held = [node.properties for node in self._read(nodes)]
+            held = [node.properties for node in self._read_nodes(nodes)]
             for attribute in self._of_place("node"):
                 having = np.array([attribute.key in properties for properties in held], np.bool_)
                 pairs = np.flatnonzero(having[place] & away)
@@ -497,7 +497,7 @@ class _CandidateSearch:
                 continue
             batch = self._store.edges(nodes, Direction.BOTH, number)
             other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
-            names = [node.name for node in self._read(other)]
+            names = [node.name for node in self._read_nodes(other)]
             dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
             edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
             pairs, chosen = expand(place, batch.origin[edges], len(nodes))

@@ -356,13 +356,13 @@ class GraphTools:
         Raises:
             RequestInvalid: the cursor is of another request.
         """
-        return self._values(arguments, None)
+        return self._show_values(arguments, None)
 
     def describe_entity(self, arguments: EntityArguments) -> Json:
         """Return a node's properties, and each of its predicates with a count and the first values."""
-        return self._values(NeighborsRequest(id=arguments.id, question=arguments.question), _FEW_VALUES)
+        return self._show_values(NeighborsRequest(id=arguments.id, question=arguments.question), _FEW_VALUES)
 
-    def _values(self, arguments: NeighborsRequest, few: int | None) -> Json:
+    def _show_values(self, arguments: NeighborsRequest, few: int | None) -> Json:
         known, errors = known_seeds(self._store, [arguments.id], self.nearest)
         if not known:
             return {"id": arguments.id, "values": [], "errors": errors}

@@ -299,8 +299,10 @@ def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) 
 
 def _ways(path: ProposedPath) -> list[Metapath]:
     """Return every choice of directions, the written ones first at each hop; a directed path is walked as it is."""
-    return [path.relations] if path.directed else list(product(*((step, _turned(step)) for step in path.relations)))
+    return (
+        [path.relations] if path.directed else list(product(*((step, _invert_step(step)) for step in path.relations)))
+    )
 
 
-def _turned(step: str) -> str:
+def _invert_step(step: str) -> str:
     return step.removeprefix(INVERSE) if step.startswith(INVERSE) else f"{INVERSE}{step}"

@@ -184,7 +184,7 @@ class QueryRetriever:
                 text = quoted_relations(text)
             checked = (check_cypher if language == "cypher" else check_sparql)(text).text
             findings = lint_query(engine, text)
-            problems += map(_told, findings)
+            problems += map(_format_finding, findings)
             rows = engine.run(checked, limits=self._limits)
         except QueryFailed as error:
             problems.append(str(error))
@@ -313,7 +313,7 @@ def _repeated(before: _Outcome) -> str:
     return f"{_TRIED} {place} already: {before.problem}"
 
 
-def _told(finding: Finding) -> str:
+def _format_finding(finding: Finding) -> str:
     return f"line {finding.line}, column {finding.column}: {finding.message}"
 
 

@@ -105,14 +105,14 @@ def executed(examples: Sequence[Example], store: QueryStore, limits: QueryLimits
         nodes = dict.fromkeys(cell.id for cell in first if isinstance(cell, NodeCell))
         answers = first_column([(cell.name,) if isinstance(cell, NodeCell) else (cell,) for cell in first])
         if answers:
-            rows = tuple(tuple(map(_plain, row)) for row in found.rows)
+            rows = tuple(tuple(map(_convert_cell, row)) for row in found.rows)
             kept.append(replace(example, rows=rows, answers=answers, answer_ids=tuple(nodes)))
         else:
             left_out[NOTHING_FOUND] += 1
     return Executed(tuple(kept), dict(sorted(left_out.items())))
 
 
-def _plain(cell: Cell) -> Cell:
+def _convert_cell(cell: Cell) -> Cell:
     """Return a cell as JSON holds it: nodes and edges become mappings of their fields."""
     return as_cell(json.loads(json.dumps(cell, default=_fields)))
 
@@ -195,7 +195,9 @@ def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: i
     present = [each for each in nodes if each]
     if not present:
         worked_out = not example.answer_ids and all(map(is_value, example.answers))
-        told = not example.answer_ids and not _values(store, topics, max_hops).isdisjoint(example.answers)
+        told = not example.answer_ids and not _collect_property_texts(store, topics, max_hops).isdisjoint(
+            example.answers
+        )
         return kinds if worked_out or told else [*kinds, "answer not in graph"]
     if len(present) < len(nodes):
         kinds.append("some answers not in graph")
@@ -205,7 +207,7 @@ def _in_graph(example: Example, store: GraphStore, names: NameIndex, max_hops: i
     return kinds
 
 
-def _values(store: GraphStore, topics: Sequence[EntityId], max_hops: int) -> set[str]:
+def _collect_property_texts(store: GraphStore, topics: Sequence[EntityId], max_hops: int) -> set[str]:
     """Return the texts of the properties of nodes within reach; their properties are the last step."""
     near = k_hop_edges(store, topics, max_hops - 1, per_hop_cap=_LOOKED_AT).edges
     ends = store.ids(np.unique(np.concatenate((near.head, near.tail)))[:_LOOKED_AT])

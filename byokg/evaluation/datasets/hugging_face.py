@@ -52,7 +52,7 @@ def hugging_face(
     place = Path(path)
 
     def read() -> Loaded:
-        splits = _read(place)
+        splits = _load_splits(place)
         digest = hashlib.sha256()
         wanted = {split: splits[split]} if split in splits else splits
 
@@ -78,7 +78,7 @@ def hugging_face(
     return QuestionSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids)
 
 
-def _read(place: Path) -> Mapping[str, Any]:
+def _load_splits(place: Path) -> Mapping[str, Any]:
     """Return the rows of each split.
 
     Raises:

@@ -120,7 +120,9 @@ class Sampler:
         found = self._makers[kind]()
         if found is None or len(found.support) > _SUPPORT:
             return None
-        texts = tuple(text for text in found.texts if kind == "comparison" or not self._told(text, found.answers))
+        texts = tuple(
+            text for text in found.texts if kind == "comparison" or not self._contains_answer(text, found.answers)
+        )
         ids = self._ids(found.answers)
         if not texts or any(set('<>{}|\\^`\n"') & set(each) for each in (*ids, *self._ids(found.topics))):
             return None
@@ -224,7 +226,7 @@ class Sampler:
     def _answer(self, node: int) -> bool:
         return self._degree[node] <= self._hub and not self._nameless(node)
 
-    def _told(self, text: str, answers: Collection[int]) -> bool:
+    def _contains_answer(self, text: str, answers: Collection[int]) -> bool:
         """True if the question contains an answer."""
         words = f" {' '.join(fold_words(text))} "
         return any(f" {' '.join(fold_words(self._name(node)))} " in words for node in answers)
@@ -403,7 +405,7 @@ class Sampler:
         few = [choice[int(self._draw.random() * len(choice))] for _ in range(4)]
         return min(few, key=lambda m: (self._measured[m.label], m.label))
 
-    def _values(self, nodes: Sequence[int], measure: Measure) -> dict[int, float] | None:
+    def _measure_nodes(self, nodes: Sequence[int], measure: Measure) -> dict[int, float] | None:
         """Return the value of each node; None if a node has several values, or one that is neither number nor date."""
         found: dict[int, float] = {}
         if measure.relation is None:
@@ -458,7 +460,7 @@ class Sampler:
         ends = sorted(set(layers[0].other.tolist()))
         if not 2 <= len(ends) <= 4 * MOST_ANSWERS or start in ends:
             return None
-        values = self._values(ends, measure)
+        values = self._measure_nodes(ends, measure)
         if values is None:
             return None
         reduce = self._extreme() if kind == "superlative" else self._year(values)
@@ -532,7 +534,7 @@ class Sampler:
         pair = [one, two]
         first, second = (set(node.types or ("",)) for node in self.graph.nodes(self._ids(pair)))
         alike = not first.isdisjoint(second)
-        values = self._values(sorted(pair), measure) if all(map(self._topic, pair)) and alike else None
+        values = self._measure_nodes(sorted(pair), measure) if all(map(self._topic, pair)) and alike else None
         if values is None:
             return None
         reduce = self._extreme()

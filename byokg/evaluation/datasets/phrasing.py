@@ -60,7 +60,7 @@ class Phrases:
     def __init__(self, schema: Schema, dates: Collection[str] = ()) -> None:
         self._relations = {relation.name: relation for relation in schema.relations}
         self._dates = frozenset(dates)
-        self._said = cache(self._read)
+        self._said = cache(self._read_phrases)
 
     def sayable(self, label: str) -> bool:
         """True if the words of a label make sense by themselves: False for `is_a_category`."""
@@ -70,7 +70,7 @@ class Phrases:
         """Return the noun for the heads of a relation, from schema or label; empty if unknown."""
         return self._said(label).domain
 
-    def _read(self, label: str) -> RelationPhrases:
+    def _read_phrases(self, label: str) -> RelationPhrases:
         relation = self._relations.get(label)
         domain = range_ = ""
         if relation is not None:

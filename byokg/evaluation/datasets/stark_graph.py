@@ -51,8 +51,8 @@ def write_stark_graph(folder: Path, out: Path) -> None:
         DatasetError: a file is missing, damaged or of another layout.
     """
     info = _pickled(folder / "node_info.pkl")
-    types = _named(folder / "node_type_dict.pkl", _MAG_NODES)
-    relations = _named(folder / "edge_type_dict.pkl", _MAG_EDGES)
+    types = _load_type_names(folder / "node_type_dict.pkl", _MAG_NODES)
+    relations = _load_type_names(folder / "edge_type_dict.pkl", _MAG_EDGES)
     edges, kinds = _tensor(folder / "edge_index.pt"), _tensor(folder / "edge_types.pt")
     of_node = _tensor(folder / "node_types.pt")
     if edges.ndim != 2 or len(edges) != 2 or edges.shape[1:] != kinds.shape or len(of_node) != len(info):
@@ -88,36 +88,36 @@ def _described(record: Any, folder: Path) -> tuple[str, dict[str, str | int | fl
     """Return a node's name and properties."""
     if not isinstance(record, Mapping):
         raise DatasetError(folder / "node_info.pkl", None, f"says {record!r} of a node, which is no mapping")
-    naming = next((key for key in _NAMES if _told(record.get(key))), None)
+    naming = next((key for key in _NAMES if _is_stated(record.get(key))), None)
     told = {**record, **(record["details"] if isinstance(record.get("details"), Mapping) else {})}
     left_out = {naming, "details", "type", "id", "name"}
     properties: dict[str, str | int | float] = {}
     for key, value in told.items():
-        if key not in left_out and not str(key).startswith("_") and "_id" not in str(key) and _told(value):
-            plain = _plain(value)
+        if key not in left_out and not str(key).startswith("_") and "_id" not in str(key) and _is_stated(value):
+            plain = _unwrap_numpy(value)
             number = isinstance(plain, int | float) and not isinstance(plain, bool)
             kept = number or isinstance(plain, str)
             properties[str(key)] = plain if kept else json.dumps(plain, ensure_ascii=False)
     return ("" if naming is None else " ".join(str(record[naming]).split())), properties
 
 
-def _told(value: Any) -> bool:
+def _is_stated(value: Any) -> bool:
     return str(value) not in _UNSAID
 
 
-def _plain(value: Any) -> Any:
+def _unwrap_numpy(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
-        return {str(key): _plain(held) for key, held in value.items()}
+        return {str(key): _unwrap_numpy(held) for key, held in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(held) for held in value]
+        return [_unwrap_numpy(held) for held in value]
     return value
 
 
-def _named(path: Path, otherwise: Mapping[int, str]) -> dict[int, str]:
+def _load_type_names(path: Path, otherwise: Mapping[int, str]) -> dict[int, str]:
     """Return the names of types; a relation's name loses the types of its ends if they are part of it."""
     held = _pickled(path) if path.exists() else otherwise
     return {int(number): _middle(str(name)) for number, name in held.items()}

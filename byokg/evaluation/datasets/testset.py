@@ -130,7 +130,9 @@ def make_testset(
             "between them that lead to few others"
         )
     splits = _splits(patterns, seed)
-    asked = [each for pattern, split in zip(patterns, splits, strict=True) for each in _asked(graph, pattern, split)]
+    asked = [
+        each for pattern, split in zip(patterns, splits, strict=True) for each in _make_records(graph, pattern, split)
+    ]
     return Testset(
         tuple(each for each in asked if each.type != "unanswerable"),
         tuple(each for each in asked if each.type == "unanswerable"),
@@ -145,7 +147,7 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _asked(graph: ColumnarGraph, pattern: Pattern, split: str) -> Iterator[QuestionRecord]:
+def _make_records(graph: ColumnarGraph, pattern: Pattern, split: str) -> Iterator[QuestionRecord]:
     topics, answers = (graph.ids(np.array(nodes, np.int64)) for nodes in (pattern.topics, pattern.answers))
     names = tuple(node.name for node in graph.nodes(answers))
     cluster = hashlib.sha256(f"{pattern.query} {pattern.reduce} {pattern.kind}".encode()).hexdigest()[:10]

@@ -68,7 +68,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             name: {
                 "first": before.estimates[name].value,
                 "second": after.estimates[name].value,
-                **_plain(difference),
+                **_dump_difference(difference),
                 "p_holm": comparison.holm[name],
             }
             for name, difference in comparison.differences.items()
@@ -76,7 +76,13 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
         "loss": [dict(counts) for counts in comparison.losses],
         "metric": comparison.metric,
         "by_type": {
-            group: {"n": one.n, "first": one.first, "second": one.second, **_plain(one.difference), "p_holm": one.holm}
+            group: {
+                "n": one.n,
+                "first": one.first,
+                "second": one.second,
+                **_dump_difference(one.difference),
+                "p_holm": one.holm,
+            }
             for group, one in comparison.by_type.items()
         },
         "won": list(comparison.won),
@@ -231,5 +237,5 @@ def _beside(anchor: PublishedResult, subjects: Sequence[RunConditions], ours: Ou
     return system, anchor.profile or "?", anchor.metric, percent(anchor.value), *mine
 
 
-def _plain(difference: Difference) -> dict[str, Any]:
+def _dump_difference(difference: Difference) -> dict[str, Any]:
     return {**asdict(difference), "ci95": list(difference.ci95)}

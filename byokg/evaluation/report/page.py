@@ -283,7 +283,7 @@ class NodeNames:
                 told |= {each["id"]: each["name"] for part in ("entities", "drafts") for each in linked.get(part, ())}
                 for item in one.get("evidence", ()):
                     ids |= dict.fromkeys(_nodes(item))
-                    told |= dict(_named(item))
+                    told |= dict(_find_named_nodes(item))
         if self._store is not None:
             new = [EntityId(id) for id in ids if id not in self._known]
             self._known |= {str(id): name for id, name in node_names(self._store, new).items()}
@@ -307,7 +307,7 @@ def _nodes(item: Mapping[str, Any]) -> Iterator[str]:
         yield from item["nodes"]
 
 
-def _named(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _find_named_nodes(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the nodes that a piece of evidence itself names, with their names."""
 
     def cells(value: object) -> Iterator[tuple[str, str]]:

@@ -82,21 +82,21 @@ _MARKS: WeakKeyDictionary[GraphStore, tuple[Schema, str]] = WeakKeyDictionary()
 
 def fingerprint(store: GraphStore, kind: str, *asked: object) -> str:
     """Return the fingerprint of graph and request in a cursor, which is valid for no other."""
-    said = [kind, graph_mark(store), [_plain(each) for each in asked]]
+    said = [kind, graph_mark(store), [_simplify_value(each) for each in asked]]
     return hashlib.sha256(_SAID.encode(said).encode()).hexdigest()[:12]
 
 
 _SAID = json.JSONEncoder(ensure_ascii=False)
 
 
-def _plain(value: object) -> object:
+def _simplify_value(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, SearchScope):
-        return [_plain(each) for each in vars(value).values()]
+        return [_simplify_value(each) for each in vars(value).values()]
     if isinstance(value, frozenset):
         return sorted(value)
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    return [_simplify_value(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def write_cursor(place: PagePosition, mark: str) -> str:

@@ -318,7 +318,7 @@ _QUARTERS = np.array([estimated_quarters(byte) for byte in range(256)], np.uint8
 
 def full_node(node: Node) -> Json:
     """Return a node with all its data."""
-    return {**stub_node(node), **_values(node.properties, NODE_FIELDS)} if node.properties else stub_node(node)
+    return {**stub_node(node), **_dump_properties(node.properties, NODE_FIELDS)} if node.properties else stub_node(node)
 
 
 def stub_node(node: Node) -> Json:
@@ -342,7 +342,7 @@ def article_node(node: Node, full: bool) -> Json:
     if full:
         if node.name != node.id and node.name not in node.properties.values():
             item["name"] = node.name
-        item.update(_values(node.properties, ("id", "entity_type")))
+        item.update(_dump_properties(node.properties, ("id", "entity_type")))
     return item
 
 
@@ -352,7 +352,7 @@ def full_edge(head: EntityId, relation: str, tail: EntityId, properties: Propert
     if undirected:
         item["undirected"] = True
     if properties:
-        item.update(_values(properties, EDGE_FIELDS))
+        item.update(_dump_properties(properties, EDGE_FIELDS))
     return item
 
 
@@ -361,7 +361,7 @@ def stub_edge(head: EntityId, relation: str, tail: EntityId) -> Json:
     return {"subject": head, "predicate": relation, "object": tail}
 
 
-def _values(properties: Properties, reserved: Iterable[str]) -> Json:
+def _dump_properties(properties: Properties, reserved: Iterable[str]) -> Json:
     """Return properties as JSON: the stored text of a list or object becomes that list or object."""
     return {name: _structured(value) for name, value in renamed(properties, reserved).items()}
 

@@ -270,19 +270,22 @@ class Links:
     def portions(self, nodes: int, most: int) -> Iterator[tuple[int, int]]:
         """Cut so many nodes into ranges that are the tails of up to `most` edges each, or one node with more."""
         return _portions(
-            self._counts, nodes, most, lambda number: _counted((rows["tail"] for rows in self._read(number)), number)
+            self._counts,
+            nodes,
+            most,
+            lambda number: _counted((rows["tail"] for rows in self._read_chunks(number)), number),
         )
 
     def between(self, low: int, high: int) -> npt.NDArray[Any]:
         """Return all edges whose tail is in a range: rows of edge, relation, tail and head."""
         found = [np.empty(0, self._kind)]
         for number in range(low >> RANGE_BITS, ((high - 1) >> RANGE_BITS) + 1):
-            for rows in self._read(number):
+            for rows in self._read_chunks(number):
                 within = _is_within(number, low, high)
                 found.append(rows if within else rows[(rows["tail"] >= low) & (rows["tail"] < high)])
         return np.concatenate(found)
 
-    def _read(self, number: int) -> Iterator[npt.NDArray[Any]]:
+    def _read_chunks(self, number: int) -> Iterator[npt.NDArray[Any]]:
         if number in self._counts:
             with self._path(number).open("rb") as file:
                 while len(rows := np.fromfile(file, self._kind, READ)):

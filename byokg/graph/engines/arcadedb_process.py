@@ -88,7 +88,7 @@ class ArcadeEngine:
         self._long = jpype.JLong
         self._converters: dict[type, Callable[[Any, _CellConverter], Cell]] = {}
         if self._folder is not None:
-            self._database = self._read(Path(self._folder), self._types)
+            self._database = self._open_database(Path(self._folder), self._types)
 
     def close(self) -> None:
         """Close database and server."""
@@ -146,7 +146,7 @@ class ArcadeEngine:
     def switch(self, folder: str, names: Mapping[str, Any], files: int, types: int) -> None:
         """Read another folder from now on."""
         allow_open_files(files)
-        database = self._read(Path(folder), types)
+        database = self._open_database(Path(folder), types)
         self.close()
         self._database, self._names, self._seconds = database, NameMapping.from_json(names), None
 
@@ -172,7 +172,7 @@ class ArcadeEngine:
                 "ArcadeDB", f"loading the graph failed: {error.getClass().getSimpleName()}: {_first_line(error)}"
             ) from error
 
-    def _read(self, folder: Path, types: int) -> Any:
+    def _open_database(self, folder: Path, types: int) -> Any:
         """Open a folder read-only, after recovery from a process that was killed while writing."""
         place = folder / DATABASE
         if not place.is_dir():

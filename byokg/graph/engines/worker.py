@@ -264,7 +264,7 @@ class _Child:
         self._peak, self._most = 0, most
         self._words: deque[str] = deque(maxlen=_LAST_WORDS)
         self._start("stdin", _write, self._process.stdin, self._messages)
-        self._start("stdout", _read, self._process.stdout, self._replies, most)
+        self._start("stdout", _read_replies, self._process.stdout, self._replies, most)
         self._listener = self._start("stderr", _listen, self._process, self._process.stderr, self._words)
         self._end = weakref.finalize(self, _end, self._process, self._messages, self.owner)
 
@@ -378,7 +378,7 @@ def _write(pipe: Any, messages: queue.SimpleQueue[bytes | None]) -> None:
                     rest = rest[pipe.write(rest) :]
 
 
-def _read(pipe: Any, replies: queue.SimpleQueue[bytes | int | None], most: int) -> None:
+def _read_replies(pipe: Any, replies: queue.SimpleQueue[bytes | int | None], most: int) -> None:
     """Read replies until the child ends, then put None; of a reply that is too long, put only the size."""
     with pipe, suppress(OSError):
         while len(header := _exactly(pipe, _HEADER.size)) == _HEADER.size:

@@ -81,13 +81,13 @@ RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl")
 _ALONE = re.compile(r"(kb|graph|triples)\.\w+")
 
 
-def _named(names: str) -> re.Pattern[str]:
+def _compile_names(names: str) -> re.Pattern[str]:
     return re.compile(rf"(?:.* )?\[?(?:{names})\]?([-_]?[0-9]+|[-_].+)?\.\w+", re.IGNORECASE)
 
 
-_NODES, _EDGES = _named("nodes"), _named("edges")
+_NODES, _EDGES = _compile_names("nodes"), _compile_names("edges")
 """Names of tables, those that Gephi gives (`Lesmis [Nodes].csv`) among them."""
-_OTHER_NODES, _OTHER_EDGES = _named("vertices|entities"), _named("relationships|relations|links|arcs")
+_OTHER_NODES, _OTHER_EDGES = _compile_names("vertices|entities"), _compile_names("relationships|relations|links|arcs")
 """Other names, which count if no table has the first ones."""
 _HEADER = re.compile(r"(.+)[-_]header\.\w+")
 

@@ -277,7 +277,7 @@ class JsonLinesFile:
         """Yield the edges. Raises `ImportFailed`, naming the line."""
         self._nodes = self._read_nodes()
         row = 0
-        for line, text, block in ahead(self._read(re.compile(b""))):
+        for line, text, block in ahead(self._read_blocks(re.compile(b""))):
             ends, labels = block.ends.dictionary_encode(), block.labels.dictionary_encode()
             triples = np.empty((len(labels), 3), np.int32)
             if self._nodes is None:
@@ -346,7 +346,7 @@ class JsonLinesFile:
         numbers: list[Integers] = []
         kinds: dict[str, pa.DataType] = {}
         parts: list[pa.RecordBatch] = []
-        for _, _, block in ahead(self._read(_ID)):
+        for _, _, block in ahead(self._read_blocks(_ID)):
             if not len(block.ids):
                 continue
             coded = block.ids.dictionary_encode()
@@ -385,7 +385,7 @@ class JsonLinesFile:
 
     # Blocks of lines
 
-    def _read(self, marker: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, _ParsedLines]]:
+    def _read_blocks(self, marker: re.Pattern[bytes]) -> Iterator[tuple[int, bytes, _ParsedLines]]:
         """Yield the records of each block of lines that match, with the number of its first line."""
         line = 1
         for text in self._file.line_blocks():
@@ -576,9 +576,9 @@ def _objects(table: pa.Table) -> _ParsedLines | None:
     if not (edges | nodes).all() or (stated and nodes.any()):
         return None
     head, relation, tail = (key.filter(pa.array(edges)) for key in keys)
-    node_columns = _some(columns, nodes, EDGE_KEYS) if nodes.any() else None
+    node_columns = _select_rows(columns, nodes, EDGE_KEYS) if nodes.any() else None
     flags = undirected.filter(pa.array(edges)).to_numpy(zero_copy_only=False)
-    return _edges_and_nodes(head, relation, tail, _some(columns, edges, EDGE_KEYS), node_columns, _any(flags))
+    return _edges_and_nodes(head, relation, tail, _select_rows(columns, edges, EDGE_KEYS), node_columns, _any(flags))
 
 
 def _states_direction(name: str, column: pa.Array) -> bool:
@@ -636,7 +636,9 @@ def _is_plain(column: pa.Array) -> bool:
     return column.type in (TEXT, pa.int64(), pa.bool_())
 
 
-def _some(columns: Mapping[str, pa.Array], rows: npt.NDArray[np.bool_], left_out: Sequence[str]) -> dict[str, pa.Array]:
+def _select_rows(
+    columns: Mapping[str, pa.Array], rows: npt.NDArray[np.bool_], left_out: Sequence[str]
+) -> dict[str, pa.Array]:
     """Return some rows, without the columns in which all of them are null."""
     kept = {name: column.filter(pa.array(rows)) for name, column in columns.items() if name not in left_out}
     return {name: column for name, column in kept.items() if column.null_count < len(column)}

@@ -134,7 +134,7 @@ class ParquetTables:
                     labels = _ids(one, row, batch, "relation").dictionary_encode()
                     triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
                 undirected = _undirected(one, row, batch)
-                yield EdgeBlock(triples, property_batch(_values(one, batch)), undirected=undirected)
+                yield EdgeBlock(triples, property_batch(_read_properties(one, batch)), undirected=undirected)
 
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
@@ -176,7 +176,7 @@ class ParquetTables:
             for row, batch in ahead(_batches(one.path, one.file)):
                 coded = _ids(one, row, batch, "id").dictionary_encode()
                 numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
-                content = property_batch(_values(one, batch))
+                content = property_batch(_read_properties(one, batch))
                 parts.append(convert(content, self._node_types, batch.num_rows))
         held, codes = join_batches(parts, self._node_types), np.concatenate(numbers)
         if len(self._ids) < len(codes):
@@ -229,11 +229,11 @@ def _opened(path: Path, nodes: bool) -> _TableFile:
 def _sampled(file: parquet.ParquetFile) -> list[list[str]]:
     """Return the first rows as texts: values that may name a relation or a direction, and of others that they are."""
     batch = next(file.iter_batches(_SAMPLE), None)
-    columns = [] if batch is None else [_told(column) for column in batch.columns]
+    columns = [] if batch is None else [_read_texts(column) for column in batch.columns]
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def _told(column: pa.Array) -> list[str]:
+def _read_texts(column: pa.Array) -> list[str]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_boolean(kind):
         try:
@@ -314,7 +314,7 @@ def _lists_texts(kind: pa.DataType) -> bool:
     return bool((pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _kept(kind.value_type) == TEXT)
 
 
-def _values(one: _TableFile, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+def _read_properties(one: _TableFile, batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return {
         key: _type_cells(one, batch) if key == _TYPE else _as_kept(one.path, key, batch.column(position), kind)
         for key, position, kind in one.properties()

@@ -95,7 +95,7 @@ def paths(
         QueryTimeout: the patterns of START and END take longer than the limit.
         QueryTooLarge: a pattern has too many solutions.
     """
-    parsed, store = _read(query), _arrays(store)
+    parsed, store = _parse_query(query), _arrays(store)
     inferred = _inferred(store, parsed, rules) if rules or parsed.graphs else None
     return _QueryEvaluation(
         store if inferred is None else inferred.graph, parsed, limits or PathLimits(), inferred
@@ -135,10 +135,10 @@ def _has_undirected(store: GraphStore) -> bool:
 
 def prepare() -> None:
     """Make the parser now, which takes some tenths of a second, and not with the first query; for servers."""
-    _read("PATHS START ?x END ?y VIA ?p")
+    _parse_query("PATHS START ?x END ?y VIA ?p")
 
 
-def _read(query: str | PathQuery) -> PathQuery:
+def _parse_query(query: str | PathQuery) -> PathQuery:
     if isinstance(query, PathQuery):
         return query
     from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
@@ -162,7 +162,7 @@ def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None =
         PathQueryInvalid, EntityNotFound, RelationNotFound: as `paths` does.
     """
     limits = limits or PathLimits()
-    parsed, store = _read(query), _arrays(store)
+    parsed, store = _parse_query(query), _arrays(store)
     ends = (parsed.start, parsed.end)
     plain = all(len(end.names) == 1 and end.pattern is None for end in ends) and not parsed.graphs and not parsed.cost
     short = parsed.max_length is not None and parsed.max_length <= _COUNTED_STEPS
@@ -442,7 +442,7 @@ class _QueryEvaluation:
     ) -> Iterator[Callable[[SearchBudget], Search[list[PathRows]]]]:
         """Yield the searches out of nodes, or back from them; some nodes in one, unless few paths may be enough."""
         query, moves = self._query, self._moves
-        shortest_each = (query.selector in _ONE_EACH or self._one) and self._plain(cycle=False)
+        shortest_each = (query.selector in _ONE_EACH or self._one) and self._fulfils_restrictor(cycle=False)
         # On servers, searches out of single nodes ask together.
         apart = shortest_each and not isinstance(self._store, ColumnarGraph)
         at_once = _TOGETHER if query.limit is None and not apart else 1
@@ -534,7 +534,7 @@ class _QueryEvaluation:
             return False
         return budget.spend(1)
 
-    def _plain(self, cycle: bool) -> bool:
+    def _fulfils_restrictor(self, cycle: bool) -> bool:
         """True if a shortest walk always fulfils the restrictor; a cycle may return along its first edge."""
         if self._query.restrictor is Restrictor.WALK:
             return True
@@ -562,7 +562,7 @@ class _QueryEvaluation:
         rows = yield from shortest(moves, source, target, most, part, every or stored, None, self._sides)
         if rows is None:
             return []
-        plain, cut = self._plain(source == target), every and part.full
+        plain, cut = self._fulfils_restrictor(source == target), every and part.full
         if not plain:
             rows = rows.take(np.flatnonzero(fulfils(rows, restrictor, moves)))
         if plain or (len(rows) and not cut):

@@ -334,7 +334,7 @@ class StoreExpander:
         reached = self._store.reached(start, direction, way[1], limit, timeout_s)
         vertices = np.setdiff1d(met[:0] if reached is None else np.asarray(reached, np.int64), met)
         if len(vertices):
-            steps = self._asked(vertices, backward)
+            steps = self._fetch_steps(vertices, backward)
             self._ahead[backward] = vertices, np.searchsorted(steps.origin, np.arange(len(vertices) + 1)), steps
 
     def _steps(self, vertices: Int64, backward: bool) -> StepRows:
@@ -344,9 +344,9 @@ class StoreExpander:
             if np.array_equal(known.take(place, mode="clip"), vertices):
                 origin, row = spread(bounds[place], bounds[place + 1] - bounds[place])
                 return StepRows(origin, steps.far.take(row), steps.label.take(row))
-        return self._asked(vertices, backward)
+        return self._fetch_steps(vertices, backward)
 
-    def _asked(self, vertices: Int64, backward: bool) -> StepRows:
+    def _fetch_steps(self, vertices: Int64, backward: bool) -> StepRows:
         """Ask the store for steps."""
         automaton, states = self._automaton, self.states
         nodes, state = np.divmod(vertices, states)

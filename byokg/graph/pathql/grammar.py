@@ -155,15 +155,15 @@ def parse_rules(text: str) -> list[InferenceRule]:
     Raises:
         PathQueryInvalid: the text holds something else.
     """
-    return _read(text, "rules")  # type: ignore[no-any-return]
+    return _parse_text(text, "rules")  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=256)
 def _parse(text: _Text) -> PathQuery:
-    return _read(str(text), "start")  # type: ignore[no-any-return]
+    return _parse_text(str(text), "start")  # type: ignore[no-any-return]
 
 
-def _read(text: str, start: str) -> Any:
+def _parse_text(text: str, start: str) -> Any:
     _measure(text)
     try:
         return _parser().parse(text, start)

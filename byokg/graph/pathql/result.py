@@ -307,8 +307,8 @@ def _derived(derivation: Derivation) -> dict[str, Any]:
 
 def _bindings_json(bindings: Mapping[str, Bound]) -> dict[str, Any]:
     """Return the values of variables; empty without variables."""
-    return {"bindings": {name: _plain(bound) for name, bound in bindings.items()}} if bindings else {}
+    return {"bindings": {name: _dump_bound(bound) for name, bound in bindings.items()}} if bindings else {}
 
 
-def _plain(bound: Bound) -> dict[str, Any]:
+def _dump_bound(bound: Bound) -> dict[str, Any]:
     return {"kind": bound.kind, "value": bound.value} | ({"datatype": bound.datatype} if bound.datatype else {})

@@ -205,7 +205,7 @@ class RdfFile:
         literal = block.kind >= 0
         mentioned = np.zeros(len(rows), np.bool_) if block.mentioned is None else block.mentioned
         of_type, instance = (_is(block.predicate, iri) for iri in (RDF_TYPE, INSTANCE_OF))
-        of_type &= ~literal & ~mentioned & self._named(block.end)
+        of_type &= ~literal & ~mentioned & self._mask_iris(block.end)
         linked = ~literal & ~of_type
         heads, tails = self._number(block.subject, block.end, linked)
         edge, typed = linked & ~mentioned, of_type
@@ -232,7 +232,7 @@ class RdfFile:
         return quads
 
     @staticmethod
-    def _named(end: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
+    def _mask_iris(end: pa.DictionaryArray) -> npt.NDArray[np.bool_]:
         """Return a mask of the objects that are IRIs, of those that are no literals."""
         blank = pc.starts_with(end.dictionary, "_:").to_numpy(zero_copy_only=False)
         named: npt.NDArray[np.bool_] = ~blank[end.indices.to_numpy()]
@@ -402,7 +402,7 @@ class RdfFile:
         absorbed = {node for nodes in about.values() for node in nodes}
         is_statement = np.zeros(len(self._nodes), np.bool_)
         is_statement[list(absorbed)] = True
-        said = self._said(quads[is_statement[quads[:, 0]]], absorbed)
+        said = self._read_absorbed(quads[is_statement[quads[:, 0]]], absorbed)
         kept = np.flatnonzero(~is_statement[quads[:, 0]])
         copies = np.ones(len(kept), np.int64)
         place = {row: at for at, row in enumerate(kept.tolist()) if row in about}
@@ -418,7 +418,7 @@ class RdfFile:
         self._columns, self._quads, self._told_apart = _edge_columns(properties, len(quads)), [quads], True
         return absorbed - set(quads[:, 2].tolist())
 
-    def _said(self, quads: npt.NDArray[np.int32], absorbed: set[int]) -> dict[int, dict[str, list[Literal]]]:
+    def _read_absorbed(self, quads: npt.NDArray[np.int32], absorbed: set[int]) -> dict[int, dict[str, list[Literal]]]:
         """Return the content of absorbed statements besides their triple."""
         iris = self._labels(self._predicates)
         label_of = self._prefixes.label

@@ -270,7 +270,7 @@ class LiteralStore:
             shown = np.flatnonzero(~by_label[found.node[found.starts]]) if iri == RDFS_LABEL else slice(None)
             best = found.best()[shown]
             if len(best):
-                yield PropertyColumn(key, self._values(found, best), found.node[best])
+                yield PropertyColumn(key, self._select_literals(found, best), found.node[best])
             kind = self._usual(found)
             lists, nodes = self._lists(found, kind)
             if len(nodes):
@@ -342,10 +342,10 @@ class LiteralStore:
             lists.append(pa.array(list(some), TEXT))
         return pa.concat_arrays(lists), found.node[starts]
 
-    def _values(self, found: _PredicateLiterals, rows: Integers) -> pa.Array:
+    def _select_literals(self, found: _PredicateLiterals, rows: Integers) -> pa.Array:
         """Return one literal for each of some nodes."""
         kinds, texts = found.kind[rows], self._spelled(found.text[rows])
-        if (kinds == kinds[0]).all() and (values := _values(texts, self._kinds[kinds[0]][0])) is not None:
+        if (kinds == kinds[0]).all() and (values := _convert_texts(texts, self._kinds[kinds[0]][0])) is not None:
             return values
         spelled = zip(texts.to_pylist(), kinds.tolist(), strict=True)
         return column_of([Literal(text, *self._kinds[kind]) for text, kind in spelled])
@@ -413,7 +413,7 @@ def _fallback_names(ids: pa.Array) -> pa.Array:
     return pc.replace_with_mask(names, pa.array(~matched), pa.array(others, TEXT))
 
 
-def _values(texts: pa.Array, datatype: str) -> pa.Array | None:
+def _convert_texts(texts: pa.Array, datatype: str) -> pa.Array | None:
     """Return literals of one datatype as values; None if some are malformed."""
     if datatype == XSD + "boolean":
         known = pc.is_in(texts, pa.array(["true", "1", "false", "0"], TEXT))

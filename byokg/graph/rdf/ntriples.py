@@ -90,7 +90,7 @@ def blocks(
         ImportFailed: one bad line more than allowed, or the file cannot be read.
     """
     done = start
-    for read in mapped_ahead(lambda text: _read(text, scope), _from(path, start.bytes), os.cpu_count() or 1):
+    for read in mapped_ahead(lambda text: _read_lines(text, scope), _from(path, start.bytes), os.cpu_count() or 1):
         for place, reason in read.bad:
             bad.meet(path, done.lines + place + 1, reason)
         numbers = np.array([kinds.number(*pair) for pair in read.kinds] + [-1], np.int32)
@@ -120,7 +120,7 @@ class _Read:
     bytes: int
 
 
-def _read(text: bytes, scope: str) -> _Read:
+def _read_lines(text: bytes, scope: str) -> _Read:
     """Read some whole lines."""
     size, kinds, bad = len(text), LiteralTypes(), list[tuple[int, str]]()
     if b"\r" in text:
@@ -144,7 +144,7 @@ def _read(text: bytes, scope: str) -> _Read:
         else pc.split_pattern(lines, " ", max_splits=2)
     )
     whole: Bools = pc.list_value_length(parts).to_numpy(zero_copy_only=False) == len(("subject", "predicate", "object"))
-    block, plain = _plain(parts if whole.all() else parts.filter(pa.array(whole)), scope, kinds)
+    block, plain = _split_plain(parts if whole.all() else parts.filter(pa.array(whole)), scope, kinds)
     whole[whole] = plain
     if whole.all():
         return _Read([block], kinds.pairs, bad, len(ends), size)
@@ -215,7 +215,7 @@ def _mixed(
     return QuadBlock(together("subject"), together("predicate"), together("end"), kind)
 
 
-def _plain(parts: pa.LargeListArray, scope: str, kinds: LiteralTypes) -> tuple[QuadBlock, Bools]:
+def _split_plain(parts: pa.LargeListArray, scope: str, kinds: LiteralTypes) -> tuple[QuadBlock, Bools]:
     """Return the plain ones among lines split into three, and their positions."""
     subject, predicate, rest = (pc.list_element(parts, at).dictionary_encode() for at in range(3))
     closed = _marks(pc.ends_with(rest.dictionary, " .\n")) | _marks(pc.ends_with(rest.dictionary, "\t.\n"))

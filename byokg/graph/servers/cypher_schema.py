@@ -26,10 +26,10 @@ from byokg.types import Cell, Value
 
 def plain_parameters(parameters: Mapping[str, Cell] | None) -> dict[str, Any]:
     """Return None, bool, int, float, str, and lists and dicts of them. Raises `QueryInvalid` for anything else."""
-    return {_plain(name, name): _plain(name, value) for name, value in (parameters or {}).items()}
+    return {_check_parameter(name, name): _check_parameter(name, value) for name, value in (parameters or {}).items()}
 
 
-def _plain(name: str, value: object) -> Any:
+def _check_parameter(name: str, value: object) -> Any:
     if isinstance(value, str) and encodable(value) != value:
         raise QueryInvalid(f"parameter {name!a} holds half of a character (a lone surrogate); pass whole characters")
     if value is None or isinstance(value, bool | float | str):
@@ -39,9 +39,9 @@ def _plain(name: str, value: object) -> Any:
             raise QueryInvalid(f"parameter {name!r} is {value}, which does not fit into 64 bits; pass it as text")
         return value
     if isinstance(value, Mapping):
-        return {_plain(name, str(key)): _plain(name, entry) for key, entry in value.items()}
+        return {_check_parameter(name, str(key)): _check_parameter(name, entry) for key, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
-        return [_plain(name, entry) for entry in value]
+        return [_check_parameter(name, entry) for entry in value]
     raise QueryInvalid(
         f"parameter {name!r} holds a {type(value).__name__}; pass text, numbers, true or false, lists or maps of them, "
         "and instead of a node its id"

@@ -183,7 +183,7 @@ class _NeptuneServer(CypherServer):
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise StoreUnavailable(self.name, "its answer is not a list of rows")
         columns = tuple(rows[0]) if rows else ()
-        plain = [[_plain(row.get(column)) for column in columns] for row in rows[:max_rows]]
+        plain = [[_convert_value(row.get(column)) for column in columns] for row in rows[:max_rows]]
         return Records(columns, plain, max_rows is not None and len(rows) > max_rows)
 
     def labels(self, timeout_s: float) -> list[str]:
@@ -302,18 +302,22 @@ def _results(answer: Any) -> Any:
     return answer["results"]
 
 
-def _plain(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     """Turn Neptune's JSON into what `CypherServer` promises."""
     if isinstance(value, dict):
         kind = value.get("~entityType")
         if kind == "node":
-            return ServerNode(str(value["~id"]), tuple(value.get("~labels", ())), _plain(value.get("~properties", {})))
+            return ServerNode(
+                str(value["~id"]), tuple(value.get("~labels", ())), _convert_value(value.get("~properties", {}))
+            )
         if kind == "relationship":
             ends = str(value["~start"]), str(value["~end"])
-            return ServerEdge(str(value["~id"]), str(value["~type"]), *ends, _plain(value.get("~properties", {})))
-        return {key: _plain(item) for key, item in value.items()}
+            return ServerEdge(
+                str(value["~id"]), str(value["~type"]), *ends, _convert_value(value.get("~properties", {}))
+            )
+        return {key: _convert_value(item) for key, item in value.items()}
     if isinstance(value, list):
-        items = [_plain(item) for item in value]
+        items = [_convert_value(item) for item in value]
         return ServerPath(tuple(items[0::2]), tuple(items[1::2])) if _is_path(items) else items
     return value
 

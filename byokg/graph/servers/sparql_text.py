@@ -81,7 +81,7 @@ class Lookup:
     def given(self, variable: str, iris: Sequence[str]) -> str:
         """Write the nodes."""
         if not self.table:
-            return _values(variable, iris)
+            return _bind_values(variable, iris)
         return f"VALUES ({variable} ?given) {{ {' '.join(f'(<{iri}> 1)' for iri in iris)} }}"
 
     def triple(self, head: str, relation: str, tail: str, by_tail: bool) -> str:
@@ -143,7 +143,7 @@ def joined_edges(relations: Sequence[str]) -> str:
     """Match all triples of some relations, those with one tail, ?near, together: ?near ?p ?count ?ends."""
     return (
         f"{{ SELECT (?o AS ?near) ?p (COUNT(*) AS ?count) ({_joined('STR(?s)')} AS ?ends) "
-        f"WHERE {{ {_values('?p', relations)} ?s ?p ?o . }} GROUP BY ?o ?p }}"
+        f"WHERE {{ {_bind_values('?p', relations)} ?s ?p ?o . }} GROUP BY ?o ?p }}"
     )
 
 
@@ -228,7 +228,7 @@ def touching_counts(iris: Sequence[str], reified: bool, lookup: Lookup = PLAIN) 
 
 def existing(iris: Sequence[str], reified: bool) -> str:
     """Match as ?n those that are nodes: heads, tails, or bearers of a property or type."""
-    return f"{_values('?n', iris)} FILTER EXISTS {{ {_node_triples(reified)} }}"
+    return f"{_bind_values('?n', iris)} FILTER EXISTS {{ {_node_triples(reified)} }}"
 
 
 def every_node(reified: bool) -> str:
@@ -255,12 +255,12 @@ def met(iris: Sequence[str], words: NamePredicates, languages: Collection[str] |
     """Match properties and types as `describe` does; an IRI that is a relation or class comes in a row without ?k."""
     used = f"FILTER(EXISTS {{ ?head ?n ?tail }} || EXISTS {{ ?member <{RDF_TYPE}> ?n }})"
     told = lookup.part("?n ?k ?v", describe(iris, words, languages, lookup))
-    return f"{told} UNION {{ {_values('?n', iris)} {used} }}"
+    return f"{told} UNION {{ {_bind_values('?n', iris)} {used} }}"
 
 
 def statements(iris: Sequence[str]) -> str:
     """Match the properties of statements: ?n ?k ?v."""
-    return f"{_values('?n', iris)} ?n ?k ?v . FILTER(?k NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}))"
+    return f"{_bind_values('?n', iris)} ?n ?k ?v . FILTER(?k NOT IN ({_iris((RDF_TYPE, *STATEMENT_PARTS))}))"
 
 
 def some_edges(windows: Sequence[tuple[str, int, int]]) -> str:
@@ -300,14 +300,15 @@ class NamePredicates:
 
 def present(predicates: Sequence[str]) -> str:
     """Match as ?k those predicates that any triple has."""
-    return f"{_values('?k', predicates)} FILTER EXISTS {{ ?n ?k ?v }}"
+    return f"{_bind_values('?k', predicates)} FILTER EXISTS {{ ?n ?k ?v }}"
 
 
 def called(texts: Sequence[str], predicates: Sequence[str], tags: Sequence[str]) -> str:
     """Match as ?n the nodes that a predicate calls one of some texts, just so: ?n ?v."""
     literals = [str(of_value(text)) for text in texts]
     tagged = [f"{literal}@{tag}" for literal in literals for tag in tags]
-    return f"VALUES ?v {{ {' '.join([*literals, *tagged])} }} {_values('?k', predicates)} ?n ?k ?v . FILTER(isIRI(?n))"
+    values = " ".join([*literals, *tagged])
+    return f"VALUES ?v {{ {values} }} {_bind_values('?k', predicates)} ?n ?k ?v . FILTER(isIRI(?n))"
 
 
 # Patterns for everything
@@ -319,7 +320,7 @@ def all_edges(relations: Sequence[str], reified: bool, pure: bool = False) -> st
     `pure` is True if all their triples are edges, which saves an engine a check of every end.
     """
     wanted = "isIRI(?s) && isIRI(?o)"
-    given = _values("?p", relations)
+    given = _bind_values("?p", relations)
     plain = f"{given} ?s ?p ?o .{'' if pure else f' FILTER({wanted})'}{_no_statement('?s', reified)}"
     if not reified:
         return plain
@@ -330,7 +331,7 @@ def all_edges(relations: Sequence[str], reified: bool, pure: bool = False) -> st
 def all_values(predicates: Sequence[str], types: bool, languages: Collection[str] | None) -> str:
     """Match the values of some predicates for all nodes: ?n ?k ?v; of `types`, classes, and otherwise literals."""
     wanted = "isIRI(?v)" if types else f"isLiteral(?v){_language_filter(languages)}"
-    return f"{_values('?k', predicates)} ?n ?k ?v . FILTER(!isBlank(?n) && {wanted})"
+    return f"{_bind_values('?k', predicates)} ?n ?k ?v . FILTER(!isBlank(?n) && {wanted})"
 
 
 # Patterns for the schema. `sample` is None for all triples, or how many to look at; `repeats` says that one triple may
@@ -419,7 +420,7 @@ def node_properties(
         sample: number of triples to read; None for all.
         any_type: True if any node has a class.
     """
-    given = "" if predicates is None else _values("?k", predicates)
+    given = "" if predicates is None else _bind_values("?k", predicates)
     inner = f"{given} ?n ?k ?v . FILTER(isLiteral(?v) && !isBlank(?n)){_no_statement('?n', words.reified)}"
     if sample is not None:
         inner = f"{{ SELECT ?n ?k ?v WHERE {{ {inner} }} LIMIT {sample} }}"
@@ -461,7 +462,7 @@ def _no_statement(variable: str, reified: bool) -> str:
     return f" FILTER NOT EXISTS {{ {variable} <{RDF_PREDICATE}> ?any }}" if reified else ""
 
 
-def _values(variable: str, iris: Sequence[str]) -> str:
+def _bind_values(variable: str, iris: Sequence[str]) -> str:
     return f"VALUES {variable} {{ {' '.join(f'<{iri}>' for iri in iris)} }}"
 
 
@@ -470,7 +471,7 @@ def _iris(iris: Sequence[str]) -> str:
 
 
 def _relation_values(relations: Sequence[str] | None) -> str:
-    return "" if relations is None or len(relations) > _FEW_RELATIONS else _values("?p", relations)
+    return "" if relations is None or len(relations) > _FEW_RELATIONS else _bind_values("?p", relations)
 
 
 def _relation_filter(relations: Sequence[str] | None) -> str:
