@@ -108,6 +108,6 @@ $(DEV): | $(MADE)
 	@touch $@ $(CORE)
 
 $(DOCS): $(CORE)
-	@echo 'installing what builds the site into $(VENV) (once)'
+	@echo 'installing tools for the site into $(VENV) (once)'
 	@$(PIP) install --quiet -c constraints.txt -e '.[docs]'
 	@touch $@

@@ -1687,7 +1687,7 @@ def open_atlas(folder: Path) -> sqlite3.Connection:
 
 
 def add_selection(database: sqlite3.Connection) -> None:
-    """Add what the topic queries read: the lists of doubtful cases by id, plain years, and views over both."""
+    """Add inputs of the topic queries: the lists of doubtful cases by id, plain years, and views over both."""
     for table, type_, names in (
         ("odd_capital", "Country", ODD_CAPITALS),
         ("odd_border", "Country", ODD_BORDERS),
@@ -1711,12 +1711,12 @@ def digest(*parts: object) -> str:
 
 
 def answers_of(database: sqlite3.Connection, query: str) -> list[Cell]:
-    """Return the first column of what a gold query gives."""
+    """Return the first column of a gold query's result."""
     return [row[0] for row in database.execute(query)]
 
 
 def is_clear(database: sqlite3.Connection, pattern: Pattern, topic: Sequence[Cell]) -> bool:
-    """Tell whether a question may be asked: nothing speaks against it, and a superlative has one clear winner."""
+    """True if a question is admissible: no exclusion applies, and a superlative has one clear winner."""
     if pattern.unless and database.execute(pattern.unless.format(*topic)).fetchone() is not None:
         return False
     if not pattern.rank:
@@ -1735,7 +1735,7 @@ def words(text: str) -> str:
 
 
 class Names:
-    """Names and types of the nodes, with what may not be asked about."""
+    """Names and types of the nodes, with excluded ones."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         rows = database.execute("SELECT id, name, type FROM node").fetchall()
@@ -1754,7 +1754,7 @@ class Names:
         self.odd_capital = {row[0] for row in database.execute("SELECT city FROM capital WHERE country IN odd_capital")}
 
     def label(self, cell: Cell) -> Label | Cell:
-        """Return what a wording shows for one argument: a label for a node, a number as it is."""
+        """Return the text of one argument in a wording: a label for a node, a number as it is."""
         return Label(self.name[cell], self.type[cell]) if isinstance(cell, str) else cell
 
 
@@ -1797,12 +1797,12 @@ def instances(
 
 
 def alike(one: set[Cell], other: set[Cell]) -> bool:
-    """Tell whether two sets of answers share more than half of what is in either."""
+    """True if two sets of answers share more than half of their union."""
     return len(one & other) > len(one | other) / 2
 
 
 def leaks(topics: Sequence[str], answers: Sequence[str]) -> bool:
-    """Tell whether a topic's name gives an answer away, as Lake Malawi does Malawi or Mexico does Mexico City."""
+    """True if a topic's name reveals an answer, as Lake Malawi does Malawi or Mexico does Mexico City."""
     for topic in map(words, topics):
         for answer in map(words, answers):
             if answer in topic or (len(answers) == 1 and topic in answer):

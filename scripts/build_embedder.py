@@ -122,7 +122,7 @@ def check(folder: Path) -> bool:
 
 
 def main() -> int:
-    """Run one of the two commands; exit status 1 says that the check failed."""
+    """Run one of the two commands; exit status 1 means that the check failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     command = parser.add_mutually_exclusive_group(required=True)
     command.add_argument("--out", type=Path, metavar="DIR", help="build into this new folder")

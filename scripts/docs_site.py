@@ -79,7 +79,7 @@ def _bent(text: str) -> str:
 
 
 def commands_page() -> str:
-    """Return one section for each command, with what its `--help` says."""
+    """Return one section for each command, with its `--help`."""
     parts = ["# Commands\n\nWhat `byokg COMMAND --help` says, for every command.\n"]
     parts += [f"## byokg\n\n{app.info.help}\n"]
     parts += [_command(path, each) for name in COMMANDS for path, each in _commands(load(name), f"byokg {name}")]
@@ -179,7 +179,7 @@ def _run_rows(kind: Any, record: Any, prefix: str, said: Mapping[str, str]) -> I
 
 
 def _option(group: str, option: str) -> str:
-    """Describe an option: what it is for, what it makes, and every setting."""
+    """Describe an option: purpose, result and every setting."""
     file = option_file(group, option)
     text = file.read_text("utf-8") if file else ""
     lines = [f"## {option}\n", *(_introduction(text) or [about(group, option)]), ""]
@@ -200,7 +200,7 @@ def _retriever(option: str) -> str:
 
 
 def _introduction(text: str) -> list[str]:
-    """Return the comment at the top of a file without what it says of single settings, its commands as code."""
+    """Return the comment at the top of a file without lines on single settings, with commands as code."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -212,7 +212,7 @@ def _introduction(text: str) -> list[str]:
 
 
 def _component(node: Mapping[str, Any], place: str, said: Mapping[str, str], group: str | None = None) -> list[str]:
-    """Say what a component is made by, and list its settings; retrievers are listed by name."""
+    """Describe the target of a component, and list its settings; retrievers are listed by name."""
     target = node.get(TARGET)
     if target in (None, MISSING):
         return []

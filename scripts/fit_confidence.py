@@ -69,7 +69,7 @@ class Asked:
 
 
 def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequence[tuple[Question, set[str]]]) -> Asked:
-    """Answer questions, and keep what speaks for each answer."""
+    """Answer questions, and keep the calibration features of each answer."""
     judge = pipeline.judge
     assert isinstance(judge, Confidence)
     signs, right = [], []
@@ -96,7 +96,7 @@ def with_gold(examples: Sequence[Example], count: int, entities: str) -> list[tu
 
 
 def half(key: str) -> str:
-    """Return the split of what belongs together."""
+    """Return the split of a cluster."""
     return "dev" if hashlib.sha256(key.encode()).hexdigest()[0] < "8" else "test"
 
 
