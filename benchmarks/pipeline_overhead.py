@@ -41,7 +41,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult  # noqa: E402
 
 from benchmarks.lean import Gold, read_gold  # noqa: E402
 from benchmarks.rows import Row, show  # noqa: E402
-from byokg.evaluation.records import answered  # noqa: E402
+from byokg.evaluation.records import record_answer  # noqa: E402
 from byokg.graph.columnar.graph import ColumnarGraph  # noqa: E402
 from byokg.graph.engines.arcadedb import ArcadeStore  # noqa: E402
 from byokg.graph.importers.choose import build_graph  # noqa: E402
@@ -163,7 +163,7 @@ def measure(name: str, store: GraphStore, gold: Sequence[Gold], folder: Path, pr
             began, computed = time.perf_counter(), time.process_time()
             answer = replaying.run(Question(one.id, one.text))
             usage = meter.take(one.id)
-            lines = answered(answer, 0.0, usage)
+            lines = record_answer(answer, 0.0, usage)
             busy.append(1000 * (time.process_time() - computed))
             times.append(1000 * (time.perf_counter() - began))
             if profiler is not None:

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.records import TRACE, answered
+from byokg.evaluation.records import TRACE, record_answer
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import (
     Answer,
@@ -121,7 +121,7 @@ def piece(chance: random.Random, topic: EntityId) -> Evidence:
 def size(evidence: list[Evidence]) -> int:
     """Return how many bytes evidence takes in a trace."""
     rounds = Context().add(Artifacts(), Linked(), [evidence]).rounds
-    return len(answered(Answer("", (), rounds), 0.0).trace)
+    return len(record_answer(Answer("", (), rounds), 0.0).trace)
 
 
 def make_run(folder: Path, questions: int) -> Path:

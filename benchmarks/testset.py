@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.folder import Folder, unanswered
-from byokg.evaluation.datasets.gold import executed
+from byokg.evaluation.datasets.gold import execute
 from byokg.evaluation.datasets.testset import UNANSWERABLE, make_testset, write_testset
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.importers.choose import build_graph
@@ -36,7 +36,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Row]:
     rows = [Row("made and written", time.perf_counter() - began, "s")]
     rows += [Row(f"questions, {kind}", count) for kind, count in made.counts()["types"].items()]
     wrong = sum(
-        executed(graph, each.query, each.reduce) != (tuple(sorted(each.answer_ids)) or each.answers)
+        execute(graph, each.query, each.reduce) != (tuple(sorted(each.answer_ids)) or each.answers)
         for each in made.questions
     )
     rows.append(Row("gold answers that the engine does not reproduce", wrong))

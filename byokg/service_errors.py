@@ -109,7 +109,7 @@ def may_pass(error: Exception) -> bool:
     return issubclass(_kind(error, _ServiceReport(error)), LlmUnavailable | LlmRateLimited)
 
 
-def filtered(error: Exception) -> bool:
+def is_filtered(error: Exception) -> bool:
     """True if a filter of the service removed the reply or the prompt: a refusal, not a failure."""
     return _ServiceReport(error).code == "content_filter" or (
         isinstance(error, ValueError) and "content filter being triggered" in str(error)  # AzureChatOpenAI's words

@@ -21,7 +21,7 @@ from byokg.errors import (
     LlmUnavailable,
 )
 from byokg.llm.chat_models import ScriptedChatModel
-from byokg.service_errors import as_llm_error, filtered, known_secrets, retry_after_s
+from byokg.service_errors import as_llm_error, is_filtered, known_secrets, retry_after_s
 
 NOW = datetime(2026, 10, 21, 7, 28, 0, tzinfo=UTC)
 
@@ -87,8 +87,8 @@ def test_failures_have_our_names(error: Exception, kind: type[LlmError]) -> None
 
 
 def test_a_filter_is_no_failure() -> None:
-    assert filtered(Refused(400, {"error": {"code": "content_filter", "message": "The prompt was filtered."}}))
-    assert not filtered(Refused(400, {"error": {"code": "invalid_request", "message": "content_filter"}}))
+    assert is_filtered(Refused(400, {"error": {"code": "content_filter", "message": "The prompt was filtered."}}))
+    assert not is_filtered(Refused(400, {"error": {"code": "invalid_request", "message": "content_filter"}}))
 
 
 def test_our_own_errors_stay_as_they_are() -> None:

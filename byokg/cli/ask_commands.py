@@ -37,7 +37,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.pipelines.loop import ENDED
 from byokg.retrieval.verbalize import (
     Hop,
-    folded,
+    fold_ends,
     names_of,
     node_text,
     note,
@@ -121,10 +121,10 @@ def ask(
         if as_json:
             print_json(answer_json(question, answer))
         elif trace:
-            from byokg.evaluation.records import answered
+            from byokg.evaluation.records import record_answer
 
             usage = None if session.llm is None else session.llm.meter.take("ask")
-            show_trace(json.loads(answered(answer, 0.0, usage).trace), stdout(), session.store)
+            show_trace(json.loads(record_answer(answer, 0.0, usage).trace), stdout(), session.store)
         else:
             show(answer, session.store, stdout())
     if not answer.items:
@@ -201,9 +201,9 @@ def _no_such_entity(error: EntityNotFound, linker: EntityLinker) -> str:
 
 def answer_json(question: str, answer: Answer) -> dict[str, Any]:
     """Return the answers with scores, and the rounds as `trace.jsonl` holds them."""
-    from byokg.evaluation.records import answered
+    from byokg.evaluation.records import record_answer
 
-    trace = json.loads(answered(answer, seconds=0.0).trace)
+    trace = json.loads(record_answer(answer, seconds=0.0).trace)
     return {
         "question": question,
         "answers": [asdict(item) | {"grounded": item.grounded, "support": item.support} for item in answer.items],
@@ -510,7 +510,7 @@ def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
         ends = [shown_name(end, names) for end in item["ends"][:_ENDS]]
         between = ["…"] * (len(hops) - 1)
         cut = " (search cut short)" if item["truncated"] else ""
-        nodes = [shown_name(item["source"], names), *between, folded(ends, item["n_ends"] - len(ends))]
+        nodes = [shown_name(item["source"], names), *between, fold_ends(ends, item["n_ends"] - len(ends))]
         return f"{walk_text(nodes, hops)}{cut}"
     if kind == "TripleEvidence":
         triple = item["triple"]

@@ -259,11 +259,11 @@ def fetch(
 
 def _questions(words: list[str] | None) -> tuple[Settings, Dataset, list[Example]]:
     """Return the settings, the data set they choose, and its questions as far as no graph is needed to pick them."""
-    from byokg.cli.questions import selected
+    from byokg.cli.questions import select
 
     settings = _settings(words)
     dataset: Dataset = settings.build("dataset")
-    return settings, dataset, selected(dataset, settings.run, lambda text: None)
+    return settings, dataset, select(dataset, settings.run, lambda text: None)
 
 
 def _settings(words: list[str] | None) -> Settings:

@@ -23,7 +23,7 @@ from rich.console import Console
 from byokg.cli.components import TARGET, import_target, place_argument
 from byokg.cli.config import Settings
 from byokg.cli.language_model import ModelSession, open_model
-from byokg.cli.terminal import print_line, shown, watched
+from byokg.cli.terminal import print_line, shown, watch
 from byokg.errors import (
     ConfigError,
     GraphCorrupt,
@@ -289,7 +289,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if isinstance(path, str):
         server = settings.open_graph(path)
         note(f"graph: {server.name}")
-        watched(server, note)
+        watch(server, note)
         return server
     if settings.options["graph"] in set(SCHEMES.values()):
         option = settings.options["graph"]
@@ -324,18 +324,18 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         if not quiet:
             print_line(err, text)
 
-    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.cli.questions import keyed, narrow, pick
     from byokg.evaluation.repeats import repeat
 
     dataset: Dataset = settings.build("dataset")
-    candidates = picked(dataset, settings.run, note)
+    candidates = pick(dataset, settings.run, note)
     grants = settings.run.linking
     if grants.entities == "gold":
         _check_grant("linking.entities", "topic entities", [bool(e.topic_ids) for e in candidates], note)
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in candidates], note)
     with open_session(settings, dataset, note, batch=True) as session:
-        examples = narrowed(candidates, settings.run, session.graph, note)
+        examples = narrow(candidates, settings.run, session.graph, note)
         if session.subgraphs is None:  # these come with the names that they use
             examples = keyed(examples, session.store, lambda: session.entities.names, note)
         if settings.run.repeats > 1 and session.llm is None:

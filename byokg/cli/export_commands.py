@@ -76,14 +76,14 @@ def export(
 def _asked_of(store: Opened, words: list[str] | None) -> tuple[Dataset, list[Example]]:
     """Return a data set and its questions, their topics as ids of the graph."""
     from byokg.cli.config import read_settings
-    from byokg.cli.questions import keyed, selected
+    from byokg.cli.questions import keyed, select
     from byokg.graph.name_indexes import name_index
 
     settings = read_settings(words or [])
     if "dataset" not in settings.components:
         raise ConfigError("no data set is named; add dataset=NAME dataset.root=DIR (byokg data list shows all)")
     dataset: Dataset = settings.build("dataset")
-    examples = selected(dataset, settings.run, note)
+    examples = select(dataset, settings.run, note)
     return dataset, keyed(examples, store, lambda: name_index(store), note)
 
 

@@ -50,7 +50,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
 
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_session
-    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.cli.questions import keyed, narrow, pick
     from byokg.llm.retry import set_question
 
     inspect = import_extra("inspect_ai", "inspect", _PURPOSE)
@@ -59,10 +59,10 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     if not read.options["dataset"]:
         raise ConfigError("-T settings= names no data set; add dataset=atlas, for instance")
     dataset = read.build("dataset")
-    candidates = picked(dataset, read.run, note)
+    candidates = pick(dataset, read.run, note)
     session = open_session(read, dataset, note)
     atexit.register(session.__exit__, None, None, None)
-    examples = narrowed(candidates, read.run, session.graph, note)
+    examples = narrow(candidates, read.run, session.graph, note)
     if session.subgraphs is None:
         examples = keyed(examples, session.store, lambda: session.entities.names, note)
     grants = read.run.linking

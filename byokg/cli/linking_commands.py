@@ -30,7 +30,7 @@ from byokg.cli.terminal import (
     server_settings,
     stderr,
     stdout,
-    watched,
+    watch,
 )
 from byokg.errors import ConfigError, GraphExists
 from byokg.evaluation.tables import figures, labels, table, two_lines
@@ -226,7 +226,7 @@ def link(
     embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
     with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
         linker = EntityLinker(
-            watched(store, note),
+            watch(store, note),
             known,
             top,
             fusion=fused,
@@ -260,7 +260,7 @@ def evaluate_linking(
 
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import keyed, narrowed, picked
+    from byokg.cli.questions import keyed, narrow, pick
     from byokg.evaluation.datasets.base import Dataset
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
@@ -276,10 +276,10 @@ def evaluate_linking(
             note(text)
 
     dataset: Dataset = settings.build("dataset")
-    candidates = picked(dataset, settings.run, say)
+    candidates = pick(dataset, settings.run, say)
     store = open_store(settings, dataset, say)
     try:
-        examples = narrowed(candidates, settings.run, lambda example: (store, name_index(store)), say)
+        examples = narrow(candidates, settings.run, lambda example: (store, name_index(store)), say)
         examples = keyed(examples, store, lambda: name_index(store), say)
         lacking = sum(not example.topic_ids for example in examples)
         if lacking:

@@ -25,7 +25,7 @@ Graph: TypeAlias = "Callable[[Example], tuple[GraphStore, NameIndex]]"
 """Returns the graph of a question, and the names in it."""
 
 
-def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+def pick(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
     """Return the questions of the ids and types that the settings name, which takes no graph.
 
     Raises:
@@ -40,20 +40,20 @@ def picked(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> li
     return select_examples(examples, _ids(run.ids), run.types)
 
 
-def selected(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
-    """Return the questions that the settings pick and draw without a graph. Raises what `picked` does."""
+def select(dataset: Dataset, run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+    """Return the questions that the settings pick and draw without a graph. Raises as `pick` does."""
     from byokg.evaluation.datasets.base import sample_examples
 
-    return sample_examples(picked(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
+    return sample_examples(pick(dataset, run, note), run.per_type, run.sample, run.limit, run.seed)
 
 
-def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
+def narrow(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Callable[[str], None]) -> list[Example]:
     """Return the questions that meet the requirements, and of these the drawn ones.
 
     Raises:
         ConfigError: nothing is left, or gold queries are to be executed on a graph without an engine for them.
     """
-    from byokg.evaluation.datasets.audit import executed, with_answer
+    from byokg.evaluation.datasets.audit import execute, with_answer
     from byokg.evaluation.datasets.base import sample_examples
 
     kept = list(examples)
@@ -63,7 +63,7 @@ def narrowed(examples: Sequence[Example], run: RunOptions, graph: Graph, note: C
             raise ConfigError(
                 f"require=executable needs a graph that takes queries, and {store.name} takes none; add graph=arcadedb"
             )
-        result = executed(kept, store)
+        result = execute(kept, store)
         kept = list(result.examples)
         _tell_left_out("executable", len(examples), len(kept), result.left_out, note)
     if "answers_in_graph" in run.require:

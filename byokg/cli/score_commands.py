@@ -129,7 +129,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], RunCond
         ConfigError: there is neither such a folder nor such a file.
     """
     from byokg.cli.config import read_settings
-    from byokg.cli.questions import selected
+    from byokg.cli.questions import select
     from byokg.evaluation.cases import join, read_external
     from byokg.evaluation.datasets.base import by_name, is_by_name
     from byokg.evaluation.records import read_config, read_predictions
@@ -144,7 +144,7 @@ def _cases(predictions: Path, words: Sequence[str]) -> tuple[list[Case], RunCond
         if settings.run.require:
             raise ConfigError("require= looks at a graph, and byokg score at none; name the questions with ids=@FILE")
         dataset = settings.build("dataset")
-        asked = selected(dataset, settings.run, note)
+        asked = select(dataset, settings.run, note)
     if predictions.is_dir():
         examples = recorded = read_questions(predictions)
         if dataset is not None:

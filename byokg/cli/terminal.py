@@ -115,7 +115,7 @@ def stdout() -> Console:
     return Console(highlight=False)
 
 
-def watched(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
+def watch(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
     """Print progress of a server store's scans, and return the store."""
     from byokg.graph.store import SlowSchemaStore
 

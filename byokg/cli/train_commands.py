@@ -34,7 +34,7 @@ def labels_(
     train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
     from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked, topics_in
+    from byokg.cli.questions import gold_nodes, keyed, narrow, pick, topics_in
     from byokg.graph.name_indexes import name_index
     from byokg.open import close
     from byokg.training.labels import LabelSettings, labels, write_labels
@@ -46,11 +46,11 @@ def labels_(
             note(text)
 
     dataset = settings.build("dataset")
-    candidates = picked(dataset, settings.run, say)
+    candidates = pick(dataset, settings.run, say)
     store = open_store(settings, dataset, say)
     try:
         names = name_index(store)
-        examples = narrowed(candidates, settings.run, lambda example: (store, names), say)
+        examples = narrow(candidates, settings.run, lambda example: (store, names), say)
         examples = keyed(examples, store, lambda: names, say)
 
         made = labels(store, examples, topics_in(store), gold_nodes(store, names), wanted)
@@ -98,13 +98,13 @@ def fit(
     --show). Use the output with pipeline.weights=DIR, in ask and eval
     """
     from byokg.cli.evaluation import make_pipeline, open_session
-    from byokg.cli.questions import gold_nodes, keyed, narrowed, picked
+    from byokg.cli.questions import gold_nodes, keyed, narrow, pick
     from byokg.errors import ConfigError
     from byokg.evaluation.tables import percent
     from byokg.graph.name_indexes import name_index
     from byokg.linking.kg_linker import OfflineLinker
     from byokg.pipelines.loop import Loop
-    from byokg.training.fit import ShareEstimate, fit, parted
+    from byokg.training.fit import ShareEstimate, fit, split_examples
     from byokg.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses
 
     def say(text: str) -> None:
@@ -121,7 +121,7 @@ def fit(
     if settings.components["dataset"].get("split") == "test" and not _says_split(words):
         settings, ranker = _read_train_settings([*(words or []), "dataset.split=dev"], "fit", FitSettings)
     dataset = settings.build("dataset")
-    candidates = picked(dataset, settings.run, say)
+    candidates = pick(dataset, settings.run, say)
     further, told_of = read_chains(chains) if chains is not None else ([], "")
     same = read_inverses(inverses) if inverses is not None else {}
 
@@ -140,7 +140,7 @@ def fit(
     with open_session(settings, dataset, say, batch=True) as session:
         linker_of(session.pipeline)
         store, names = session.store, name_index(session.store)
-        examples = keyed(narrowed(kept, settings.run, session.graph, say), store, lambda: names, say)
+        examples = keyed(narrow(kept, settings.run, session.graph, say), store, lambda: names, say)
 
         def make(place: Path | None) -> Loop:
             if place is None:
@@ -155,7 +155,7 @@ def fit(
         report = fit(
             make,
             linker_of,
-            parted(examples, held_out, settings.run.seed),
+            split_examples(examples, held_out, settings.run.seed),
             gold_nodes(linker_of(session.pipeline).store, names),
             lambda example: example.to_question(settings.run.linking.entities, settings.run.linking.hops),
             session.embedder,

@@ -256,7 +256,7 @@ class Timing:
     usage: Mapping[str, Spending]
 
 
-def answered(
+def record_answer(
     answer: Answer,
     seconds: float,
     usage: QuestionUsage | None = None,
@@ -300,7 +300,7 @@ def answered(
     )
 
 
-def failed(
+def record_failure(
     id: str,
     error: Exception,
     seconds: float,

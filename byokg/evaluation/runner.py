@@ -37,12 +37,12 @@ from byokg.evaluation.records import (
     TRACE,
     Prediction,
     RecordLines,
-    answered,
-    failed,
     read_config,
     read_predictions,
     read_unfinished,
     read_usage,
+    record_answer,
+    record_failure,
 )
 from byokg.evaluation.retrieval_metrics import answered_prompt, context_tokens, retrieved
 from byokg.evaluation.run_folder import (
@@ -377,7 +377,7 @@ class _Asker:
                 tokens, prompt = context_tokens(took, self.count_tokens), answered_prompt(took, example.question)
                 found = retrieved(example, evidence, tokens, nodes, prompt, answer.items)
                 scores = score([item.name for item in answer.items], example.answers)
-            return _Answered(example.id, answered(answer, seconds, took, topics, found), QuestionScores(scores))
+            return _Answered(example.id, record_answer(answer, seconds, took, topics, found), QuestionScores(scores))
         except ReplyPending:
             if self.meter is not None:
                 self.meter.wait(example.id)
@@ -387,7 +387,7 @@ class _Asker:
         except Exception as error:
             _log.info("question %s failed", example.id, exc_info=True)
             usage = self.meter.take(example.id) if self.meter else None
-            lines = failed(example.id, error, time.perf_counter() - started, usage, topics)
+            lines = record_failure(example.id, error, time.perf_counter() - started, usage, topics)
             return _Answered(example.id, lines, QuestionScores(ZERO, failed=True))
 
 

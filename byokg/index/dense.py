@@ -22,7 +22,7 @@ from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.embedding_cache import TEXTS_AT_ONCE, CachedEmbedder
 from byokg.index.names import META, NameMatch, read_index_meta
 from byokg.index.vectors import Layout, VectorIndex
-from byokg.index.vocabulary import grouped
+from byokg.index.vocabulary import group
 from byokg.text.names import WORD, encodable
 
 FORMAT = "byokg-dense-names"
@@ -139,7 +139,7 @@ class DenseNames:
         names = pa.array(list(numbers), pa.large_string())
         vectors = _embedded(names, embedder, cache, progress)
         number, owner = np.array(pairs, np.int64).reshape(-1, 2).T
-        bounds, owners = grouped(number, owner, len(names))
+        bounds, owners = group(number, owner, len(names))
         return cls(embedder, names, bounds, owners.astype(np.int64), VectorIndex.build(vectors, layout), made_for)
 
     def search(self, texts: Sequence[str], k: int) -> list[list[NameMatch]]:

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.arrays import Int32, Int64, Integers
-from byokg.index.string_hashes import Texts, hash_column, hash_keys, positions, sorted_hashes, upper_halves
-from byokg.index.vocabulary import Vocabulary, grouped, ranges
+from byokg.index.string_hashes import Texts, hash_column, hash_keys, positions, sort_hashes, upper_halves
+from byokg.index.vocabulary import Vocabulary, group, ranges
 from byokg.text.names import ARTICLES, WORD, fold_words
 
 UInt64 = npt.NDArray[np.uint64]
@@ -181,7 +181,7 @@ class NameTable:
         longest = keep("longest", _longest(words, word_bounds, vocabulary))
         holder_bounds, holders, hashes = _holders(words, word_bounds, len(vocabulary))
         holder_bounds, holders = keep("holder_bounds", holder_bounds), keep("holders", holders)
-        upper, order = sorted_hashes(hashes)
+        upper, order = sort_hashes(hashes)
         del hashes
         upper, order = keep("hashes", upper), keep("hash_rows", order)
         arrays = NameArrays(
@@ -325,7 +325,7 @@ def _owners(bearing: Int32, places: Int32, owners: Integers | None) -> tuple[Int
         order = np.argsort(bearing[others], kind="stable")
         return places, bearing[others[order]], others[order]
     entries = np.flatnonzero(bearing >= 0)
-    bounds, owned = grouped(bearing[entries], owners[entries], len(places))
+    bounds, owned = group(bearing[entries], owners[entries], len(places))
     rows = np.repeat(np.arange(len(places), dtype=np.int32), np.diff(bounds))
     further = np.ones(len(owned), np.bool_)
     further[bounds[:-1]] = False

@@ -57,7 +57,7 @@ def string_buffers(strings: Texts) -> tuple[npt.NDArray[Any], Bytes]:
     return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def narrowed(strings: pa.LargeStringArray) -> Texts:
+def narrow(strings: pa.LargeStringArray) -> Texts:
     """Return a column with offsets of 32 bits if its texts fit: below 2 GiB in all."""
     offsets, _ = string_buffers(strings)
     fits = int(offsets[-1]) - int(offsets[0]) < _NARROW_BYTES
@@ -129,7 +129,7 @@ def upper_halves(hashes: UInt64) -> UInt32:
     return (hashes >> np.uint64(32)).astype(np.uint32)
 
 
-def sorted_hashes(hashes: UInt64) -> tuple[UInt32, npt.NDArray[np.int32]]:
+def sort_hashes(hashes: UInt64) -> tuple[UInt32, npt.NDArray[np.int32]]:
     """Return the upper halves of N hashes, ascending, and their positions, ascending among equal ones.
 
     Takes 16 bytes a hash beside the hashes, the result included.

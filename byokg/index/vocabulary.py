@@ -221,7 +221,7 @@ def _bigrams(words: pa.LargeStringArray, letters: Int64) -> tuple[UInt64, Int64,
     # A word of L letters has L + 1 bigrams; each but the last of all words ends at the start of the next one.
     owner = np.repeat(held, letters[held] + 1)
     bigram, number = np.unique(codes[: len(owner)], return_inverse=True)
-    bounds, holders = grouped(number, owner, len(bigram))
+    bounds, holders = group(number, owner, len(bigram))
     return bigram, bounds, holders.astype(np.int32)
 
 
@@ -237,7 +237,7 @@ def ranges(counts: Integers) -> Int64:
     return np.concatenate((np.zeros(1, np.int64), counts.cumsum(dtype=np.int64)))
 
 
-def grouped(keys: Integers, values: Integers, count: int) -> tuple[Int64, Integers]:
+def group(keys: Integers, values: Integers, count: int) -> tuple[Int64, Integers]:
     """Collect the values of each key from 0 to `count` - 1.
 
     Args:

@@ -114,7 +114,7 @@ def with_brackets(content: str) -> str:
     return _ID_TAG.sub(r"[\1]", _TAGGED.sub(bracketed, content))
 
 
-def marked(line: str) -> tuple[str, list[tuple[str, ...]]]:
+def mark(line: str) -> tuple[str, list[tuple[str, ...]]]:
     """Put a mark in the place of each run of citations; return the line and what each run cites."""
     groups: list[tuple[str, ...]] = []
 

@@ -47,7 +47,7 @@ from byokg.llm.messages import (
     to_langchain,
 )
 from byokg.llm.retry import Deadline, RateLimits, RetryPolicy, Spent, current_question, current_sample
-from byokg.service_errors import as_llm_error, filtered, known_secrets
+from byokg.service_errors import as_llm_error, is_filtered, known_secrets
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
@@ -440,7 +440,7 @@ class LanguageModel:
         except ByokgError:
             raise
         except Exception as error:  # every provider has its own exception tree
-            if filtered(error):
+            if is_filtered(error):
                 return Reply("", stop="refusal", model=self.name, seconds=time.perf_counter() - began)
             failure = as_llm_error(error, self.name, known_secrets(self._chat_model))
             raise failure from failure.__cause__

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byokg.llm.abstentions import abstains, is_nothing
-from byokg.llm.citations import MARK, cited_ids, marked, unique, untypeset, with_brackets
+from byokg.llm.citations import MARK, cited_ids, mark, unique, untypeset, with_brackets
 from byokg.llm.reply_blocks import FENCE_LINE, cut_at_next, entries, first_object, unescape_text, without_tags
 from byokg.llm.shown_names import HIDDEN, Hiding, ShownNames
 
@@ -380,7 +380,7 @@ def _answers(content: str, hiding: Hiding) -> list[WrittenAnswer]:
         content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(_chosen(content)))))
         content = _KEYED.sub(lambda pair: f"{pair[1]} [{re.sub(_QUOTE, '', pair[2])}]", content)
         lines = list(_answer_lines("\n".join(_without_remarks(content.split("\n")))))
-        prose = [is_sentence(line) and MARK not in marked(line)[0] for line in lines]
+        prose = [is_sentence(line) and MARK not in mark(line)[0] for line in lines]
         for line, idle in zip(lines, prose, strict=True):
             first, *rest = _SENTENCE_END.split(line, maxsplit=1)
             if rest and abstains(first) and _SOURCE_LABEL.match(rest[0]):
@@ -416,7 +416,7 @@ def _without_remarks(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         bare = line.lstrip(" \t")
         indent = len(line) - len(bare)
-        cited = bool(marked(bare)[1])
+        cited = bool(mark(bare)[1])
         if cited and not _CITES.fullmatch(bare):
             above = indent
         elif bare and indent <= above:
@@ -487,9 +487,9 @@ def _of_line(line: str) -> Iterator[WrittenAnswer]:
     cites = _CITES.fullmatch(line)
     if cites:
         plain = cited_ids(f"[{cites['rest'].strip().strip('[]().')}]")
-        yield WrittenAnswer("", plain or unique(id for run in marked(cites["rest"])[1] for id in run))
+        yield WrittenAnswer("", plain or unique(id for run in mark(cites["rest"])[1] for id in run))
         return
-    bare, groups = marked(line)
+    bare, groups = mark(line)
     if not groups:
         yield from (WrittenAnswer(name) for part in _parts(bare) if (name := _name(part)))
         return

@@ -24,7 +24,7 @@ from byokg.offline.parse import REQUESTS
 from byokg.offline.parse_constraints import path_reading, read
 from byokg.offline.relation_words import NEGATIONS
 from byokg.offline.schema_linking import Steps
-from byokg.retrieval.verbalize import told_apart
+from byokg.retrieval.verbalize import disambiguate
 from byokg.text.aliases import untitled
 from byokg.text.labels import split_label
 from byokg.text.names import (
@@ -207,7 +207,7 @@ class QuestionCoverage:
     def _taken(self, one: LinkedEntity, rivals: Sequence[LinkedEntity]) -> str:
         """Write which node a mention was taken for, and which others it may mean."""
         nodes = self._store.nodes([one.id, *(rival.id for rival in rivals)])
-        apart = told_apart(nodes)
+        apart = disambiguate(nodes)
         told = [f"{node.name} ({apart.get(node.id, f'id {node.id}')})" for node in nodes]
         return f'"{one.mention.text}" taken as {told[0]}; also {", ".join(told[1:])}'
 

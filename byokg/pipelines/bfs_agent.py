@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from byokg.errors import ByokgError, at_least
-from byokg.graph.bfsql.protocol import EDGE_FIELDS, clipped, compact
+from byokg.graph.bfsql.protocol import EDGE_FIELDS, clip, compact
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_engines, schema_ahead
 from byokg.index.embedders import Embedder
@@ -153,7 +153,7 @@ class BfsAgent:
         if message.role != "tool" or estimate_tokens(message.text) <= self._folded_tokens:
             return message
         try:
-            shown = compact(clipped(json.loads(message.text), self._folded_tokens))
+            shown = compact(clip(json.loads(message.text), self._folded_tokens))
         except ValueError:
             return message
         return replace(message, text=shown)

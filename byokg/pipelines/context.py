@@ -22,7 +22,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Line, fold_lines
-from byokg.retrieval.verbalize import clean, feedback_text, names_of, told_apart, types_text
+from byokg.retrieval.verbalize import clean, disambiguate, feedback_text, names_of, types_text
 from byokg.text.names import estimate_tokens, is_identifier, normalize_name
 from byokg.text.values import read_literal
 from byokg.types import (
@@ -191,7 +191,7 @@ class ContextWriter:
         ids = [id for id in every if not is_value(id)]
         nodes = self._store.nodes(ids[:_LINKED_SHOWN])
         named = [node for node in nodes if not is_identifier(node.name)]
-        apart = told_apart(named)
+        apart = disambiguate(named)
         if not apart and not any(node.type for node in named):
             return ""
         of = {node.id: apart.get(node.id, types_text(node)) for node in named}
@@ -237,7 +237,7 @@ class ContextWriter:
         """Return a name of their own for linked entities that share one, so that no line mixes them."""
         ids = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
         nodes = self._store.nodes([id for id in ids if not is_value(id)][:_LINKED_SHOWN])
-        apart = told_apart(nodes)
+        apart = disambiguate(nodes)
         return {node.id: f"{node.name} ({apart[node.id]})" for node in nodes if node.id in apart}
 
     # Which evidence

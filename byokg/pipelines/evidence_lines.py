@@ -20,7 +20,7 @@ from functools import lru_cache
 from byokg.retrieval.verbalize import (
     Hop,
     clean,
-    folded,
+    fold_ends,
     more_rows,
     node_text,
     note,
@@ -68,7 +68,7 @@ class Line:
         more = self.more + len(self.entries) - len(entries)
         if self.rows:
             return "\n".join([self.head, *entries, *more_rows(more, self.truncated)])
-        return f"{self.head}{folded(entries, more, self.truncated)}"
+        return f"{self.head}{fold_ends(entries, more, self.truncated)}"
 
 
 def node_lines(evidence: Iterable[Evidence]) -> list[Line]:

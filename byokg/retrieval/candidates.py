@@ -19,7 +19,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from byokg.errors import ConfigError, at_least
-from byokg.graph.servers.cypher_schema import quoted, writable
+from byokg.graph.servers.cypher_schema import quote, writable
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
@@ -302,7 +302,7 @@ def literal(value: str) -> str:
 
 def name_in_cypher(name: str) -> str:
     """Return a label, relation or property name in Cypher's notation: in backticks if it needs them."""
-    return name if _PLAIN.fullmatch(name) else quoted(name)
+    return name if _PLAIN.fullmatch(name) else quote(name)
 
 
 def in_period(value: str, period: Period, put: Callable[[str], str]) -> str:

@@ -36,7 +36,7 @@ from byokg.graph.bfsql.protocol import (
     StrictBfsRequest,
     Texts,
     Way,
-    clipped,
+    clip,
     compact,
     fitting_items,
     full_edge,
@@ -368,7 +368,7 @@ class GraphTools:
             return {"id": arguments.id, "values": [], "errors": errors}
         (node,) = self._store.nodes(known)
         budget: int = self._bounded(arguments).budget_tokens
-        result: Json = clipped(full_node(node), budget // 2)
+        result: Json = clip(full_node(node), budget // 2)
         labels = frozenset(self._store.relations)
         asked = tuple(label for label in arguments.predicates if label in labels)
         if asked != arguments.predicates:
@@ -391,7 +391,7 @@ class GraphTools:
             count = fitting_items(left, room - frame) if left else 0
             item = group.as_json(within_group, within_group + count)
             if count == 1:
-                item["values"] = [clipped(left[0], max(room - frame, budget // 2))]
+                item["values"] = [clip(left[0], max(room - frame, budget // 2))]
             room -= estimate_tokens(compact(item)) + 1
             if room < 0 and shown:
                 break

@@ -136,7 +136,7 @@ def verbalize(item: Evidence, names: Mapping[EntityId, str], shown: int = 5) -> 
         hops = Hop.all_of(item)
         between = ["…" for _ in hops[1:]]
         ends = [shown_name(end, names) for end in item.ends[:shown]]
-        last = folded(ends, len(item.ends) - len(ends), item.truncated)
+        last = fold_ends(ends, len(item.ends) - len(ends), item.truncated)
         return walk_text([shown_name(item.source, names), *between, last], hops)
     if isinstance(item, TripleEvidence):
         triple = item.triple
@@ -182,7 +182,7 @@ def walk_text(nodes: Sequence[str | None], hops: Sequence[Hop]) -> str:
     return text
 
 
-def folded(entries: Sequence[str], more: int = 0, truncated: bool = False) -> str:
+def fold_ends(entries: Sequence[str], more: int = 0, truncated: bool = False) -> str:
     """Return ends that share the rest of a line, with the number of omitted ones."""
     if truncated:
         return " | ".join([*entries, f"… (+{more:,} more, and others that were cut off)" if more else "… (cut off)"])
@@ -286,7 +286,7 @@ def shown_name(node: EntityId, names: Mapping[EntityId, str]) -> str:
     return clean(names.get(node, node))
 
 
-def told_apart(nodes: Sequence[Node]) -> dict[EntityId, str]:
+def disambiguate(nodes: Sequence[Node]) -> dict[EntityId, str]:
     """Return what distinguishes each node that shares its name with another: its type, its id, and a property.
 
     The property is the first one that all nodes of the name have, each with another value.

@@ -92,7 +92,7 @@ class Report:
     """Quality of the scores, `before` and `after`."""
 
 
-def parted(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Splits:
+def split_examples(examples: Sequence[Example], held_out: float = HELD_OUT, seed: int = 0) -> Splits:
     """Split questions by a hash of their cluster, so that no paraphrase is held out from its twin.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byokg.cli.language_model import replies_file
-from byokg.evaluation.records import TRACE, answered
+from byokg.evaluation.records import TRACE, record_answer
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import AnsweredCall, QuestionUsage
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     folder.mkdir()
     usage = QuestionUsage({"link": Spending()}, (AnsweredCall("link", call("a")),))
-    (folder / TRACE).write_bytes(answered(Answer("q1", (), ()), 0.1, usage).trace)
+    (folder / TRACE).write_bytes(record_answer(Answer("q1", (), ()), 0.1, usage).trace)
     return folder
 
 

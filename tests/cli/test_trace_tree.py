@@ -8,7 +8,7 @@ import json
 from rich.console import Console
 
 from byokg.cli.ask_commands import show_trace
-from byokg.evaluation.records import answered
+from byokg.evaluation.records import record_answer
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.llm.messages import Call, Message
 from byokg.llm.usage import AnsweredCall, QuestionUsage
@@ -64,7 +64,7 @@ def printed(answer: Answer, store: ColumnarGraph | None = GRAPH, usage: Question
     """Return what is shown of an answer's trace in 80 columns."""
     target = io.StringIO()
     console = Console(file=target, width=80, color_system=None)
-    show_trace(json.loads(answered(answer, 0.0, usage).trace), console, store)
+    show_trace(json.loads(record_answer(answer, 0.0, usage).trace), console, store)
     return [line.rstrip() for line in target.getvalue().splitlines()]
 
 

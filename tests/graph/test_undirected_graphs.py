@@ -22,7 +22,7 @@ from byokg.graph.bfsql.protocol import BfsRequest
 from byokg.graph.columnar import external_sort
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
-from byokg.graph.columnar.writer import EdgeBlock, collected, write_graph
+from byokg.graph.columnar.writer import EdgeBlock, collect, write_graph
 from byokg.graph.export_formats import write_graph_as
 from byokg.graph.exporter import copy_graph
 from byokg.graph.importers.choose import from_networkx, import_graph
@@ -204,7 +204,7 @@ class Numbers:
 def test_a_graph_written_in_portions_has_the_bytes_of_one_from_memory(
     tmp_path: Path, distinct: bool, mixed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collected(Numbers(distinct, mixed)).save(tmp_path / "memory")  # type: ignore[arg-type]
+    collect(Numbers(distinct, mixed)).save(tmp_path / "memory")  # type: ignore[arg-type]
     monkeypatch.setattr(external_sort, "RANGE_BITS", 4)
     (tmp_path / "portions").mkdir()
     write_graph(Numbers(distinct, mixed), tmp_path / "portions", portion_bytes=3200)  # type: ignore[arg-type]

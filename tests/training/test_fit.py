@@ -15,7 +15,7 @@ from byokg.offline.calibration import read_weights as read_confidence
 from byokg.offline.path_weights import read_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
-from byokg.training.fit import fit, parted
+from byokg.training.fit import fit, split_examples
 from byokg.training.ranker import FitSettings
 from tests.linking.graphs import EMBEDDER, films
 from tests.training.test_ranker import FILMS, examples, gold
@@ -24,11 +24,11 @@ ASKED = [Example(f"q{n}", "who", ("a",), cluster=f"twins {n // 2}") for n in ran
 
 
 def test_questions_are_parted_by_clusters_and_the_same_each_time() -> None:
-    parts = parted(ASKED)
+    parts = split_examples(ASKED)
     clusters = [{one.cluster for one in part} for part in (parts.learnt, parts.choosing, parts.held_out)]
     assert sum(map(len, clusters)) == len(set().union(*clusters)) == 20
     assert (len(parts.learnt), len(parts.choosing), len(parts.held_out)) == (22, 10, 8)
-    assert parted(ASKED[::-1]).held_out and {e.id for e in parted(ASKED[::-1]).held_out} == {
+    assert split_examples(ASKED[::-1]).held_out and {e.id for e in split_examples(ASKED[::-1]).held_out} == {
         e.id for e in parts.held_out
     }
 
@@ -36,7 +36,7 @@ def test_questions_are_parted_by_clusters_and_the_same_each_time() -> None:
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_a_share_out_of_range_is_named(share: float) -> None:
     with pytest.raises(ConfigError, match=f"--held-out {share}"):
-        parted(ASKED, share)
+        split_examples(ASKED, share)
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         assert isinstance(found, OfflineLinker)
         return found
 
-    parts, settings = parted(asked, 0.25), FitSettings(epochs=2, least=1)
+    parts, settings = split_examples(asked, 0.25), FitSettings(epochs=2, least=1)
     said: list[str] = []
 
     def interrupted(text: str) -> None:

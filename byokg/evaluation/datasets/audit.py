@@ -77,7 +77,7 @@ class Executed:
     """How many others there are, by reason."""
 
 
-def executed(examples: Sequence[Example], store: QueryStore, limits: QueryLimits | None = None) -> Executed:
+def execute(examples: Sequence[Example], store: QueryStore, limits: QueryLimits | None = None) -> Executed:
     """Run the gold query of each question and take its result as gold.
 
     Args:

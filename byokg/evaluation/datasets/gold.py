@@ -29,7 +29,7 @@ class Measure:
     """None for a property."""
 
 
-def executed(graph: ColumnarGraph, query: str, reduce: str) -> tuple[str, ...]:
+def execute(graph: ColumnarGraph, query: str, reduce: str) -> tuple[str, ...]:
     """Return the result of a gold query of a test set: ids of nodes ascending, or the count.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from byokg.arrays import Int64
-from byokg.evaluation.datasets.gold import DATED, Measure, comparable, comparable_label, executed, select_keys
+from byokg.evaluation.datasets.gold import DATED, Measure, comparable, comparable_label, execute, select_keys
 from byokg.evaluation.datasets.phrasing import Phrases, RelationStep
 from byokg.graph.columnar.folder import BATCH_ROWS
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -128,7 +128,7 @@ class Sampler:
             return None
         wanted = (str(found.count),) if found.count is not None else tuple(sorted(ids))
         # The walk's ends are gold only if the engine returns the same for the written query.
-        return replace(found, texts=texts) if executed(self.graph, found.query, found.reduce) == wanted else None
+        return replace(found, texts=texts) if execute(self.graph, found.query, found.reduce) == wanted else None
 
     # Beginnings
 

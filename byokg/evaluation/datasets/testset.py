@@ -10,7 +10,7 @@ Beside the fields of `folder`, a question has:
   value: a property, or a node whose name is a number or a date.
 - `reduce`: operation on the rows: `ends` takes the answers as they are, `count` their number, `greatest` and `least`
   the one of the largest or smallest value, `after Y` and `before Y` those whose value is in a later or an earlier year
-  than Y. `executed` does all this.
+  than Y. `execute` does all this.
 
 Unanswerable questions have no gold answer and stand in a file of their own, `unanswerable.jsonl`, for `byokg answer`:
 every answer to them is wrong.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.records import Timing, answered, parse_prediction
+from byokg.evaluation.records import Timing, parse_prediction, record_answer
 from byokg.evaluation.report.live import detailed
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.runner import Pipeline
@@ -55,7 +55,7 @@ def asker(pipeline: Pipeline, store: GraphStore, meter: UsageMeter | None = None
                 answer = instrument(pipeline, watch).run(Question("ask", text))
             seconds = time.perf_counter() - began
             usage = None if meter is None else meter.take("ask")
-        lines = answered(answer, seconds, usage)
+        lines = record_answer(answer, seconds, usage)
         prediction = parse_prediction(lines.predictions, "what was asked")
         timing = Timing("ask", {"total": seconds, **answer.seconds}, {} if usage is None else usage.stages)
         example = Example("ask", text, ())

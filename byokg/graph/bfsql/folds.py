@@ -29,7 +29,7 @@ _LIKELY_GROUP = 16 + estimate_tokens(compact({"predicate": "", "direction": "out
 _MOST_GROUPS = np.iinfo(np.uint8).max
 
 
-def folded(
+def fold_edges(
     store: GraphStore, subgraph: Subgraph, order: SubgraphOrder, shown: Int64, room: int | None
 ) -> tuple[list[Json], int]:
     """Count the edges that are not shown by predicate and direction, the most relevant first, each with a sample.

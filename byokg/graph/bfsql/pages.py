@@ -19,13 +19,13 @@ import numpy as np
 
 from byokg.arrays import Int64
 from byokg.errors import RequestInvalid
-from byokg.graph.bfsql.folds import FOLD_SHARE, FOLD_TOKENS, folded
+from byokg.graph.bfsql.folds import FOLD_SHARE, FOLD_TOKENS, fold_edges
 from byokg.graph.bfsql.order import Ranks, SubgraphOrder, SubgraphPrefix
 from byokg.graph.bfsql.protocol import (
     Json,
     Selection,
     article_node,
-    clipped,
+    clip,
     compact,
     full_edge,
     full_node,
@@ -195,9 +195,9 @@ def page(
         fitting = _fitting(*listing, (min(needed, len(places)), listed), behind, kept)
     nodes, edges = (items.first(count) for items, count in zip(listing, fitting, strict=True))
     if kept is not None and len(nodes) + len(edges) == 1:  # which came whatever its size
-        nodes, edges = ([clipped(item, kept) for item in items] for items in (nodes, edges))
+        nodes, edges = ([clip(item, kept) for item in items] for items in (nodes, edges))
     after = PagePosition(first.nodes + len(nodes), first.edges + len(edges))
-    groups, unfolded = folded(store, subgraph, order, rows[: len(edges)], room) if folding else ([], 0)
+    groups, unfolded = fold_edges(store, subgraph, order, rows[: len(edges)], room) if folding else ([], 0)
     cut = most_nodes is not None and after.nodes == first.nodes + most_nodes < len(subgraph.nodes)
     bounds = {
         "limit": cut and most_nodes == request.limit,

@@ -363,10 +363,10 @@ def stub_edge(head: EntityId, relation: str, tail: EntityId) -> Json:
 
 def _dump_properties(properties: Properties, reserved: Iterable[str]) -> Json:
     """Return properties as JSON: the stored text of a list or object becomes that list or object."""
-    return {name: _structured(value) for name, value in renamed(properties, reserved).items()}
+    return {name: _structured(value) for name, value in rename(properties, reserved).items()}
 
 
-def renamed(properties: Properties, reserved: Iterable[str]) -> dict[str, Value]:
+def rename(properties: Properties, reserved: Iterable[str]) -> dict[str, Value]:
     """Return properties under names that are not reserved, and all different."""
     taken = {*reserved, *properties}
     named = {}
@@ -428,10 +428,10 @@ def fitting_items(items: Sequence[Any], budget_tokens: int) -> int:
 def within(items: Sequence[Any], budget_tokens: int) -> list[Any]:
     """Return the first items that fit; the first one alone is cut until it does."""
     count = fitting_items(items, budget_tokens)
-    return [clipped(item, budget_tokens) for item in items[:1]] if count == 1 else list(items[:count])
+    return [clip(item, budget_tokens) for item in items[:1]] if count == 1 else list(items[:count])
 
 
-def clipped(item: Any, budget_tokens: int) -> Any:
+def clip(item: Any, budget_tokens: int) -> Any:
     """Return a JSON value with its long texts and lists cut, each with a note on the missing amount.
 
     A value that fits stays as it is; fields of `IDENTITY` always do, so an item of long ids may still be too long.

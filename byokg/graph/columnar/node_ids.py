@@ -26,9 +26,9 @@ from byokg.index.string_hashes import (
     UInt32,
     hash_column,
     hash_one,
-    narrowed,
+    narrow,
     positions,
-    sorted_hashes,
+    sort_hashes,
     string_buffers,
     texts_column,
     upper_halves,
@@ -126,7 +126,7 @@ class IdColumn:
     @classmethod
     def of(cls, ids: pa.LargeStringArray) -> IdColumn:
         """Hold ids in memory, whole."""
-        return cls(narrowed(ids))
+        return cls(narrow(ids))
 
     def one(self, number: int) -> str:
         """Return the id at a position."""
@@ -249,7 +249,7 @@ def write_ids(folder: Path, ids: Texts, whole: bool, set_aside: Callable[[], obj
     """
     spaces = () if whole else find_spaces(ids)
     if not spaces:
-        IdColumn(narrowed(ids)).write(folder)
+        IdColumn(narrow(ids)).write(folder)
         return
     _Splitter(spaces).write(folder, ids, set_aside)
 
@@ -408,7 +408,7 @@ class IdIndex:
     """
 
     def __init__(self, ids: IdColumn, hashes: UInt32, order: npt.NDArray[np.int32]) -> None:
-        """Use what `sorted_hashes` returned, or the same from a file."""
+        """Use what `sort_hashes` returned, or the same from a file."""
         self.ids = ids
         self.hashes = hashes
         self.order = order
@@ -417,7 +417,7 @@ class IdIndex:
     @classmethod
     def build(cls, ids: pa.LargeStringArray) -> IdIndex:
         """Hash and sort a column of ids."""
-        return cls(IdColumn.of(ids), *sorted_hashes(hash_column(ids)))
+        return cls(IdColumn.of(ids), *sort_hashes(hash_column(ids)))
 
     def __len__(self) -> int:
         return len(self.hashes)

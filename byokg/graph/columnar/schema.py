@@ -22,7 +22,7 @@ from byokg.graph.columnar.ids import first_rows
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.sorted_ids import ranges, spread
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
-from byokg.index.string_hashes import narrowed, positions
+from byokg.index.string_hashes import narrow, positions
 from byokg.types import NO_PROPERTIES, Properties, Value
 
 
@@ -233,7 +233,7 @@ class NodeColumns:
         """Return the content of `nodes.arrow`: names unless they are the ids, types if nodes have any."""
         columns: dict[str, pa.Array] = {}
         if self.names is not None and not self.names.equals(self.ids):
-            columns["name"] = narrowed(self.names)
+            columns["name"] = narrow(self.names)
         if self.types is not None:
             columns["type"] = self.types if pa.types.is_dictionary(self.types.type) else self.types.dictionary_encode()
         return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

@@ -1,7 +1,7 @@
 """Graphs as streams of numbered edges, written to a folder whatever their size, or held in memory.
 
 An importer hands over a `GraphStream`: blocks of numbered edges, and then the nodes and relations behind the numbers.
-It is used up once, by `collected`, which holds the graph in memory, or by `write_graph`. Both give the same graph, to
+It is used up once, by `collect`, which holds the graph in memory, or by `write_graph`. Both give the same graph, to
 the byte.
 
 `write_graph` puts the edges as they come into scratch files, one for each range of heads, and writes the nodes. It
@@ -51,7 +51,7 @@ from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns, NodeColumns, convert, count_schema, join_batches
 from byokg.graph.columnar.undirected import lower_end_first
 from byokg.graph.sorted_ids import SortedEdges, incoming_order, sort_edges
-from byokg.index.string_hashes import hash_column, sorted_hashes
+from byokg.index.string_hashes import hash_column, sort_hashes
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -134,7 +134,7 @@ class ResumableStream(GraphStream, Protocol):
         """Return, as JSON, how much of the source the blocks hold that were yielded so far."""
 
 
-def collected(stream: GraphStream) -> ColumnarGraph:
+def collect(stream: GraphStream) -> ColumnarGraph:
     """Read a stream into memory. Raises `ImportFailed`."""
     blocks = list(stream.blocks())
     flags = [np.zeros(len(one.triples), np.bool_) if one.undirected is None else one.undirected for one in blocks]
@@ -165,7 +165,7 @@ def ahead(items: Iterator[T]) -> Iterator[T]:
             yield item
 
 
-def mapped_ahead(work: Callable[[S], T], items: Iterator[S], threads: int) -> Iterator[T]:
+def map_ahead(work: Callable[[S], T], items: Iterator[S], threads: int) -> Iterator[T]:
     """Yield what some work makes of each item, in order, while threads are at the next ones."""
     with ThreadPoolExecutor(threads) as pool:
         waiting = deque(pool.submit(work, item) for item in islice(items, 2 * threads))
@@ -203,9 +203,9 @@ def write_graph(
 
     Args:
         stream: the graph, not yet read.
-        folder: an empty folder to write into, or one that `interrupted` accepts. It keeps, besides the graph, a
+        folder: an empty folder to write into, or one that `is_interrupted` accepts. It keeps, besides the graph, a
             folder named `SCRATCH`, to be deleted at the end.
-        key: identity, as JSON, of the source and the reader; see `interrupted`.
+        key: identity, as JSON, of the source and the reader; see `is_interrupted`.
         portion_bytes: of edges that are sorted at once, unless one node has more; sorting takes some times as much.
         progress: called with the current phase and the number of edges done, now and then.
         edge_properties: True if edges keep properties, and the way back the numbers of edges.
@@ -240,7 +240,7 @@ def write_graph(
     work.finish()
 
 
-def interrupted(folder: Path, key: object) -> bool:
+def is_interrupted(folder: Path, key: object) -> bool:
     """True if `write_graph` can continue in a folder: work on the same source left by another process.
 
     Files of a process may be lost when the machine stops, so leftovers from before its start are not used.
@@ -270,7 +270,7 @@ class _Work:
         self.scratch, self.progress = folder / SCRATCH, progress
         self._key = _full_key(key)
         self._state: dict[str, Any] = {}
-        if key is not None and interrupted(folder, key):
+        if key is not None and is_interrupted(folder, key):
             self._state = json.loads((self.scratch / _STATE).read_bytes())
         else:
             shutil.rmtree(self.scratch, ignore_errors=True)
@@ -355,7 +355,7 @@ def _write_nodes(nodes: NodeColumns, folder: Path) -> int:
 
 
 def _write_index(nodes: NodeColumns, folder: Path) -> None:
-    hashes, order = sorted_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
+    hashes, order = sort_hashes(hash_column(nodes.ids) if nodes.hashes is None else nodes.hashes)
     np.save(folder / "id_hash.npy", hashes)
     np.save(folder / "id_order.npy", order)
 

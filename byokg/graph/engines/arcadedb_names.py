@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from byokg.graph.guard.tokens import Edit, Token, Unreadable, apply, tokenise_cypher
-from byokg.graph.servers.cypher_schema import quoted
+from byokg.graph.servers.cypher_schema import quote
 
 BASE = "Entity"
 """The label that every node has; the only one of a node without a type."""
@@ -120,7 +120,7 @@ class NameMapping:
                 if before in _BEFORE_LABEL:
                     stored = self.relations if opened and opened[-1] == "-[" else self.types
                     if token.text in stored:
-                        edits.append(Edit(token.start, token.stop, quoted(stored[token.text])))
+                        edits.append(Edit(token.start, token.stop, quote(stored[token.text])))
                 elif before != "." and key in _CLAUSES:
                     clause, level = key, len(opened)
                     chains.append(_MatchPattern())

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from byokg.graph.guard.allowlist import PROCEDURES, WRITES, Binding, EdgeUse, End, LabelUse, Name, PropertyUse
 from byokg.graph.guard.cypher_expressions import MATCH_MODE, PATH_WORDS, ExpressionParser, or_take
-from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, row_count, shortened, tokenise_cypher
+from byokg.graph.guard.tokens import Edit, RowLimit, Token, Unreadable, blank, row_count, shorten, tokenise_cypher
 
 
 class PatternParser(ExpressionParser):
@@ -306,7 +306,7 @@ class _CypherParser(PatternParser):
         if self.is_name() and self.key not in WRITES and self.at:
             before = self.tokens[self.at - 1]
             reason = (
-                f"this does not follow from {shortened(before.text)!r}; a comma, an operator, AS or a clause is missing"
+                f"this does not follow from {shorten(before.text)!r}; a comma, an operator, AS or a clause is missing"
             )
             return self.unexpected(reason)
         if self.at == 0:
@@ -448,7 +448,7 @@ class _CypherParser(PatternParser):
             raise Unreadable(
                 f"{call.text} {name}",
                 self.tokens[start].start,
-                f"only procedures known to read may be called, {shortened(name)} is not; ask with MATCH instead"
+                f"only procedures known to read may be called, {shorten(name)} is not; ask with MATCH instead"
                 + or_take(plain, PROCEDURES.values()),
                 True,
             )

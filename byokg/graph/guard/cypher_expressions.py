@@ -22,7 +22,7 @@ from byokg.graph.guard.allowlist import (
     PropertyUse,
     nearest_names,
 )
-from byokg.graph.guard.tokens import MAX_NESTING, Cursor, RowLimit, Token, Unreadable, check_brackets, shortened
+from byokg.graph.guard.tokens import MAX_NESTING, Cursor, RowLimit, Token, Unreadable, check_brackets, shorten
 
 VARIABLE_ENDS = frozenset(", . ) ] } : ; end AS = <> != < > <= >= =~ % / ^ || | AND OR XOR IN IS CONTAINS".split())
 """Tokens that can follow a variable but not a keyword such as DISTINCT or CASE, which an operand must follow."""
@@ -432,7 +432,7 @@ class ExpressionParser(CypherCursor):
                 raise Unreadable(
                     name,
                     first.start,
-                    f"only functions known to read may be called, {shortened(name)} is not; "
+                    f"only functions known to read may be called, {shorten(name)} is not; "
                     "use a function without a namespace" + or_take(plain, known),
                     True,
                 )

@@ -21,7 +21,7 @@ from byokg.graph.guard.tokens import (
     Token,
     Unreadable,
     check_brackets,
-    shortened,
+    shorten,
     with_comparisons,
 )
 
@@ -297,7 +297,7 @@ class SparqlPatterns(Cursor):
             raise Unreadable(
                 token.text,
                 token.start,
-                f"only functions known to compute may be called, <{shortened(iri)}> is not; "
+                f"only functions known to compute may be called, <{shorten(iri)}> is not; "
                 f"use a built-in one, or {known}",
                 True,
             )

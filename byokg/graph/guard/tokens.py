@@ -75,7 +75,7 @@ class Unreadable(Exception):
 
     def __init__(self, found: str, start: int, reason: str, forbidden: bool = False) -> None:
         super().__init__(reason)
-        self.found = shortened(found)
+        self.found = shorten(found)
         self.start = start
         self.reason = reason
         self.forbidden = forbidden
@@ -89,10 +89,10 @@ def read(text: str, parse: Callable[[str], Read]) -> Read:
         raise QueryRefused(error.found, *place(text, error.start), error.reason, error.forbidden) from None
     except RecursionError:
         reason = "nested too deep to be read; write the query flatter"
-        raise QueryRefused(shortened(text), 1, 1, reason, forbidden=False) from None
+        raise QueryRefused(shorten(text), 1, 1, reason, forbidden=False) from None
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """Return a text for a message: the whole, or its beginning if it is long."""
     return text if len(text) <= 60 else text[:59] + "…"
 

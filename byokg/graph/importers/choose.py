@@ -40,7 +40,7 @@ from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile, in_bytes, new_folder, remove_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collected, interrupted, write_graph
+from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collect, is_interrupted, write_graph
 from byokg.graph.export_formats import DIRECTED
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import DETECTED, ENDINGS, TableOptions
@@ -137,7 +137,7 @@ def graph_folder(
     """
     refuse_taken(out, overwrite)
     key = _key(Path(source), edge_properties, options)
-    with new_folder(out, overwrite, refuse_taken, lambda left: interrupted(left, key)) as partial:
+    with new_folder(out, overwrite, refuse_taken, lambda left: is_interrupted(left, key)) as partial:
         yield partial
         remove_folder(partial / SCRATCH)
 
@@ -233,7 +233,7 @@ def import_graph(source: str | Path, options: TableOptions = DETECTED) -> Column
         ImportFailed: the source cannot become a graph; names file, line and reason.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
     """
-    return collected(_stream(_find(Path(source)), {}, options))
+    return collect(_stream(_find(Path(source)), {}, options))
 
 
 def files_read(graph: ColumnarGraph) -> list[str]:

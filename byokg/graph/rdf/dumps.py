@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 
 from byokg.errors import ConfigError, GraphError, ImportFailed
 from byokg.files import TextFile, new_file, uncompressed
-from byokg.graph.columnar.writer import mapped_ahead
+from byokg.graph.columnar.writer import map_ahead
 from byokg.graph.rdf.terms import FREEBASE, RDFS_LABEL, SKOS
 from byokg.index.string_hashes import positions
 
@@ -174,7 +174,7 @@ def filter_dump(
     try:
         with new_file(out) as file:
             filtered = partial(_filter, wanted=wanted, ending=ending)
-            for block in mapped_ahead(filtered, lines, workers or os.cpu_count() or 1):
+            for block in map_ahead(filtered, lines, workers or os.cpu_count() or 1):
                 file.write(block.text)
                 _add(found, block, source, skip_bad)
                 if progress is not None:

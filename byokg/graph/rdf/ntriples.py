@@ -21,7 +21,7 @@ from byokg.arrays import Bools
 from byokg.errors import ImportFailed, import_extra
 from byokg.files import TextFile
 from byokg.graph.columnar.schema import TEXT
-from byokg.graph.columnar.writer import mapped_ahead
+from byokg.graph.columnar.writer import map_ahead
 from byokg.graph.rdf.quads import QUADS, LiteralTypes, QuadBlock, columns
 from byokg.graph.rdf.terms import RDF, XSD
 from byokg.index.string_hashes import positions
@@ -90,7 +90,7 @@ def blocks(
         ImportFailed: one bad line more than allowed, or the file cannot be read.
     """
     done = start
-    for read in mapped_ahead(lambda text: _read_lines(text, scope), _from(path, start.bytes), os.cpu_count() or 1):
+    for read in map_ahead(lambda text: _read_lines(text, scope), _from(path, start.bytes), os.cpu_count() or 1):
         for place, reason in read.bad:
             bad.meet(path, done.lines + place + 1, reason)
         numbers = np.array([kinds.number(*pair) for pair in read.kinds] + [-1], np.int32)

@@ -35,7 +35,7 @@ from byokg.errors import (
     StoreUnavailable,
     import_extra,
 )
-from byokg.graph.servers.bolt_errors import translated
+from byokg.graph.servers.bolt_errors import translate
 from byokg.graph.servers.bolt_values import BoltValues
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
@@ -326,7 +326,7 @@ class BoltServer(CypherServer):
         except TimeoutError as error:
             raise QueryTimeout(timeout_s) from error
         except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
-            raise translated(error, self.name, round(time.monotonic() - began, 1)) from error
+            raise translate(error, self.name, round(time.monotonic() - began, 1)) from error
         except UnicodeEncodeError as error:
             raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except (OSError, EOFError) as error:

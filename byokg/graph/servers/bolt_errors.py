@@ -26,7 +26,7 @@ _FORBIDDEN = frozenset(
 """Codes behind `Neo.ClientError.`."""
 
 
-def translated(error: Exception, place: str, seconds: float) -> ByokgError:
+def translate(error: Exception, place: str, seconds: float) -> ByokgError:
     """Translate an exception of the driver.
 
     Args:
@@ -44,7 +44,7 @@ def translated(error: Exception, place: str, seconds: float) -> ByokgError:
 
 
 def meaning(code: str, message: str, place: str, seconds: float) -> ByokgError:
-    """Translate a server's error code; see `translated`."""
+    """Translate a server's error code; see `translate`."""
     first_line = message.splitlines()[0] if message else code
     if code == "Neo.ClientError.Security.CredentialsExpired":
         return ConfigError(

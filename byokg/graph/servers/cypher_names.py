@@ -18,8 +18,8 @@ from byokg.graph.servers.cypher_schema import (
     CypherServer,
     ServerNode,
     node_pattern,
-    ordered_types,
-    quoted,
+    order_types,
+    quote,
     union_all,
     writable,
 )
@@ -100,7 +100,7 @@ class CypherNames(NumberingStore):
         """Return the Cypher expression of the identifying property of the node in `variable`."""
         if self.id_property is None:
             return "null"
-        return f"{variable}.{quoted(self.id_property)}"
+        return f"{variable}.{quote(self.id_property)}"
 
     def _identity_of(self, variable: str) -> tuple[str, str]:
         """Write the two expressions that `_remember` takes."""
@@ -161,13 +161,13 @@ class CypherNames(NumberingStore):
         by_label = 0 < len(labels) <= _LABELS_TOGETHER and all(map(writable, labels))
         if by_label:
             parts = [
-                f"MATCH (n:{quoted(label)}) WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}"
+                f"MATCH (n:{quote(label)}) WHERE n.{quote(name)} IN $values RETURN {self._identified('n')}"
                 for label in labels
             ]
             rows = [*self._ask("\nUNION\n".join(parts), {"values": values})]
         missing = len({str(value) for _, value in rows}) < len(set(entities))
         if missing and not (by_label and self._all_labelled()):
-            text = f"MATCH (n) WHERE n.{quoted(name)} IN $values RETURN {self._identified('n')}"
+            text = f"MATCH (n) WHERE n.{quote(name)} IN $values RETURN {self._identified('n')}"
             rows = [*self._ask(text, {"values": values})]
         return rows
 
@@ -214,7 +214,7 @@ class CypherNames(NumberingStore):
             self._label_counts |= dict(map(tuple, rows))
 
     def _node(self, node: ServerNode) -> Node:
-        first, *further = ordered_types(node.labels, self._label_counts) or [""]
+        first, *further = order_types(node.labels, self._label_counts) or [""]
         left_out = self._left_out()
         properties = {key: plain_value(value) for key, value in sorted(node.properties.items()) if key not in left_out}
         identity = EntityId(str(properties.get(self.id_property or "", node.element)))
@@ -255,7 +255,7 @@ class CypherNames(NumberingStore):
             keys = {label: list(dict.fromkeys([*of, self.id_property])) for label, of in keys.items()}
         columns = self._node_columns("n")
         parts = [
-            f"MATCH (n{f':{quoted(label)}' if label else ''}) WHERE n.{quoted(key)} IN $texts RETURN {columns}"
+            f"MATCH (n{f':{quote(label)}' if label else ''}) WHERE n.{quote(key)} IN $texts RETURN {columns}"
             for label, of in keys.items()
             for key in of
         ]
@@ -315,8 +315,8 @@ class CypherNames(NumberingStore):
     def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
         """Return name and vector of up to `count` nodes that have one; see `VectorStore`."""
         label, key = self._find_vectors()
-        pattern = f"MATCH (n:{quoted(label)}) WHERE n.{quoted(key)} IS NOT NULL WITH n LIMIT {count}"
-        rows = self._ask(f"{pattern} RETURN {self._node_columns('n')}, n.{quoted(key)} AS vector", {})
+        pattern = f"MATCH (n:{quote(label)}) WHERE n.{quote(key)} IS NOT NULL WITH n LIMIT {count}"
+        rows = self._ask(f"{pattern} RETURN {self._node_columns('n')}, n.{quote(key)} AS vector", {})
         return [(node.name, row[4]) for node, row in zip(self._met_nodes(rows), rows, strict=True)]
 
     def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
@@ -326,7 +326,7 @@ class CypherNames(NumberingStore):
         rows = self._ask(
             "UNWIND range(0, size($vectors) - 1) AS at "
             "CALL db.index.vector.queryNodes($index, $k, $vectors[at]) YIELD node AS n "
-            f"RETURN {self._node_columns('n')}, n.{quoted(key)} AS vector, at",
+            f"RETURN {self._node_columns('n')}, n.{quote(key)} AS vector, at",
             {"index": self._vector_index, "k": k, "vectors": vectors.tolist()},
         )
         for node, row in zip(self._met_nodes(rows), rows, strict=True):
@@ -366,7 +366,7 @@ class CypherNames(NumberingStore):
 
     def _held(self, variable: str) -> str:
         """Write the properties of a node, without those that are left out."""
-        left_out = "".join(f", {quoted(key)}: null" for key in self._left_out())
+        left_out = "".join(f", {quote(key)}: null" for key in self._left_out())
         return f"{variable} {{.*{left_out}}}" if left_out else f"properties({variable})"
 
     def _node_columns(self, variable: str) -> str:

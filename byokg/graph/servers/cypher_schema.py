@@ -52,7 +52,7 @@ MAX_WRITTEN = 200
 """Relation types written into one pattern; more are passed as a parameter, so that the text stays short."""
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name in backticks, whatever it holds."""
     return f"`{name.replace('`', '``')}`"
 
@@ -69,7 +69,7 @@ def writable(name: str) -> bool:
 def node_pattern(variable: str, label: str, parameter: str) -> str:
     """Return `(n:label)`, or the same by a condition on `$parameter`, which must then hold the label."""
     if writable(label):
-        return f"({variable}:{quoted(label)})"
+        return f"({variable}:{quote(label)})"
     return f"({variable}) WHERE ${parameter} IN labels({variable})"
 
 
@@ -81,7 +81,7 @@ def edge_pattern(left: str, right: str, labels: Sequence[str] | None, parameter:
     written, condition = "", ""
     if labels is not None:
         if len(labels) <= MAX_WRITTEN and all(map(writable, labels)):
-            written = ":" + "|".join(map(quoted, labels))
+            written = ":" + "|".join(map(quote, labels))
         else:
             condition = f" WHERE type(r) IN ${parameter}"
     arrow = f"<-[r{written}]-" if inverse else f"-[r{written}]->"
@@ -260,7 +260,7 @@ class CypherServer(ABC):
         return None
 
 
-def ordered_types(labels: Iterable[str], counts: Mapping[str, int]) -> list[str]:
+def order_types(labels: Iterable[str], counts: Mapping[str, int]) -> list[str]:
     """Return the labels of a node, the most specific first: the rarest one, then by name."""
     return sorted(labels, key=lambda label: (counts.get(label, 0), label))
 
@@ -510,7 +510,7 @@ def shortest_paths(
     direction: Direction, labels: Sequence[str] | None, most: int | None, limit: int, entity: Callable[[str], str]
 ) -> str:
     """Write the query for all shortest paths, each a list of what `CypherStore` remembers of edges."""
-    kinds = "" if labels is None else ":" + "|".join(map(quoted, labels))
+    kinds = "" if labels is None else ":" + "|".join(map(quote, labels))
     steps = f"[{kinds}*{'' if most is None else f'..{most}'}]"
     arrow = _arrow(direction, steps)
     ends = ", ".join(f"elementId({end}), {entity(end)}" for end in ("startNode(r)", "endNode(r)"))
@@ -523,7 +523,7 @@ def shortest_paths(
 
 def reached_nodes(direction: Direction, labels: Sequence[str], limit: int, entity: str) -> str:
     """Write the query for the nodes that edges lead to from one; Neo4j meets each once, since they are distinct."""
-    arrow = _arrow(direction, f"[:{'|'.join(map(quoted, labels))}*]")
+    arrow = _arrow(direction, f"[:{'|'.join(map(quote, labels))}*]")
     return (
         f"MATCH (a) WHERE elementId(a) = $source MATCH (a){arrow}(b) "
         f"RETURN DISTINCT elementId(b), {entity} LIMIT {limit}"

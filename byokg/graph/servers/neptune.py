@@ -233,7 +233,7 @@ class _NeptuneServer(CypherServer):
         except (TimeoutError, boto.ReadTimeoutError) as error:
             raise QueryTimeout(timeout_s) from error
         except boto.ClientError as error:
-            raise translated(error.response, self.name, timeout_s) from error
+            raise translate(error.response, self.name, timeout_s) from error
         except (boto.NoCredentialsError, boto.PartialCredentialsError, boto.CredentialRetrievalError) as error:
             raise ConfigError(
                 f"{self.name}: boto3 finds no credentials ({type(error).__name__}); set AWS_PROFILE, or "
@@ -336,7 +336,7 @@ def _is_path(items: Sequence[Any]) -> bool:
     )
 
 
-def translated(response: Mapping[str, Any], place: str, timeout_s: float) -> ByokgError:
+def translate(response: Mapping[str, Any], place: str, timeout_s: float) -> ByokgError:
     """Translate an error response.
 
     Args:

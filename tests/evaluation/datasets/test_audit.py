@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byokg.evaluation.datasets.audit import KINDS, Audit, audit, executed, with_answer
+from byokg.evaluation.datasets.audit import KINDS, Audit, audit, execute, with_answer
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import medqa
 from byokg.evaluation.datasets.folder import Folder
@@ -160,7 +160,7 @@ def test_gold_queries_are_executed_and_only_those_that_find_something_are_kept(s
         asked("writes", "MATCH (t:Town) DETACH DELETE t"),
         replace(asked("none", ""), query=""),
     ]
-    result = executed(questions, store, QueryLimits(timeout_s=30.0))
+    result = execute(questions, store, QueryLimits(timeout_s=30.0))
     assert [example.id for example in result.examples] == ["names", "node"]
     names, node = result.examples
     assert names.answers == ("Bonn", "Ulm")
@@ -174,7 +174,7 @@ def test_gold_queries_are_executed_and_only_those_that_find_something_are_kept(s
 
 
 def test_a_result_that_is_cut_off_is_no_gold(store: ArcadeStore) -> None:
-    result = executed([asked("all", "MATCH (n) RETURN n.name")], store, QueryLimits(timeout_s=30.0, max_rows=2))
+    result = execute([asked("all", "MATCH (n) RETURN n.name")], store, QueryLimits(timeout_s=30.0, max_rows=2))
     assert result.examples == ()
     assert result.left_out == {"the gold query finds more rows than the graph's limit": 1}
 

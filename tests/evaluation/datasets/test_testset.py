@@ -9,7 +9,7 @@ import pytest
 from byokg.errors import ConfigError, GraphExists
 from byokg.evaluation.datasets.audit import audit
 from byokg.evaluation.datasets.folder import SHIPPED, Folder, unanswered
-from byokg.evaluation.datasets.gold import executed, select_keys
+from byokg.evaluation.datasets.gold import execute, select_keys
 from byokg.evaluation.datasets.patterns import KINDS
 from byokg.evaluation.datasets.testset import Testset, make_testset, write_testset
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -37,9 +37,9 @@ def test_a_set_has_questions_of_every_type_about_as_many_of_each(made: Testset) 
 def test_the_engine_reproduces_every_gold_answer(graph: ColumnarGraph, made: Testset) -> None:
     for each in made.questions:
         gold = each.answers if each.type == "count" else tuple(sorted(each.answer_ids))
-        assert executed(graph, each.query, each.reduce) == gold, each.id
+        assert execute(graph, each.query, each.reduce) == gold, each.id
     for each in made.unanswerable:
-        assert executed(graph, each.query, each.reduce) == () == each.answers, each.id
+        assert execute(graph, each.query, each.reduce) == () == each.answers, each.id
 
 
 def test_support_is_in_the_graph_and_touches_what_is_asked(graph: ColumnarGraph, made: Testset) -> None:

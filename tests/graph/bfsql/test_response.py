@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byokg.graph.bfsql.protocol import clipped, compact, fitting_items, item_tokens, within
+from byokg.graph.bfsql.protocol import clip, compact, fitting_items, item_tokens, within
 from byokg.text.names import estimate_tokens
 
 values = st.recursive(
@@ -28,12 +28,12 @@ values = st.recursive(
     ],
 )
 def test_what_is_cut_fits_and_uses_what_it_may(item: Any) -> None:
-    cut = clipped(item, 400)
+    cut = clip(item, 400)
     assert 100 < estimate_tokens(compact(cut)) <= 400
 
 
 def test_it_is_said_how_much_is_missing_and_identity_stays() -> None:
-    cut = clipped({"id": "i" * 40, "text": "x" * 1000, "list": list(range(500))}, 60)
+    cut = clip({"id": "i" * 40, "text": "x" * 1000, "list": list(range(500))}, 60)
     assert cut["id"] == "i" * 40
     shown, said = cut["text"].split("… ")
     assert said == f"({1000 - len(shown)} more characters)"
@@ -43,8 +43,8 @@ def test_it_is_said_how_much_is_missing_and_identity_stays() -> None:
 @settings(deadline=None, max_examples=60)
 @given(values)
 def test_what_fits_stays_as_it_is_and_everything_stays_json(value: Any) -> None:
-    assert clipped(value, estimate_tokens(compact(value))) == value
-    json.dumps(clipped(value, 5))
+    assert clip(value, estimate_tokens(compact(value))) == value
+    json.dumps(clip(value, 5))
 
 
 def test_the_first_items_that_fit_are_kept_and_one_always_is() -> None:

@@ -19,7 +19,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex, find_spaces, write_ids
 from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.index import string_hashes
-from byokg.index.string_hashes import hash_column, sorted_hashes
+from byokg.index.string_hashes import hash_column, sort_hashes
 from byokg.types import EntityId, Node
 from tests.graph.contract import STRANGE_IDS, edge
 
@@ -70,7 +70,7 @@ def check(column: IdColumn, texts: list[str]) -> None:
     assert column.take(every[::-1]).to_pylist() == column.get(every)[::-1] == texts[::-1]
     assert column.whole().to_pylist() == [column.one(number) for number in every.tolist()] == texts
     assert [text for some in column.blocks(7) for text in some.to_pylist()] == texts
-    index = IdIndex(column, *sorted_hashes(hash_column(pa.array(texts, pa.large_string()))))
+    index = IdIndex(column, *sort_hashes(hash_column(pa.array(texts, pa.large_string()))))
     assert index.find_all(texts).tolist() == every.tolist()
     assert [int(index.find_all([text])[0]) for text in texts] == every.tolist()
     absent = [text for each in texts for text in (each + "0", "0" + each, each[:-1]) if text not in set(texts)]

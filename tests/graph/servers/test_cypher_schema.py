@@ -15,9 +15,9 @@ from byokg.graph.servers.cypher_schema import (
     PropertyNames,
     edge_pattern,
     node_pattern,
-    ordered_types,
+    order_types,
     plain_parameters,
-    quoted,
+    quote,
     read_schema,
     union_all,
     writable,
@@ -128,8 +128,8 @@ def test_properties_come_with_kinds_and_a_few_short_examples(bolt: BoltDatabases
 
 def test_the_type_of_a_node_is_its_rarest_label() -> None:
     counts = {"Thing": 100, "Person": 10, "Actor": 10}
-    assert ordered_types(["Thing", "Person", "Actor"], counts) == ["Actor", "Person", "Thing"]
-    assert ordered_types(["Thing", "Unheard"], counts) == ["Unheard", "Thing"]
+    assert order_types(["Thing", "Person", "Actor"], counts) == ["Actor", "Person", "Thing"]
+    assert order_types(["Thing", "Unheard"], counts) == ["Unheard", "Thing"]
 
 
 def test_a_catalogue_is_what_the_server_says(bolt: BoltDatabases) -> None:
@@ -163,9 +163,9 @@ def test_what_has_no_type_in_cypher_is_named(value: Any) -> None:
 
 
 def test_a_name_cannot_leave_its_backticks() -> None:
-    assert quoted("plain") == "`plain`"
-    assert quoted("a`]->() DETACH DELETE n //") == "`a``]->() DETACH DELETE n //`"
-    assert quoted("``") == "``````"
+    assert quote("plain") == "`plain`"
+    assert quote("a`]->() DETACH DELETE n //") == "`a``]->() DETACH DELETE n //`"
+    assert quote("``") == "``````"
 
 
 def test_a_name_that_neo4j_would_decode_is_not_written() -> None:
