@@ -180,7 +180,9 @@ def test_a_reader_that_stops_early_gets_no_complaint(graph: Path) -> None:
 def test_a_graph_is_built_and_described(byokg: Run, films: Path) -> None:
     built = byokg("graph", "build", films, "--out", "g")
     assert (built.code, built.err) == (0, "")
-    assert built.out.startswith("built g: 11 nodes, 11 edges, 3 relations, in ")
+    table, result, *_ = built.out.splitlines()
+    assert table == "kb.txt: '|', no header; source=column 1, relation=column 2, target=column 3; 11 rows"
+    assert result.startswith("built g: 11 nodes, 11 edges, 3 relations, in ")
     info = byokg("graph", "info", "g")
     assert (info.code, info.err) == (0, "")
     lines = [" ".join(line.split()) for line in info.out.splitlines()]
