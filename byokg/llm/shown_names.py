@@ -99,7 +99,8 @@ class ShownNames:
         ]
         if not starts:
             return None
-        spans = [(start, end) for start in starts for end in _ends(line) if start < end]
+        ends = [at for at in _ends(line) if at and not line[at - 1].isspace()]
+        spans = [(start, end) for start in starts for end in ends if start < end]
         for start, end in sorted(spans, key=lambda span: (span[0] - span[1], span)):
             written = line[start:end]
             if (name := self.of(written)) is not None:
