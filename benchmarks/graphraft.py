@@ -1,4 +1,4 @@
-"""Candidate queries: enumeration time, executability, and accuracy of their ranking.
+"""CandidateQuery queries: enumeration time, executability, and accuracy of their ranking.
 
 python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N]
                                [--parts enumerate,hub,execute,write,link,answer,plans] [--neo4j URI]
@@ -64,17 +64,10 @@ from byokg.llm.decoding import (
 )
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
+from byokg.offline.candidate_ranker import meaning_ranker
 from byokg.pipelines.graphraft import Mentions, graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
-from byokg.retrieval.candidates import (
-    TEMPLATES,
-    CandidateQuery,
-    CandidateRanker,
-    Conditions,
-    Templates,
-    best_first,
-    meaning_ranker,
-)
+from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, CandidateRanker, Conditions, Templates, best_first
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.training.labels import labels

@@ -29,7 +29,7 @@ from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.kg_linker import OfflineLinker
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import Steps

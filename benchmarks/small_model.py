@@ -31,8 +31,8 @@ from benchmarks.offline import Bench
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.graph.paths import labels
-from byokg.linking.kg_linker import OfflineLinker
 from byokg.llm.decoding import encode
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.pipeline import offline_pipeline
 from byokg.training.sft import Pair, SftSettings, fine_tune
 from byokg.training.small_model import PROMPT, masked_question, path_text, small_model

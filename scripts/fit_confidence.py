@@ -70,7 +70,7 @@ class Asked:
 
 def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequence[tuple[Question, set[str]]]) -> Asked:
     """Answer questions, and keep the calibration features of each answer."""
-    judge = pipeline.judge
+    judge = pipeline.estimator
     assert isinstance(judge, Confidence)
     signs, right = [], []
     for question, gold in examples:

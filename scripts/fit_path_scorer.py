@@ -33,7 +33,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
 from byokg.index.embedding_cache import CachedEmbedder
-from byokg.linking.kg_linker import OfflineLinker
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import PLACE, Weights
 from byokg.offline.path_weights import save_weights, weights_for
 from byokg.offline.pipeline import offline_pipeline

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -18,7 +20,9 @@ LAYERS = (
     ("graph",),
     ("open",),
     ("llm",),
-    ("linking", "retrieval", "offline", "pipelines"),
+    ("linking",),
+    ("retrieval",),
+    ("pipelines", "offline"),
     ("api",),
     ("evaluation",),
     ("training",),
@@ -68,6 +72,21 @@ HEAVY = {
     "transformers",
 }
 """Packages of the extras: a core install must import every module without them."""
+
+OFFLINE_USERS = {
+    "api.py",
+    "cli/linking_commands.py",
+    "cli/train_commands.py",
+    "pipelines/byokg.py",
+    "pipelines/graphraft.py",
+    "pipelines/lean.py",
+    "training/confidence.py",
+    "training/fit.py",
+    "training/path_weights.py",
+    "training/ranker.py",
+    "training/small_model.py",
+}
+"""Modules outside of `offline` that import it; the list only gets shorter."""
 
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
@@ -180,6 +199,24 @@ def test_hydra_and_omegaconf_are_known_to_the_command_line_only() -> None:
         if module.split(".")[0] in CLI_ONLY
     ]
     assert wrong == []
+
+
+def test_few_modules_import_the_offline_room() -> None:
+    outside = {
+        str(file.relative_to(PACKAGE))
+        for file in FILES
+        if layer(file) != "offline"
+        for _, module in imports(file)
+        if module.startswith("byokg.offline.")
+    }
+    assert outside <= OFFLINE_USERS
+
+
+@pytest.mark.parametrize("module", ["byokg.pipelines.byokg", "byokg.pipelines.loop", "byokg.retrieval.subgraph"])
+def test_pipelines_with_a_language_model_load_nothing_of_the_offline_room(module: str) -> None:
+    program = f"import sys, {module}; print([name for name in sys.modules if name.startswith('byokg.offline')])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_packages_of_extras_are_imported_inside_functions() -> None:

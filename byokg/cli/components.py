@@ -39,7 +39,7 @@ GIVEN = {
     "pipeline": frozenset({"store", "embedder", "entities", "model", "prompts"}),
 }
 """By group, arguments that are no settings: other components, clients and credentials. Nor is the place of a graph, the
-first argument if that has no default; retrievers are given the `Parts` of their pipeline."""
+first argument if that has no default; retrievers are given the `PipelineComponents` of their pipeline."""
 
 RETRIEVERS = "pipeline/retrievers"
 
@@ -177,9 +177,9 @@ def settings_of(target: Callable[..., Any], group: str) -> dict[str, inspect.Par
     parameters = inspect.signature(target).parameters
     given = GIVEN.get(group, frozenset())
     if group == RETRIEVERS:
-        from byokg.pipelines.loop import Parts
+        from byokg.pipelines.components import PipelineComponents
 
-        given = frozenset(part.name for part in fields(Parts))
+        given = frozenset(part.name for part in fields(PipelineComponents))
     if group == "graph" and (place := place_argument(target)):
         given |= {place}
     return {name: each for name, each in parameters.items() if name not in given and each.kind not in _LOOSE}

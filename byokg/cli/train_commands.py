@@ -102,7 +102,7 @@ def fit(
     from byokg.errors import ConfigError
     from byokg.evaluation.tables import percent
     from byokg.graph.name_indexes import name_index
-    from byokg.linking.kg_linker import OfflineLinker
+    from byokg.offline.linker import OfflineLinker
     from byokg.pipelines.loop import Loop
     from byokg.training.fit import ShareEstimate, fit, split_examples
     from byokg.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses

@@ -24,10 +24,11 @@ from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.offline.answer_type import Kinds
 from byokg.offline.parse import Reading
-from byokg.offline.parse_constraints import path_reading, read
+from byokg.offline.parse_constraints import asked_value, path_reading, read
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
 from byokg.offline.runners_up import Ranked, runners_up
 from byokg.offline.schema_linking import Steps
+from byokg.pipelines.loop import ConfidenceEstimate
 from byokg.text.labels import split_label
 from byokg.text.names import singular, split_words
 from byokg.types import (
@@ -138,22 +139,6 @@ A word without a relation in the graph (`movie` if all are) stays unexplained by
 NAMES = tuple(field.name for field in fields(Signs))
 
 
-@dataclass(frozen=True)
-class Judgement:
-    """Confidence estimate of an answer."""
-
-    probability: float
-    """That the first answer is right, in [0, 1]."""
-    missing: str
-    """Strongest evidence against it, in words."""
-    further: tuple[AnswerItem, ...] = ()
-    """The next best answers of an unsure one, each with its probability."""
-    unused: str = ""
-    """Parts of the question that the answer does not use, in quotes; empty if there are none."""
-    taken: str = ""
-    """Which of several nodes of one name was meant, if another fits as well; else empty."""
-
-
 class Confidence:
     """Estimates the probability that the first answer of the offline pipeline is right; thread-safe.
 
@@ -192,7 +177,7 @@ class Confidence:
         self._unit = unit
         self.weights = read_weights(FITTED if weights is None else Path(weights))
 
-    def judge(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Judgement:
+    def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
         """Return the confidence of the first answer, the missing support, and the runners-up if it is unsure."""
         signs = self.signs(question, context, items)
         probability = self.weights.probability(signs)
@@ -201,11 +186,37 @@ class Confidence:
         if probability < UNSURE and self._ranked is not None and not worked_out:
             further = runners_up(islice(self._ranked(context), _RANKED), probability, self._unit)
         if self._coverage is None:
-            return Judgement(probability, self._missing(signs), further)
+            return ConfidenceEstimate(probability, self._missing(signs), further, unsure=probability < UNSURE)
         parts, other = self._coverage.unused(context, items), self._coverage.ambiguous(context, items)
         probability = min(probability, 1 / other.fitting) * immaterial(parts)
         further = () if other.namesakes else further  # answers of a namesake are about something else
-        return Judgement(probability, self._missing(signs), further, quoted(parts), other.taken)
+        unsure = probability < UNSURE
+        return ConfidenceEstimate(probability, self._missing(signs), further, quoted(parts), other.taken, unsure)
+
+    def explain_absence(self, context: Context) -> str:
+        """Describe the missing support of an answer."""
+        computed = [item for item in context.evidence if isinstance(item, ComputedEvidence)]
+        if computed and not computed[-1].nodes and not computed[-1].values:
+            return (
+                computed[-1].text
+                if computed[-1].operation == "verification"
+                else f"nothing is left: {computed[-1].text}"
+            )
+        mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
+        asked, words = asked_value(context.question, mentions)
+        if asked and any(isinstance(item, PathEvidence) for item in context.evidence):
+            demand = read(context.question, mentions)
+            phrases = [test.words for test in demand.times] + [bound.words for bound in demand.thresholds]
+            limits = ", ".join(f'"{phrase}"' for phrase in phrases)
+            unused = f"; not used: {limits}" if limits else ""
+            return f"the question asks {words}, and no {asked} was found that fits it{unused}"
+        linked = [one.name for earlier in context.rounds for one in earlier.linked.entities]
+        if linked:
+            return f"no path from {', '.join(map(repr, dict.fromkeys(linked)))} fits the question"
+        named = [one.text for earlier in context.rounds for one in earlier.artifacts.mentions]
+        if not named:
+            return "nothing in the question names a node of the graph"
+        return f"none of {', '.join(map(repr, dict.fromkeys(named)))} was found in the graph"
 
     def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
         """Return the calibration features of the first answer."""

@@ -18,12 +18,13 @@ from byokg.graph.store import GraphStore, NamedStore
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
 from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import OfflineLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.offline.aggregation import OperatorLinker, OperatorRetriever
 from byokg.offline.answer_type import Kinds
+from byokg.offline.answerer import ExtractiveAnswerer
 from byokg.offline.calibration import UNIT, Confidence
 from byokg.offline.execute import Operators
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.literal_answers import AskedValues
 from byokg.offline.mentions import MentionSpotter, SpottingSettings
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
@@ -34,8 +35,9 @@ from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import Preference
 from byokg.offline.schema_linking import Steps
 from byokg.offline.temporal_neighbors import Sequences
+from byokg.pipelines.components import PipelineComponents, RetrieverFactory
 from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import ExtractiveAnswerer, Loop, Parts, RetrieverFactory, Stage
+from byokg.pipelines.loop import Loop, Stage
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.types import EntityId
@@ -66,7 +68,7 @@ def offline_pipeline(
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
-        retrievers: factories by name, see `Parts`; the answer is extracted from their paths.
+        retrievers: factories by name, see `PipelineComponents`; the answer is extracted from their paths.
         by_need: collect relation statistics from the walks of each question instead of from a sample of all
             relations, which takes long on a server and gives better answers, also with values of properties. None
             does so on servers.
@@ -87,7 +89,7 @@ def offline_pipeline(
     asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
     kinds = Kinds(graph, by_need, measures.likeness)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked, kinds)
-    parts = Parts(
+    parts = PipelineComponents(
         store=store,
         embedder=embedder,
         entities=entities,

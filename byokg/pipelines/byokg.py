@@ -23,16 +23,16 @@ from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahe
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.demonstrations import Demonstration, DemonstrationRetriever
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import BFSQL_HOPS, TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
+from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
-from byokg.offline.pipeline import entity_spotter
+from byokg.pipelines.components import PipelineComponents, RetrieverFactory
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
-from byokg.pipelines.loop import KGLinker, Loop, Parts, RetrieverFactory, Stage
+from byokg.pipelines.loop import KGLinker, Loop, Stage
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -479,8 +479,8 @@ def byokg_pipeline(
         model: writes the artifacts and the answer.
         embedder: compares relations with questions and with the model's labels; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
-        retrievers: factories by name; None switches one off. Their arguments are filled in by name (`Parts`).
-            The one named `query` is left out if the graph runs no queries.
+        retrievers: factories by name; None switches one off. Their arguments are filled in by name
+            (`PipelineComponents`). The one named `query` is left out if the graph runs no queries.
         rounds: iterations at most (T_R).
         cypher_rounds: rounds before these in which the model writes nothing but a query, with the outcome of the
             one before, until one returns rows.
@@ -510,6 +510,8 @@ def byokg_pipeline(
     parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
     languages = tuple(engine.language for engine in query_engines(store))
     solved = solved_text(examples, store, embedder, examples_shown)
+    from byokg.offline.pipeline import entity_spotter
+
     spotted = entity_spotter(store, embedder, parts.entities)
 
     if unite_drafts and "answers" not in tasks:
@@ -561,9 +563,9 @@ def shared_parts(
     prompts: PromptLibrary,
     count: Callable[[str], int],
     context_tokens: int,
-) -> Parts:
+) -> PipelineComponents:
     """Make the shared parts of a pipeline with a language model."""
-    return Parts(
+    return PipelineComponents(
         store=store,
         embedder=embedder,
         entities=entities,

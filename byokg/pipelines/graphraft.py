@@ -17,24 +17,19 @@ from byokg.graph.store import GraphStore, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import GivenEntities, LlmLinker
+from byokg.linking.llm_linker import GivenEntities, LlmLinker
 from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
+from byokg.offline.candidate_ranker import MeaningRanker, meaning_ranker
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.pipeline import reading_parts
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
 from byokg.prompts import PromptLibrary
-from byokg.retrieval.candidates import (
-    CandidateRanker,
-    MeaningRanker,
-    Shortlist,
-    Templates,
-    meaning_ranker,
-)
+from byokg.retrieval.candidates import CandidateRanker, Shortlist, Templates
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, describe_nodes, found_nodes
 from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
 from byokg.types import AnswerItem, Artifacts, Context, Mention, Question, RowsEvidence
@@ -268,7 +263,7 @@ def graphraft_pipeline(
         linker = LlmLinker(model, schema, ContextWriter(store), ["entities"], (), prompts, schema_tokens)
     else:
         linker = NamedEntities(model, entity_prompt, prompts)
-    retriever = SubgraphRetriever(store, made, None, Templates.of(hops, directed), queries, nodes, anchors)
+    retriever = SubgraphRetriever(store, made, Templates.of(hops, directed), queries, nodes, anchors)
     reasoner: Answerer = RankedNodes(taken)
     if answerer == "model":
         reasoner = SubgraphReasoner(model, prompts, nodes, context_tokens, taken)
@@ -312,6 +307,6 @@ def graphraft_offline_pipeline(
     entities = entities or EntityLinker(store)
     spotter, scorer = reading_parts(store, embedder, entities, weights)
     by_meaning = MeaningRanker(store.relations, scorer)
-    retriever = SubgraphRetriever(store, by_meaning, None, Templates.of(hops, directed), queries, nodes, anchors)
+    retriever = SubgraphRetriever(store, by_meaning, Templates.of(hops, directed), queries, nodes, anchors)
     linker = SpottedEntities(spotter if mentions == "spotted" else None)
     return Loop(entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(taken, reranker))

@@ -50,7 +50,7 @@ def instrument(pipeline: Any, watch: Watch) -> Any:
     ]
     # Of an entity linker the loop needs nothing else.
     entities = cast(EntityLinker, _Entities(pipeline.entities, watch))
-    return Loop(entities, stages, _WatchedAnswerer(pipeline.answerer, watch), pipeline.judge, pipeline.abstain)
+    return Loop(entities, stages, _WatchedAnswerer(pipeline.answerer, watch), pipeline.estimator, pipeline.abstain)
 
 
 @dataclass(frozen=True)

@@ -17,16 +17,18 @@ from byokg.graph.store import GraphStore, query_engines
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.demonstrations import Demonstration
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import LlmLinker, OfflineLinker, Task
+from byokg.linking.llm_linker import LlmLinker, Task
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.pipeline import reading_parts
 from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, shown_grounds, solved_text
+from byokg.pipelines.components import RetrieverFactory
 from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import ENDED, KGLinker, RetrieverFactory, is_new
+from byokg.pipelines.loop import ENDED, KGLinker, is_new
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever

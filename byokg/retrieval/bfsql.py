@@ -19,7 +19,7 @@ from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.index.embedders import Embedder, exact
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import BFSQL_HOPS
+from byokg.linking.llm_linker import BFSQL_HOPS
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.text.labels import normalize_label
 from byokg.types import (

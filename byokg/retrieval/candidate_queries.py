@@ -2,7 +2,8 @@
 
 Each query matches a template with free relations around all anchors, groups what it finds by the relations, and counts
 distinct targets and those among the gold answers, as Figure 1 of the paper does. The results are equal to those of
-`enumerate_candidates`, which is far faster on graphs in files; this module is for graphs reached only by Cypher.
+`enumerate_candidates`, which is far faster on graphs in files; this module is for graphs that are only reached by
+Cypher.
 
 Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "K-hop query path templates".
 """

@@ -13,7 +13,7 @@ from byokg.graph.property_view import node_names
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes, schema_ahead
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import TAGS
+from byokg.linking.llm_linker import TAGS
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query

@@ -21,7 +21,6 @@ from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.property_view import without_values
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
-from byokg.index.embedders import Embedder
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import (
     Attribute,
@@ -32,7 +31,6 @@ from byokg.retrieval.candidates import (
     QueryHop,
     Templates,
     literal,
-    meaning_ranker,
     name_in_cypher,
 )
 from byokg.retrieval.enumerate_candidates import CandidateFinder
@@ -47,8 +45,7 @@ class SubgraphRetriever:
 
     Args:
         store: the graph; its Cypher engine runs the queries if it has one.
-        ranker: orders the candidates; None orders them by schema linking.
-        embedder: compares words without a ranker; None takes the shipped one.
+        ranker: orders the candidates.
         templates: kinds of candidates; None takes the defaults.
         queries: candidates whose results are kept, at most.
         nodes: distinct nodes after which no further candidate is run.
@@ -62,8 +59,7 @@ class SubgraphRetriever:
     def __init__(
         self,
         store: GraphStore,
-        ranker: CandidateRanker | None = None,
-        embedder: Embedder | None = None,
+        ranker: CandidateRanker,
         templates: Templates | None = None,
         queries: int = 10,
         nodes: int = 20,
@@ -73,7 +69,7 @@ class SubgraphRetriever:
         at_least(1, "finds nothing", queries=queries, nodes=nodes, anchors=anchors)
         self._store = store = without_values(store)
         self._finder = CandidateFinder(store, templates)
-        self._ranker = ranker or meaning_ranker(store, embedder)
+        self._ranker = ranker
         self._queries = queries
         self._nodes = nodes
         self._anchors = anchors

@@ -25,9 +25,9 @@ from byokg.evaluation.metrics import score
 from byokg.evaluation.significance import auroc, bootstrap, calibration_error, cluster_codes, intervals
 from byokg.files import in_bytes, new_folder
 from byokg.index.embedders import Embedder
-from byokg.linking.kg_linker import OfflineLinker
 from byokg.offline.calibration import NAMES, Confidence
 from byokg.offline.calibration import save_weights as save_confidence
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
 from byokg.pipelines.loop import Loop
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
@@ -248,8 +248,8 @@ def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Exam
 
 
 def _judge(pipeline: Loop) -> Confidence:
-    assert isinstance(pipeline.judge, Confidence)
-    return pipeline.judge
+    assert isinstance(pipeline.estimator, Confidence)
+    return pipeline.estimator
 
 
 def _folds(examples: Sequence[Example]) -> npt.NDArray[np.int64]:

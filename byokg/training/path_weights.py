@@ -16,7 +16,7 @@ from byokg.arrays import Float64
 from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.store import GraphStore
-from byokg.linking.kg_linker import OfflineLinker
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_ranker import on_grid, product
 from byokg.offline.path_scorer import UNIT, Weights
 from byokg.training.ranker import exponential

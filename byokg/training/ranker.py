@@ -28,7 +28,7 @@ from byokg.files import new_folder
 from byokg.graph.paths import labels
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
-from byokg.linking.kg_linker import Considered, OfflineLinker
+from byokg.offline.linker import Considered, OfflineLinker
 from byokg.offline.parse import Reading
 from byokg.offline.path_ranker import (
     PLACES,

@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.kg_linker`, with a scripted chat model."""
+"""Tests of `byokg.linking.llm_linker`, with a scripted chat model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.linking.kg_linker import TASKS, GivenEntities, LlmLinker, Task
+from byokg.linking.llm_linker import TASKS, GivenEntities, LlmLinker, Task
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Linked, Mention, ProposedPath, Question

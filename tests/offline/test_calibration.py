@@ -22,8 +22,8 @@ PIPELINE = offline_pipeline(GRAPH, EMBEDDER)
 
 def signs(pipeline: Loop, text: str) -> Signs:
     answer = pipeline.run(Question("q", text))
-    assert isinstance(pipeline.judge, Confidence)
-    return pipeline.judge.signs(Question("q", text), Context(answer.rounds, text), answer.items)
+    assert isinstance(pipeline.estimator, Confidence)
+    return pipeline.estimator.signs(Question("q", text), Context(answer.rounds, text), answer.items)
 
 
 def test_the_score_of_every_answer_is_the_probability_that_the_first_is_right() -> None:
@@ -161,8 +161,8 @@ class TestAbstaining:
         with pytest.raises(ConfigError, match="no probability"):
             self.asked(abstain)
 
-    def test_a_threshold_needs_a_judge(self) -> None:
-        with pytest.raises(ConfigError, match="needs a judge"):
+    def test_a_threshold_needs_an_estimator(self) -> None:
+        with pytest.raises(ConfigError, match="needs a confidence estimator"):
             Loop(PIPELINE.entities, PIPELINE.stages, PIPELINE.answerer, abstain=0.5)
 
 

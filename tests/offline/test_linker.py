@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.kg_linker`."""
+"""Tests of `byokg.linking.llm_linker`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import Growth, follow
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import OfflineLinker, told_once
+from byokg.offline.linker import OfflineLinker, told_once
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
 from byokg.offline.schema_linking import Steps

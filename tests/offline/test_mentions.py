@@ -1,4 +1,4 @@
-"""Tests of `byokg.linking.kg_linker`."""
+"""Tests of `byokg.linking.llm_linker`."""
 
 from __future__ import annotations
 

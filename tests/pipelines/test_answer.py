@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
-from byokg.pipelines.loop import ExtractiveAnswerer
+from byokg.offline.answerer import ExtractiveAnswerer
 from byokg.types import (
     Artifacts,
     Context,

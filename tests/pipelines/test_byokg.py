@@ -11,8 +11,8 @@ from byokg.errors import ConfigError
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import byokg_pipeline, direct_pipeline
+from byokg.pipelines.components import RetrieverFactory
 from byokg.pipelines.lean import lean_pipeline
-from byokg.pipelines.loop import RetrieverFactory
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever

@@ -19,9 +19,10 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
+from byokg.offline.candidate_ranker import meaning_ranker
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.graphraft import NamedEntities, SubgraphReasoner, graphraft_offline_pipeline, graphraft_pipeline
-from byokg.retrieval.candidates import Conditions, meaning_ranker
+from byokg.retrieval.candidates import Conditions
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern, results
 from byokg.types import (
@@ -139,7 +140,7 @@ def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
 
 @pytest.mark.parametrize(("nodes", "told"), [(1, "(1 of 3 nodes that the queries found)"), (20, "")])
 def test_nodes_that_are_not_shown_are_counted(nodes: int, told: str) -> None:
-    retriever = SubgraphRetriever(GRAPH)
+    retriever = SubgraphRetriever(GRAPH, meaning_ranker(GRAPH))
     entity = LinkedEntity(EntityId("g1"), "CYP3A4", Mention("CYP3A4"), "exact", 1.0)
     found = retriever.retrieve(Request(ASKED, Artifacts(), Linked((entity,)), Context()))
     context = Context().add(Artifacts(), Linked(), [found])

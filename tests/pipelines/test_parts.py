@@ -17,8 +17,8 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
+from byokg.pipelines.components import PipelineComponents
 from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import Parts
 from byokg.prompts import PromptLibrary
 from byokg.types import Evidence, Request
 
@@ -26,9 +26,9 @@ from byokg.types import Evidence, Request
 STORE = ColumnarGraph.from_triples([("a", "r", "b")])
 
 
-def parts(model: LanguageModel | None = None) -> Parts:
+def parts(model: LanguageModel | None = None) -> PipelineComponents:
     embedder = StaticEmbedder()
-    return Parts(
+    return PipelineComponents(
         store=STORE,
         embedder=embedder,
         entities=EntityLinker(STORE),
@@ -76,7 +76,9 @@ class Everything(Retrieves):
         count_tokens: Any,
         model: Any = None,
     ) -> None:
-        self.taken = Parts(store, embedder, entities, prompts, context, schema, relations, count_tokens, model)
+        self.taken = PipelineComponents(
+            store, embedder, entities, prompts, context, schema, relations, count_tokens, model
+        )
 
 
 class Demanding(Retrieves):

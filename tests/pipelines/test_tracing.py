@@ -77,7 +77,7 @@ def test_a_question_is_a_span_with_its_stages_within(spans: list[Any]) -> None:
     assert attributes(root)["gen_ai.conversation.id"] == "q1"
     assert attributes(by_name["retrieve path"])["gen_ai.tool.name"] == "path"
     assert attributes(by_name["answer"])["byokg.answers"] == len(answer.items) == 1
-    assert pipeline.judge is not None
+    assert pipeline.estimator is not None
     assert answer.items == pipeline.run(QUESTION).items  # how sure it is as well
     assert b"Heat" not in b"".join(span.SerializeToString() for span in spans)
 

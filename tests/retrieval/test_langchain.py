@@ -14,7 +14,7 @@ from byokg.errors import LlmInvalidRequest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.entities import EntityLinker
-from byokg.linking.kg_linker import LlmLinker
+from byokg.linking.llm_linker import LlmLinker
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.langchain import (

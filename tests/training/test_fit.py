@@ -9,9 +9,9 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.kg_linker import OfflineLinker
 from byokg.offline.calibration import Confidence
 from byokg.offline.calibration import read_weights as read_confidence
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_weights import read_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
@@ -78,5 +78,5 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     held = read_weights(out, StaticEmbedder().name)
     assert (held.ranker is not None) == (report.chosen == "weights and ranker")
     assert held.confidence is not None and set(report.score) == {"before", "after"}
-    judge = make(out).judge
+    judge = make(out).estimator
     assert isinstance(judge, Confidence) and judge.weights == read_confidence(held.confidence)

@@ -17,7 +17,7 @@ from byokg.evaluation.datasets.base import Example
 from byokg.files import list_files
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.kg_linker import OfflineLinker
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.parse import read_question
 from byokg.offline.path_ranker import PathRanker, ngrams, product
 from byokg.offline.path_scorer import Weights
