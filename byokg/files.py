@@ -147,6 +147,8 @@ def new_file(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     Raises:
         OSError: the place is not writable, or the disk is full.
     """
+    if not path.parent.is_dir():  # a lock would create it
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     remove_left_behind(path)
     partial = _sibling(path)
     with _claimed(partial):

@@ -15,7 +15,8 @@ from byokg.offline.parse import read_question
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.offline.path_weights import weights_for
 from byokg.offline.schema_linking import Steps
-from byokg.retrieval.candidates import Anchor, CandidateQuery, Leg
+from byokg.retrieval.candidates import Anchor, Leg
+from byokg.retrieval.subgraph import SubgraphRetriever
 from byokg.text.names import locate, split_words
 from byokg.types import Mention
 
@@ -98,6 +99,19 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
     weights = weights_for(embedder)
     scorer = PathScorer(Steps(store, embedder), embedder, weights, importance=importance)
     return MeaningRanker(store.relations, scorer)
+
+
+def subgraph_retriever(
+    store: GraphStore,
+    embedder: Embedder | None = None,
+    queries: int = 10,
+    nodes: int = 20,
+    anchors: int = 10,
+    timeout_s: float = 10.0,
+) -> SubgraphRetriever:
+    """Make a retriever of candidate queries in the order of schema linking, for any pipeline; see the class."""
+    ranker = meaning_ranker(store, embedder)
+    return SubgraphRetriever(store, ranker, None, queries, nodes, anchors, timeout_s)
 
 
 def _same(mentions: dict[Anchor, Mention], one: CandidateQuery) -> bool:

@@ -25,7 +25,7 @@ WIDE = [name for name in __cpu_dispatch__ if name.startswith(("AVX", "FMA", "X86
 
 def digest(tmp_path: Path, **environment: str) -> str:
     out = subprocess.run(
-        [sys.executable, "-m", "tests.pipeline.cpus", str(tmp_path)],
+        [sys.executable, "-m", "tests.pipelines.cpus", str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
         cwd=ROOT,
         check=True,

@@ -19,7 +19,7 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.offline.candidate_ranker import meaning_ranker
+from byokg.offline.candidate_ranker import meaning_ranker, subgraph_retriever
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.graphraft import NamedEntities, SubgraphReasoner, graphraft_offline_pipeline, graphraft_pipeline
 from byokg.retrieval.candidates import Conditions
@@ -229,6 +229,6 @@ def test_names_of_control_characters_and_questions_in_other_languages_run() -> N
 
 
 def test_it_is_a_retriever_of_any_loop() -> None:
-    pipeline = offline_pipeline(GRAPH, retrievers={"subgraph": partial(SubgraphRetriever, queries=1)})
+    pipeline = offline_pipeline(GRAPH, retrievers={"subgraph": partial(subgraph_retriever, queries=1)})
     evidence = pipeline.run(ASKED).rounds[0].evidence
     assert [item.retriever for item in evidence] == ["subgraph"]
