@@ -15,7 +15,7 @@ from byokg.offline.parse import read_question
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.offline.path_weights import weights_for
 from byokg.offline.schema_linking import Steps
-from byokg.retrieval.candidates import Anchor, Leg
+from byokg.retrieval.candidates import Anchor, CandidateQuery, Leg
 from byokg.retrieval.subgraph import SubgraphRetriever
 from byokg.text.names import locate, split_words
 from byokg.types import Mention
