@@ -14,6 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float32
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.constraints import TimeTest
 from byokg.offline.execute import Outcome
@@ -35,7 +36,6 @@ _SELDOM = 0.1
 
 _NOTHING = "the graph has nothing that says yes or no"
 
-Float = npt.NDArray[np.float32]
 
 Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
 
@@ -46,7 +46,7 @@ class Meanings(Protocol):
     count: int
     labels: Sequence[str]
 
-    def relation(self, word: str) -> Float:
+    def relation(self, word: str) -> Float32:
         """Return how much a word resembles the relation of each step."""
 
     def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
@@ -109,13 +109,13 @@ def _the_one(reading: Reading) -> bool:
     return bool(nouns) and reading.words[nouns[0] - 1 : nouns[0]] == ("the",)
 
 
-def _turned(values: Float) -> Float:
+def _turned(values: Float32) -> Float32:
     """Return values of each step as values of its inverse."""
-    turned: Float = values.reshape(-1, 2)[:, ::-1].ravel()
+    turned: Float32 = values.reshape(-1, 2)[:, ::-1].ravel()
     return turned
 
 
-def _said(steps: Meanings, reading: Reading, second: int) -> Float:
+def _said(steps: Meanings, reading: Reading, second: int) -> Float32:
     """Return the similarity of each step out of the first mention, and out of the second, to the question."""
     found = np.zeros((2, steps.count), np.float32)
     told = False

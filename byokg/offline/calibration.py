@@ -18,7 +18,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from byokg.errors import ConfigError
 from byokg.files import write_json
@@ -41,8 +40,6 @@ from byokg.types import (
     PathEvidence,
     Question,
 )
-
-Float32 = npt.NDArray[np.float32]
 
 FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 """The weights that ship with the package."""

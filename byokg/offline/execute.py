@@ -28,8 +28,6 @@ from byokg.text.labels import split_label
 from byokg.text.names import related, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Properties, Value
 
-Int64 = npt.NDArray[np.int64]
-
 _LISTED = 10
 """Names written out in the description of an operation."""
 

@@ -9,6 +9,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float32, Int64
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
@@ -41,9 +42,6 @@ _UNSEEN = 3
 """Choices there are at a node beside the steps that it has: to stop, and two steps that a small graph may lack."""
 
 _MOSTLY = 0.5
-
-Float = npt.NDArray[np.float32]
-Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -80,11 +78,11 @@ class Considered:
     reading: Reading
     growths: list[Growth]
     """The metapaths in parts, with the nodes they reach."""
-    features: Float
+    features: Float32
     """(P, F) in the order of `Weights`."""
     named: npt.NDArray[np.bool_]
     """(P,) whether they end at nodes that have names."""
-    joined: Float
+    joined: Float32
     """(J, F) features of pairs from two mentions that end in the same nodes, and"""
     common: list[NodeArray]
     """these nodes, for each pair."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Bools
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
 from byokg.offline.constraints import Demand
 from byokg.offline.lexicon import adjectives, idea, measured_by
@@ -13,8 +13,6 @@ from byokg.offline.property_linking import Measures, looks_dated, measure
 from byokg.offline.schema_linking import Steps
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Value
-
-Bools = npt.NDArray[np.bool_]
 
 _SAID = 0.8
 """How much a word has to resemble a property's name for the question to be about it."""

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from safetensors.numpy import load_file, save_file
 
+from byokg.arrays import Float64, Int64
 from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.graph.paths import labels
@@ -27,9 +27,6 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.offline.parse import Reading
 from byokg.offline.schema_linking import Steps
-
-Float64 = npt.NDArray[np.float64]
-Int64 = npt.NDArray[np.int64]
 
 SCHEMA = 2
 PLACES = 6

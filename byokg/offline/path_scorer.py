@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float32, Int64
 from byokg.graph.paths import Growth
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.offline.answer_type import Kind
@@ -30,8 +31,6 @@ from byokg.offline.schema_linking import Steps
 if TYPE_CHECKING:
     from byokg.offline.path_ranker import PathRanker
 
-Float = npt.NDArray[np.float32]
-Int64 = npt.NDArray[np.int64]
 
 MAX_HOPS = 3
 """Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
@@ -110,17 +109,17 @@ class AlignmentSettings:
 class Aligned:
     """Features of P metapaths."""
 
-    features: Float
+    features: Float32
     """(P, F) in the order of `Weights`; the first is not yet divided by what could be explained at best."""
-    best: Float
+    best: Float32
     """(N,) the best explanation of each content word by any of the metapaths."""
     metapaths: Int64
     """(P, L) their steps; of those that join two, the first's."""
-    covered: Float
+    covered: Float32
     """(P, N) how well each content word is explained by any of its hops."""
     text: npt.NDArray[np.float64]
     """(P, D) sum of the vectors of its relations."""
-    weakest: Float
+    weakest: Float32
     """(P,) how well the least explained hop is explained."""
     others: Int64 | None = None
     """(P, L') steps of the second of two that are joined."""
@@ -264,7 +263,7 @@ class QuestionScorer:
         if dates:
             self._asked_noun = np.maximum(self._asked_noun, steps.years)
 
-    def _rows(self, rows: list[Float]) -> Float:
+    def _rows(self, rows: list[Float32]) -> Float32:
         return np.stack(rows) if rows else np.empty((0, self._steps.count), np.float32)
 
     def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
@@ -276,7 +275,7 @@ class QuestionScorer:
         """Mask steps into nodes of a type: (S,)."""
         return self._steps.typed(kind)
 
-    def align(self, metapaths: Int64, choices: Float | None = None) -> Aligned:
+    def align(self, metapaths: Int64, choices: Float32 | None = None) -> Aligned:
         """Compute the features of P metapaths of equal length.
 
         Args:
@@ -339,7 +338,7 @@ class QuestionScorer:
             "joined": np.zeros(count),
         }
         columns_in_order = [features[field.name] for field in fields(Weights)]
-        side_by_side: Float = np.stack(columns_in_order, axis=1).astype(np.float32)
+        side_by_side: Float32 = np.stack(columns_in_order, axis=1).astype(np.float32)
         return Aligned(side_by_side, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
 
     def join(self, one: Aligned, other: Aligned, pairs: Int64) -> Aligned:
@@ -369,13 +368,13 @@ class QuestionScorer:
         first, second = one.metapaths[pairs[:, 0]], other.metapaths[pairs[:, 1]]
         return Aligned(joined, best, first, covered, text, weakest, second)
 
-    def features(self, aligned: Sequence[Aligned]) -> Float:
+    def features(self, aligned: Sequence[Aligned]) -> Float32:
         """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
         rows = np.concatenate([part.features for part in aligned])
         rows[:, 0] /= self._whole(np.max([part.best for part in aligned], axis=0))
         return rows
 
-    def scores(self, aligned: Sequence[Aligned]) -> list[Float]:
+    def scores(self, aligned: Sequence[Aligned]) -> list[Float32]:
         """Score metapaths so that they can be compared with each other: one (P,) array for each `Aligned`."""
         ranker = self._scorer.ranker
         if ranker is None or self._learnt is None:
@@ -391,7 +390,7 @@ class QuestionScorer:
         scores = fits + ranker.weigh(features) - self._unmeant(aligned)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
-    def promise(self, aligned: Sequence[Aligned]) -> list[Float]:
+    def promise(self, aligned: Sequence[Aligned]) -> list[Float32]:
         """Score metapaths without the trained ranker, which scores whole paths only: for the beam."""
         features = self.features(aligned).astype(np.float64)
         # One feature after another, and not `@`: in this order on every CPU.
@@ -407,13 +406,13 @@ class QuestionScorer:
         lost = [sum(self._unsaid[some].sum(axis=1) for some in pair if some is not None) for pair in steps]
         return self._scorer.settings.unmeant * np.concatenate(lost).astype(np.float64)
 
-    def _whole(self, best: Float) -> float:
+    def _whole(self, best: Float32) -> float:
         """Return the explanation that makes a coverage of 1, given the best there is for each content word."""
         return max(0.3, float((self._importance * np.maximum(best, self._scorer.settings.expected)).sum()))
 
     def _best_cut(
-        self, relation: Float, kind: Float, reach: Float, units: Int64, returns: npt.NDArray[np.bool_]
-    ) -> tuple[Float, Float, Float]:
+        self, relation: Float32, kind: Float32, reach: Float32, units: Int64, returns: npt.NDArray[np.bool_]
+    ) -> tuple[Float32, Float32, Float32]:
         """Find, for each metapath of H hops, the cut that explains most.
 
         Returns:
@@ -453,7 +452,7 @@ class QuestionScorer:
                 kept[better] = now[better]
         return best_explained, best_supports, best_own
 
-    def _inherit(self, supports: list[Float], returns: npt.NDArray[np.bool_]) -> None:
+    def _inherit(self, supports: list[Float32], returns: npt.NDArray[np.bool_]) -> None:
         """Let a hop straight back and the one before share their explanation, at a discount."""
         share = self._scorer.settings.inherit
         for hop in range(1, len(supports)):
@@ -461,7 +460,7 @@ class QuestionScorer:
             supports[hop - 1] = np.where(returns[:, hop - 1], np.maximum(before, share * after), before)
             supports[hop] = np.where(returns[:, hop - 1], np.maximum(after, share * before), after)
 
-    def _stretches(self, relation: Float, kind: Float, order: Sequence[int]) -> tuple[Float, Float]:
+    def _stretches(self, relation: Float32, kind: Float32, order: Sequence[int]) -> tuple[Float32, Float32]:
         """For every stretch of an order of n words, compute how well each hop explains it.
 
         Returns:
@@ -477,7 +476,7 @@ class QuestionScorer:
         support = np.maximum(relation[rows], kind[rows])
         credits = np.stack((relation[rows], kind[rows], support)) * self._importance[rows, None]
         for first in range(count):
-            named: list[Float] = []  # for each phrase so far (3, C): as relation, as kind, as either
+            named: list[Float32] = []  # for each phrase so far (3, C): as relation, as kind, as either
             for last in range(first, count):
                 peak[first, last + 1] = np.maximum(peak[first, last], support[last])
                 if last > first and phrases[last] == phrases[last - 1]:
@@ -497,7 +496,7 @@ def _log10(number: int) -> float:
     return float(Decimal(number).log10())
 
 
-def logarithms(counts: Int64) -> Float:
+def logarithms(counts: Int64) -> Float32:
     """Return the decimal logarithms of whole numbers above 0."""
     return np.array([_log10(count) for count in counts.tolist()], np.float32)
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore, capped_edges
@@ -33,7 +34,6 @@ from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 """A score, the nodes that would be the answers, and the evidence they stand in."""
 
-Int64 = npt.NDArray[np.int64]
 
 _COMPARED = 10
 """Choices that are compared, the best ones."""

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Float32, Float64, Int64
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
@@ -42,11 +43,6 @@ from byokg.offline.relation_words import (
 from byokg.text.labels import label_words, relation_text
 from byokg.text.names import Lexicon, is_identifier, related, singular, split_words
 from byokg.types import INVERSE, EntityId, Metapath
-
-Float = npt.NDArray[np.float32]
-Float64 = npt.NDArray[np.float64]
-
-Int64 = npt.NDArray[np.int64]
 
 _LED = 0.5
 """Share of the ends of a step that are of a type, relative to the threshold, from which it leads to that type."""
@@ -221,15 +217,15 @@ class Steps:
         likely = share * nodes / (nodes + 1)
         return exact(np.multiply.reduce([likely] * settings.usual))  # a power differs from CPU to CPU
 
-    def relation(self, word: str) -> Float:
+    def relation(self, word: str) -> Float32:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
         return self._explained(word)
 
-    def kind(self, word: str) -> Float:
+    def kind(self, word: str) -> Float32:
         """Return how much a word resembles what each step leads to, by kind or by name: (S,) in [0, 1]."""
         return self._compared(word)[0]
 
-    def reach(self, word: str) -> Float:
+    def reach(self, word: str) -> Float32:
         """Return the similarity of each step's range and a noun: (S,) in [0, 1].
 
         The range counts by its type; besides, a relation's own name names its tail (`capital`), and its namespace its
@@ -265,7 +261,7 @@ class Steps:
                 relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)
         return np.repeat(relations, 2)
 
-    def kinship(self, word: str) -> Float:
+    def kinship(self, word: str) -> Float32:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
         return self._compared(word)[2]
 
@@ -292,7 +288,7 @@ class Steps:
         backward = ~(along ^ turned)
         return np.stack((backward, ~backward), axis=1).ravel() & self._either_way
 
-    def _explain(self, word: str) -> Float:
+    def _explain(self, word: str) -> Float32:
         own, namespace, turned = self._labelled(word)
         either = np.maximum(own, namespace)
         both = np.maximum(either, turned)
@@ -317,7 +313,7 @@ class Steps:
         )
         return own, self.settings.namespace * cosines[self._namespace_numbers].max(axis=1), turned
 
-    def _compute(self, word: str) -> tuple[Float, Float, Float]:
+    def _compute(self, word: str) -> tuple[Float32, Float32, Float32]:
         settings = self.settings
         vector = self._vector(word)
         own, namespace, turned = self._labelled(word)
@@ -355,10 +351,10 @@ class Steps:
             kin[place] = max(kin[place], self.settings.synonym)
         return kin
 
-    def _stretched(self, similarity: Float64) -> Float:
+    def _stretched(self, similarity: Float64) -> Float32:
         """Map similarities above the threshold to (0, 1], others to 0."""
         threshold = self.settings.threshold
-        stretched: Float = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
+        stretched: Float32 = np.clip((similarity - threshold) / (1 - threshold), 0, 1).astype(np.float32)
         return stretched
 
     # Compared texts
@@ -417,9 +413,9 @@ class Steps:
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
         years = np.array([_YEAR.fullmatch(node.name) is not None for node in nodes], np.bool_)
         size = np.maximum(1, np.bincount(step, minlength=self.count))
-        self.nameless: Float = (np.bincount(step, identifiers[place], self.count) / size).astype(np.float32)
+        self.nameless: Float32 = (np.bincount(step, identifiers[place], self.count) / size).astype(np.float32)
         """(S,) share of ends that have no name of their own."""
-        self.years: Float = (np.bincount(step, years[place], self.count) / size).astype(np.float32)
+        self.years: Float32 = (np.bincount(step, years[place], self.count) / size).astype(np.float32)
         """(S,) share of ends that are years or dates."""
         vectors = exact(self._embedder.encode([node.name for node in nodes]))
         vectors[identifiers] = 0

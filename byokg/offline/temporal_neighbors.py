@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.constraints import Demand, Next
 from byokg.offline.execute import Outcome, listing
@@ -17,8 +17,6 @@ from byokg.text.dates import Day, Period, read_date
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
 from byokg.types import EntityId, Value
-
-Int64 = npt.NDArray[np.int64]
 
 _RIVALRIES = 100
 """Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""

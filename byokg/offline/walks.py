@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from byokg.arrays import Int64
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore, NamedStore, capped_edges
 from byokg.types import INVERSE, EntityId, Metapath
-
-Int64 = npt.NDArray[np.int64]
 
 MOST_WALKS = 50_000
 """Walks looked at; a metapath of more is left alone."""
