@@ -44,20 +44,20 @@ PROSE = {
 """Free relative clauses, conditional `where`, and verbs of speech with code as their subject."""
 
 LIMITS: dict[str, float] = {
-    "what per 1,000 docstring words": 11.5,
-    "where per 1,000 docstring words": 4.9,
-    "say, tell, ask per 1,000 docstring words": 10.6,
+    "what per 1,000 docstring words": 0.5,
+    "where per 1,000 docstring words": 0.5,
+    "say, tell, ask per 1,000 docstring words": 0.5,
     "class names in two modules": 0,
-    "imports of the offline room from outside": 41,
-    "modules outside that import the offline room": 20,
-    "module-level numbers in the offline room": 83,
+    "imports of the offline room from outside": 26,
+    "modules outside that import the offline room": 12,
+    "module-level numbers in the offline room": 102,
     f"functions with more than {MANY_PARAMETERS} parameters": 42,
     f"functions over {LONG_FUNCTION} lines": 29,
     f"classes over {LONG_CLASS} lines": 21,
-    "protocols in graph/store.py": 16,
+    "protocols in graph/store.py": 17,
     "array aliases": 0,
-    "code lines": 53_000,
-    f"commit titles over {LONG_TITLE} characters, of the last {RECENT_COMMITS}": 52,
+    "code lines": 54_300,
+    f"commit titles over {LONG_TITLE} characters, of the last {RECENT_COMMITS}": 5,
 }
 """Largest value of each figure that the suite accepts."""
 
