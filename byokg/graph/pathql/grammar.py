@@ -63,7 +63,9 @@ _MOST_REPEATS = 200
 
 _GRAMMAR = Path(__file__).with_suffix(".lark")
 
-_UNWRITTEN = re.compile(r"(?i)=\s*:?([^\s<>=:{}]+(?:\s+(?!(?:END|VIA|MATCHING|COST|MAX|OFFSET|LIMIT)\b)[\w'-]+)*)")
+_UNWRITTEN = re.compile(
+    r"""(?i)=\s*[:"]*([^\s<>=:{}"]+(?:\s+(?!(?:END|VIA|MATCHING|COST|MAX|OFFSET|LIMIT)\b)[\w'-]+)*)"""
+)
 """A name behind START or END as people write it who do not know how: `:Tom Hanks`, `:AC/DC`."""
 
 _WORDS = re.compile(

@@ -85,6 +85,7 @@ def test_a_cost_may_be_bound_in_a_pattern() -> None:
         ("PATHS START ?x = :Tom Hanks END ?y VIA :road", "such a name is written <Tom Hanks>; expected END"),
         ("PATHS START ?x = :a END ?y = Mary Lou O'Hara VIA :road", "such a name is written <Mary Lou O'Hara>"),
         ("PATHS START ?x = :AC/DC END ?y VIA :road", "such a name is written <AC/DC>"),
+        ('PATHS START ?x = :"Al Pacino" END ?y VIA :road', "such a name is written <Al Pacino>"),
         ("PATHS START ?x = :a MAX LENGTH 3", "unexpected 'MAX'; expected END"),
         ("PATHS START ?x = :a END ?y VIA { ?x :road ?y FILTER(foo(?y)) }", "no function FOO"),
         ("PATHS START ?x = :a END ?y VIA { ?x :road ?y FILTER(year(?y, 1)) }", "number of arguments"),
