@@ -159,6 +159,8 @@ class Hiding:
     def _line(self, line: str) -> str:
         if self._known is None or (self._reserved and line.strip(_AROUND) in self._reserved):
             return line
+        if "|" in line and "-" in line and _is_table_rule(line):
+            return line
         written = []
         while (found := self._known.find(line)) is not None:
             following = _NEXT.match(line, found[1])
@@ -190,6 +192,12 @@ class Hiding:
                     break
             place += 1
         return "".join([*written, line[copied:]])
+
+
+def _is_table_rule(line: str) -> bool:
+    """True for the line between a table's head and its rows, of two cells or more; `---` may be a name elsewhere."""
+    cells = [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+    return len(cells) > 1 and all(cell and set(cell) <= {"-", ":"} for cell in cells)
 
 
 _LONGEST_FIRST = 40

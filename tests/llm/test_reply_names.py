@@ -145,6 +145,13 @@ def test_the_longest_reading_that_was_shown_counts() -> None:
     assert answers("Unknown", ShownNames(["Heat"])) == ()
 
 
+def test_the_rule_of_a_table_is_no_name_though_a_node_bears_it() -> None:
+    known = ShownNames(["---", "Heat"])
+    table = "<answers>\n| # | Answer | Citation |\n|---|:---|---|\n| 1 | Heat | e1 |\n| 2 | --- | e2 |\n</answers>"
+    assert read_answers(table, known=known) == (WrittenAnswer("Heat", ("e1",)), WrittenAnswer("---", ("e2",)))
+    assert read_answers("<answers>\n--- [e1]\n</answers>", known=known) == (WrittenAnswer("---", ("e1",)),)
+
+
 def test_names_that_were_not_shown_stay_as_they_are_written() -> None:
     known = ShownNames(["Paris", "Heat"])
     for name in ("Paris, Texas", "Paris Hilton", "Heat and Dust", "The Heat"):
