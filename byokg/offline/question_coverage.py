@@ -32,6 +32,7 @@ from byokg.text.names import (
     QUESTION_WORDS,
     WORD,
     normalize_name,
+    on_one_line,
     related,
     singular,
     split_words,
@@ -445,7 +446,8 @@ def immaterial(parts: Sequence[UnusedPart]) -> float:
 
 def quoted(parts: Sequence[UnusedPart]) -> str:
     """Return unused parts in quotes, each once; empty if there are none."""
-    names = list(dict.fromkeys(f'"{part.text}"' + f" but {part.instead!r}" * bool(part.instead) for part in parts))
+    written = (f'"{part.text}"' + f" (instead: {on_one_line(part.instead)})" * bool(part.instead) for part in parts)
+    names = list(dict.fromkeys(written))
     more = f" and {len(names) - _WRITTEN} more" if len(names) > _WRITTEN else ""
     return ", ".join(names[:_WRITTEN]) + more
 

@@ -115,7 +115,7 @@ def test_a_time_that_no_edge_falls_into_leaves_no_answer() -> None:
 
 def test_what_something_is_part_of_does_not_stand_for_it_unsaid() -> None:
     answer = RIVERS.ask("Which rivers flow through Paris?")
-    assert "\"Paris\" but 'France'" in answer.note
+    assert '"Paris" (instead: France)' in answer.note
     assert score(answer) < score(RIVERS.ask("Which rivers flow through France?"))
 
 
