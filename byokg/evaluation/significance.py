@@ -24,6 +24,9 @@ PAIRED_RESAMPLES = 10_000
 _Z = 1.959963984540054
 """Of a 95 % interval."""
 
+_DRAWN_AT_ONCE = 1 << 13
+"""Rows times resamples that are held in memory."""
+
 _SWAPS_AT_ONCE = 1 << 20
 """Clusters times draws that are held in memory."""
 
@@ -110,7 +113,7 @@ def resample_means(
 ) -> Values:
     """Return each column's mean in every resample of the rows, or of the clusters that they form.
 
-    A resample is held as how often it drew each row, one at a time, so memory stays at O(N); all columns see the same
+    A resample is held as how often it drew each row, a few at a time, so memory stays at O(N); all columns see the same
     resamples.
 
     Args:
@@ -138,12 +141,17 @@ def resample_means(
     n = len(summed)
     by_column = np.ascontiguousarray(summed.T)
     means = np.empty((resamples, columns))
-    for number in range(resamples):
-        drawn = np.bincount(generator.integers(0, n, size=n, dtype=np.int32), minlength=n).astype(np.float64)
+    at_once = max(1, _DRAWN_AT_ONCE // n)
+    for start in range(0, resamples, at_once):
+        rows = min(at_once, resamples - start)
+        places = generator.integers(0, n, size=(rows, n), dtype=np.int32) + n * np.arange(rows, dtype=np.int32)[:, None]
+        drawn = np.bincount(places.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
         # Not a matrix product: on a busy machine its threads wait for each other, and their sums differ in last bits.
-        sums = np.einsum("cn,n->c", by_column, drawn)
-        total = sums[columns:][kinds.ravel()] if weights is not None else np.full(columns, float(n))
-        means[number] = np.where(total > 0, sums[:columns] / np.where(total > 0, total, 1.0), np.nan)
+        sums = np.einsum("cn,rn->rc", by_column, drawn)
+        total = sums[:, columns:][:, kinds.ravel()] if weights is not None else np.full((rows, columns), float(n))
+        held = means[start : start + rows]
+        held[:] = np.nan
+        np.divide(sums[:, :columns], total, out=held, where=total > 0)
     return means
 
 
