@@ -385,14 +385,13 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
 
     # Path expressions
 
+    inverse, link = Inverse, Link
+
     def alternatives(self, *parts: PathExpression) -> PathExpression:
-        return parts[0] if len(parts) == 1 else Alternatives(parts)
+        return Alternatives(parts)
 
     def in_sequence(self, *parts: PathExpression) -> PathExpression:
-        return parts[0] if len(parts) == 1 else Sequence(parts)
-
-    def inverse(self, path: PathExpression) -> PathExpression:
-        return Inverse(path)
+        return Sequence(parts)
 
     def star(self, path: PathExpression) -> PathExpression:
         return Repeat(path, 0, None)
@@ -418,33 +417,17 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
             raise PathQueryInvalid(f"{{{low},{high}}} asks for at least {low} and at most {high}", *_place(least))
         return Repeat(path, low, high)
 
-    def link(self, name: NameTerm) -> PathExpression:
-        return Link(name)
-
     def type(self) -> PathExpression:
         return Link(RDF_TYPE)
 
-    def not_link(self, *excluded: tuple[bool, NameTerm]) -> PathExpression:
-        if not excluded:
-            return AnyLink()
-        return NotLink(
-            tuple(name for backward, name in excluded if not backward),
-            tuple(name for backward, name in excluded if backward),
-        )
-
-    def forward(self, name: NameTerm) -> tuple[bool, NameTerm]:
-        return False, name
-
-    def forward_type(self) -> tuple[bool, NameTerm]:
-        return False, RDF_TYPE
-
-    def backward(self, name: NameTerm) -> tuple[bool, NameTerm]:
-        return True, name
-
-    def backward_type(self) -> tuple[bool, NameTerm]:
-        return True, RDF_TYPE
+    def not_link(self, *excluded: Any) -> PathExpression:
+        forward = tuple(each.name for each in excluded if isinstance(each, Link))
+        backward = tuple(each.path.name for each in excluded if isinstance(each, Inverse) and isinstance(each.path, Link))
+        return NotLink(forward, backward) if excluded else AnyLink()
 
     # Graph patterns
+
+    filter, optional, minus = Filter, Optional, Minus
 
     def group(self, *parts: Any) -> Group:
         elements: list[Element] = []
@@ -452,14 +435,13 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
             elements += part if isinstance(part, list) else [part]
         return Group(tuple(elements))
 
-    def triples(self, *parts: list[TriplePattern]) -> list[TriplePattern]:
-        return [triple for part in parts for triple in part]
-
     def same_subject(self, subject: Term, properties: list[Any]) -> list[TriplePattern]:
         return [TriplePattern(subject, verb, value, notes) for verb, value, notes in properties]
 
     def properties(self, *parts: list[Any]) -> list[Any]:
         return [each for part in parts for each in part]
+
+    triples = properties
 
     def property(self, verb: Any, *objects: Any) -> list[Any]:
         return [(verb, value, notes) for value, notes in objects]
@@ -472,17 +454,8 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
             said.append((verb.name, value))
         return term, tuple(said)
 
-    def filter(self, condition: Expression) -> Element:
-        return Filter(condition)
-
     def bind(self, expression: Expression, variable: Token) -> Element:
         return Bind(expression, self.variable(variable))
-
-    def optional(self, group: Group) -> Element:
-        return Optional(group)
-
-    def minus(self, group: Group) -> Element:
-        return Minus(group)
 
     def values_one(self, variable: Token, *values: Any) -> Element:
         return Values((self.variable(variable),), tuple((value,) for value in values))
@@ -501,21 +474,20 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
         return None
 
     def union(self, *groups: Group) -> Element:
-        return groups[0] if len(groups) == 1 else Union(groups)
+        return Union(groups)
 
     # Conditions
 
-    def exists(self, group: Group) -> Expression:
-        return Exists(group)
+    exists = Exists
 
     def not_exists(self, group: Group) -> Expression:
         return Exists(group, negated=True)
 
     def disjunction(self, *parts: Expression) -> Expression:
-        return parts[0] if len(parts) == 1 else FunctionCall("||", parts)
+        return FunctionCall("||", parts)
 
     def conjunction(self, *parts: Expression) -> Expression:
-        return parts[0] if len(parts) == 1 else FunctionCall("&&", parts)
+        return FunctionCall("&&", parts)
 
     def compared(self, left: Expression, sign: Token, right: Expression) -> Expression:
         return FunctionCall(str(sign), (left, right))
@@ -528,8 +500,6 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
 
     def chain(self, *parts: Any) -> Expression:
         """Return operands joined by signs, from the left; a long chain stays flat."""
-        if len(parts) == 1:
-            return parts[0]  # type: ignore[no-any-return]
         return FunctionCall("+-", tuple(LiteralTerm(str(part)) if isinstance(part, Token) else part for part in parts))
 
     def negation(self, operand: Expression) -> Expression:
@@ -559,12 +529,6 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
 
     def namespace_only(self, token: Token) -> NameTerm:
         return NameTerm("", str(token)[:-1])
-
-    def name(self, name: NameTerm) -> NameTerm:
-        return name
-
-    def literal(self, literal: LiteralTerm) -> LiteralTerm:
-        return literal
 
     def string(self, token: Token) -> LiteralTerm:
         return LiteralTerm(_unescaped(token))
