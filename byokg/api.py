@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from langchain_core.language_models.chat_models import BaseChatModel
 
     from byokg.graph.pathql.budget import PathLimits
+    from byokg.graph.pathql.extras.rules import Inferred
     from byokg.graph.pathql.query import InferenceRule
     from byokg.graph.pathql.result import PathResult
-    from byokg.graph.pathql.rules import Inferred
 
 
 class KnowledgeGraph:

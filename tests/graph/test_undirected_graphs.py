@@ -27,8 +27,8 @@ from byokg.graph.export_formats import write_graph_as
 from byokg.graph.exporter import copy_graph
 from byokg.graph.importers.choose import from_networkx, import_graph
 from byokg.graph.inverses import inverse_relations
-from byokg.graph.pathql.drawing import svg
 from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.extras.drawing import svg
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges, triples

@@ -308,12 +308,12 @@ def paths(
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
     from byokg.graph.columnar.graph import ColumnarGraph
-    from byokg.graph.pathql import drawing
     from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.evaluate import count
     from byokg.graph.pathql.evaluate import paths as run
+    from byokg.graph.pathql.extras import drawing
+    from byokg.graph.pathql.extras.rules import schema_rules
     from byokg.graph.pathql.grammar import parse_rules
-    from byokg.graph.pathql.rules import schema_rules
     from byokg.open import use_graph
 
     text = sys.stdin.read() if query == "-" else query

@@ -32,9 +32,10 @@ from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, count_paths, fulfils, outward
 from byokg.graph.pathql.expander import Bound, Expander, MatchExpander, StoreExpander, steps_along
+from byokg.graph.pathql.extras.pattern_expander import PatternExpander
+from byokg.graph.pathql.extras.patterns import PatternSolver
+from byokg.graph.pathql.extras.solutions import SolutionTable
 from byokg.graph.pathql.names import NameResolver, check_bound
-from byokg.graph.pathql.pattern_expander import PatternExpander
-from byokg.graph.pathql.patterns import PatternSolver
 from byokg.graph.pathql.query import (
     AnyLink,
     Endpoint,
@@ -54,14 +55,13 @@ from byokg.graph.pathql.query import (
 from byokg.graph.pathql.result import FoundRows, PathResult
 from byokg.graph.pathql.search import Sides, deviations, shortest
 from byokg.graph.pathql.single_source import single_source_paths
-from byokg.graph.pathql.solutions import SolutionTable
 from byokg.graph.property_view import without_values
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.types import Value
 
 if TYPE_CHECKING:
-    from byokg.graph.pathql.rules import Inferred
+    from byokg.graph.pathql.extras.rules import Inferred
 
 _ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
 _FEW_PATHS = 1000
@@ -104,8 +104,8 @@ def paths(
 
 def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[InferenceRule] | Inferred | None) -> Inferred:
     """Return the inferences of the rules on the graphs that a query names. Raises `PathQueryInvalid`."""
+    from byokg.graph.pathql.extras.rules import Inferred
     from byokg.graph.pathql.grammar import parse_rules
-    from byokg.graph.pathql.rules import Inferred
 
     if isinstance(rules, Inferred):
         if parsed.graphs:

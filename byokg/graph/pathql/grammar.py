@@ -422,7 +422,8 @@ class _QueryBuilder(Transformer[Token, PathQuery]):
 
     def not_link(self, *excluded: Any) -> PathExpression:
         forward = tuple(each.name for each in excluded if isinstance(each, Link))
-        backward = tuple(each.path.name for each in excluded if isinstance(each, Inverse) and isinstance(each.path, Link))
+        inverse = (each.path for each in excluded if isinstance(each, Inverse))
+        backward = tuple(each.name for each in inverse if isinstance(each, Link))
         return NotLink(forward, backward) if excluded else AnyLink()
 
     # Graph patterns

@@ -22,7 +22,7 @@ from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node, Path, Triple
 
 if TYPE_CHECKING:
-    from byokg.graph.pathql.rules import Derivation, Inferred
+    from byokg.graph.pathql.extras.rules import Derivation, Inferred
 
 _SPELLED_TOGETHER = 256
 

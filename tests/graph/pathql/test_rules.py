@@ -12,8 +12,8 @@ from byokg.errors import PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.evaluate import paths
+from byokg.graph.pathql.extras.rules import Inferred, schema_rules
 from byokg.graph.pathql.grammar import parse_rules
-from byokg.graph.pathql.rules import Inferred, schema_rules
 from byokg.types import EntityId, Node, Triple
 
 PLACES = [

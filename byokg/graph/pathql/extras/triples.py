@@ -16,6 +16,7 @@ from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.expander import Bound, Expander
+from byokg.graph.pathql.extras.solutions import UNBOUND, SolutionTable, crossed, equal, ranges, stack
 from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     Inverse,
@@ -28,7 +29,6 @@ from byokg.graph.pathql.query import (
     Variable,
     variables,
 )
-from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, crossed, equal, ranges, stack
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
 from byokg.types import EntityId, Value

@@ -10,6 +10,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from byokg.graph.pathql.result import FoundPath, PathResult
 from byokg.types import Triple
@@ -46,7 +47,8 @@ def page(result: PathResult) -> str:
         for path in paths
     )
     note = result.summary() + (f"; the first {len(paths)} are drawn" if len(paths) < len(result) else "")
-    return _PAGE.format(picture=_picture(result, paths), items=items, note=html.escape(note))
+    template = Path(__file__).with_suffix(".html").read_text("utf-8")
+    return template.format(picture=_picture(result, paths), items=items, note=html.escape(note))
 
 
 def _first(result: PathResult) -> Iterable[FoundPath]:
@@ -199,44 +201,3 @@ def _node(name: str, x: float, y: float, color: str) -> str:
 
 def _cut(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
-
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Paths</title>
-<style>
-body {{ font: 15px/1.5 system-ui, sans-serif; color: #1c2733; margin: 2rem; }}
-.picture {{ overflow-x: auto; border: 1px solid #d6dce2; border-radius: 8px; }}
-ol {{ font: 13px/1.7 ui-monospace, monospace; overflow-wrap: anywhere; }}
-li {{ border-radius: 4px; padding: 0 .3rem; cursor: default; }}
-li:hover, li:focus {{ background: #e8f0fa; outline: none; }}
-.chosen .edge {{ opacity: .15; }}
-.chosen .edge.on {{ opacity: 1; }}
-</style>
-</head>
-<body>
-<h1>Paths</h1>
-<p>{note}. Starts are blue, ends brown. Point at a path to see it in the picture.</p>
-<div class="picture">{picture}</div>
-<ol>
-{items}
-</ol>
-<script>
-const picture = document.querySelector(".picture");
-for (const item of document.querySelectorAll("li")) {{
-  const edges = new Set(item.dataset.edges.split(" "));
-  const show = () => {{
-    picture.classList.add("chosen");
-    for (const edge of picture.querySelectorAll(".edge")) edge.classList.toggle("on", edges.has(edge.dataset.edge));
-  }};
-  const hide = () => picture.classList.remove("chosen");
-  item.addEventListener("mouseenter", show); item.addEventListener("focus", show);
-  item.addEventListener("mouseleave", hide); item.addEventListener("blur", hide);
-}}
-</script>
-</body>
-</html>
-"""

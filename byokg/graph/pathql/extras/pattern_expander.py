@@ -9,10 +9,10 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.errors import QueryTimeout
 from byokg.graph.pathql.expander import Bound, Spelled, StepRows
-from byokg.graph.pathql.patterns import PatternSolver
+from byokg.graph.pathql.extras.patterns import PatternSolver
+from byokg.graph.pathql.extras.solutions import SolutionTable
 from byokg.graph.pathql.query import Group, seedable, variables
 from byokg.graph.pathql.search import among
-from byokg.graph.pathql.solutions import SolutionTable
 from byokg.types import Triple
 
 _LEARNED_TOGETHER = 4096

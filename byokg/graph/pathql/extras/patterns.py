@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid
-from byokg.graph.pathql.conditions import ExpressionEvaluator, check, check_literal
 from byokg.graph.pathql.expander import Bound, Expander
+from byokg.graph.pathql.extras.conditions import ExpressionEvaluator, check, check_literal
+from byokg.graph.pathql.extras.solutions import UNBOUND, SolutionTable, agreeing, alike, equal, merge, stack
+from byokg.graph.pathql.extras.triples import TermCodes, TripleJoiner, property_labels
 from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import (
     Bind,
@@ -39,8 +41,6 @@ from byokg.graph.pathql.query import (
     seedable,
     variables,
 )
-from byokg.graph.pathql.solutions import UNBOUND, SolutionTable, agreeing, alike, equal, merge, stack
-from byokg.graph.pathql.triples import TermCodes, TripleJoiner, property_labels
 from byokg.graph.store import GraphStore
 from byokg.types import Triple
 
