@@ -32,7 +32,7 @@ from byokg.index.embedders import StaticEmbedder
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.pipelines.graphraft import graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.training.ranker import (
@@ -60,7 +60,7 @@ def measure(
     linker = offline_pipeline(graph, max_hops=max_hops).stages[0].linker
     assert isinstance(linker, OfflineLinker)
     embedder = StaticEmbedder()
-    steps = Steps(graph, embedder)
+    steps = RelationSimilarity(graph, embedder)
     kept = bench.options.rankers or bench.folder
     rankers = {f"seed{seed}": kept / f"{name}-ranker-{seed}" for seed in range(bench.options.seeds)}
     held: list[RankingExample] = []

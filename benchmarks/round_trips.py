@@ -32,7 +32,7 @@ from byokg.graph.rdf.files import graph_quads
 from byokg.graph.read_cache import SchemaCache
 from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges
-from byokg.offline.parse_constraints import read
+from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.pipeline import offline_pipeline
 from byokg.open import use_graph
 from byokg.types import EntityId, Question
@@ -85,7 +85,9 @@ def main() -> None:
             chosen = [
                 example
                 for example in data.examples()
-                if example.hops == hops and len(example.topic_ids) == 1 and read(example.question, ()).plain
+                if example.hops == hops
+                and len(example.topic_ids) == 1
+                and parse_constraints(example.question, ()).plain
             ]
             counts = []
             for number, example in enumerate(chosen[: options.questions]):

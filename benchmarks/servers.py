@@ -114,7 +114,7 @@ def asked(file: Path, ids: dict[str, str], count: int, rdf: bool) -> list[Questi
 
 def answers(store: Any, questions: Sequence[Question]) -> list[frozenset[str | None]]:
     """Return the ids of each question's answers."""
-    pipeline = offline_pipeline(store, by_need=True, max_hops=2)
+    pipeline = offline_pipeline(store, lazy_schema=True, max_hops=2)
     return [frozenset(item.id for item in pipeline.run(question).items) for question in questions]
 
 

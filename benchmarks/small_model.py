@@ -69,7 +69,7 @@ def enumerated(bench: Bench, split: str) -> list[Asked]:
     assert isinstance(linker, OfflineLinker)
     rows = []
     for example in MetaQA(root, "all", split).examples():
-        found = linker.considered(example.to_question("gold"))
+        found = linker.score_candidates(example.to_question("gold"))
         gold = graph.numbers(example.answer_ids)
         paths, precision, f1 = [], [], []
         for growth in found.growths:
@@ -78,7 +78,7 @@ def enumerated(bench: Bench, split: str) -> list[Asked]:
             paths += [path_text(labels(graph, row)) for row in growth.steps]
             precision += (hits / sizes).tolist()
             f1 += (2 * hits / (sizes + len(gold))).tolist()
-        rows.append((example.hops or 0, masked_question(found.reading), tuple(paths), tuple(precision), tuple(f1)))
+        rows.append((example.hops or 0, masked_question(found.parsed), tuple(paths), tuple(precision), tuple(f1)))
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(pickle.dumps(rows))

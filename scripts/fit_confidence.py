@@ -43,7 +43,7 @@ from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
-from byokg.offline.calibration import FITTED, NAMES, Confidence, Fitted, save_weights
+from byokg.offline.calibration import FITTED, NAMES, Confidence, LogisticCalibrator, save_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.training.confidence import Judged, fit_confidence, probabilities
@@ -80,7 +80,7 @@ def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequenc
             continue
         if answer.items:
             context = Context(answer.rounds, question.text)
-            signs.append(astuple(judge.signs(question, context, answer.items)))
+            signs.append(astuple(judge.features(question, context, answer.items)))
             right.append(normalise(answer.items[0].name) in gold)
     judged = Judged(np.array(signs).reshape(-1, len(NAMES)), np.array(right, np.float64))
     print(f"{name} {split}: {len(right)} of {len(examples)} answered, {judged.right.mean():.3f} right", flush=True)
@@ -192,7 +192,7 @@ def _keep(file: Path, asked: Sequence[Asked]) -> None:
     arrays: dict[str, Array] = {}
     for one in asked:
         key = f"{one.name}|{one.graph}|{one.split}"
-        arrays |= {f"{key}|signs": one.judged.signs, f"{key}|right": one.judged.right}
+        arrays |= {f"{key}|signs": one.judged.features, f"{key}|right": one.judged.right}
     np.savez(file, allow_pickle=False, **arrays)
 
 
@@ -205,7 +205,7 @@ def _kept(file: Path) -> list[Asked]:
         ]
 
 
-def fitted(asked: Sequence[Asked], without: str = "") -> Fitted:
+def fitted(asked: Sequence[Asked], without: str = "") -> LogisticCalibrator:
     """Fit on all questions but those of test splits and of one graph.
 
     Each set counts as one, several over one graph by the root of their number, and hard ones less.
@@ -217,7 +217,7 @@ def fitted(asked: Sequence[Asked], without: str = "") -> Fitted:
     )
 
 
-def report(asked: Sequence[Asked], shipped: Fitted) -> None:
+def report(asked: Sequence[Asked], shipped: LogisticCalibrator) -> None:
     """Print how good the weights are on each test set."""
     print(f"\n{'test set':24}{'n':>6}{'right':>8}  without its graph{'':7}all graphs")
     print(f"{'':40}{'AUROC':>8}{'ECE':>7}{'mean':>7}   {'AUROC':>8}{'ECE':>7}{'mean':>7}")

@@ -270,9 +270,9 @@ def make_pipeline(
         own = {name: value for name, value in own.items() if name != "examples"}
         settings = replace(settings, components={**settings.components, "pipeline": own})
         given["examples"] = examples
-    if batch and own.get("by_need") is None:
-        own.pop("by_need", None)  # it may stand there as None, and nothing is given twice
-        given["by_need"] = False  # many questions are worth a sample of the whole graph
+    if batch and own.get("lazy_schema") is None:
+        own.pop("lazy_schema", None)  # it may stand there as None, and nothing is given twice
+        given["lazy_schema"] = False  # many questions are worth a sample of the whole graph
     if llm is not None:
         given |= {"model": llm.model, "prompts": llm.prompts}
     takes = settings.takes("pipeline")

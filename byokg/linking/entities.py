@@ -389,12 +389,12 @@ class EntityLinker:
         spellings = (text,) if literal is None else (text, *literal.spellings)
         wordless = is_wordless(text)
         also = other_names(text) if literal is None else ()
-        by_need = self._names is None and isinstance(self._store, NamedStore)
-        if also and not by_need and not self._written_otherwise(text):
+        lazy_schema = self._names is None and isinstance(self._store, NamedStore)
+        if also and not lazy_schema and not self._written_otherwise(text):
             also = full_names(text)
         bearers = self._bearers((*spellings, *also))
         search.candidates = _first_named(bearers[: len(dict.fromkeys(spellings))])
-        if by_need and search.candidates:  # an exact name (`Russian`, a language) is meant
+        if lazy_schema and search.candidates:  # an exact name (`Russian`, a language) is meant
             also = full_names(text)
         others = [NameMatch(number, name, _OTHER) for name, numbers in bearers if name in also for number in numbers]
         if not search.candidates and not others and not wordless:

@@ -1,7 +1,7 @@
 """Aggregation stage of the offline pipeline: a retriever that computes on the ends of paths.
 
-The first stage has answered the rest of the question as a path question. `OperatorLinker` lets the stage run if the
-question has constraints or an aggregation; `OperatorRetriever` takes the likeliest candidates that support them.
+The first stage has answered the rest of the question as a path question. `AggregationLinker` lets the stage run if the
+question has constraints or an aggregation; `AggregationRetriever` takes the likeliest candidates that support them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
-from byokg.offline.answer_type import Kinds
-from byokg.offline.constraints import Demand
-from byokg.offline.execute import Candidates, Operators, Outcome, countable
-from byokg.offline.parse import read_question
-from byokg.offline.parse_constraints import read
-from byokg.offline.temporal_neighbors import Sequences
+from byokg.offline.answer_type import AnswerTypePredictor
+from byokg.offline.constraints import QueryConstraints
+from byokg.offline.execute import Candidates, ConstraintExecutor, Outcome, countable
+from byokg.offline.parse import parse_question
+from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import (
     INVERSE,
@@ -72,24 +72,24 @@ def _dates(ends: Sequence[EntityId]) -> bool:
     return all(is_value(end) and _DATE.match(name_of_value(end)) is not None for end in ends)
 
 
-class OperatorLinker:
+class AggregationLinker:
     """Ends the stage if the question has neither constraints nor an aggregation."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return the mentions of the first round again; finished if there is nothing to compute."""
         mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
-        return Artifacts(finished=read(question.text, mentions).plain)
+        return Artifacts(finished=parse_constraints(question.text, mentions).plain)
 
 
-class OperatorRetriever:
+class AggregationRetriever:
     """Applies a question's constraints and aggregation to the results of the first stage.
 
     Args:
         store: the graph, without values as nodes.
-        operators: executes the operations.
-        sequences: finds temporal neighbours.
+        executor: executes the operations.
+        neighbors: finds temporal neighbours.
         choices: answer candidates, best first: score, nodes and ids of evidence; without some mentions.
-        kinds: predicts the answer type.
+        answer_types: predicts the answer type.
         steps: schema linking; without it, yes/no questions are parsed as any other.
         margin: largest difference of a candidate's score from the best one's.
     """
@@ -97,20 +97,20 @@ class OperatorRetriever:
     def __init__(
         self,
         store: GraphStore,
-        operators: Operators,
-        sequences: Sequences,
+        executor: ConstraintExecutor,
+        neighbors: TemporalNeighbors,
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
-        kinds: Kinds,
+        answer_types: AnswerTypePredictor,
         margin: float = 25.0,
         steps: Meanings | None = None,
     ) -> None:
         self._store = store
         self._steps = steps
-        self._operators = operators
-        self._sequences = sequences
+        self._executor = executor
+        self._neighbors = neighbors
         self._choices = choices
         self._margin = margin
-        self._kinds = kinds
+        self._answer_types = answer_types
         self._of_type = lru_cache(_TYPES)(self._read_type)
         self._tails = lru_cache(_TYPES)(self._read_tails)
 
@@ -118,13 +118,13 @@ class OperatorRetriever:
         """Return one item with the result; empty if the operations fit no candidate."""
         first = request.context.rounds[0]
         mentions = first.artifacts.mentions
-        demand = read(request.question.text, mentions)
+        constraints = parse_constraints(request.question.text, mentions)
         linked = {
             place: [one.id for one in first.linked.entities if one.mention == mention]
             for place, mention in enumerate(mentions)
         }
         paths = [item for item in first.evidence if isinstance(item, PathEvidence)]
-        outcome, score = self._outcome(demand, mentions, linked, paths, request)
+        outcome, score = self._outcome(constraints, mentions, linked, paths, request)
         if outcome is None:
             return []
         return [
@@ -142,90 +142,92 @@ class OperatorRetriever:
 
     def _outcome(
         self,
-        demand: Demand,
+        constraints: QueryConstraints,
         mentions: Sequence[Mention],
         linked: Mapping[int, Sequence[EntityId]],
         paths: Sequence[PathEvidence],
         request: Request,
     ) -> tuple[Outcome | None, float]:
-        if demand.order is not None and demand.order.words == "compared":
-            named = [id for place in self._pair(demand, linked) for id in linked[place][:1]]
-            found = self._operators.among(demand.order, named)
+        if constraints.order is not None and constraints.order.words == "compared":
+            named = [id for place in self._pair(constraints, linked) for id in linked[place][:1]]
+            found = self._executor.among(constraints.order, named)
             if found is not None:
                 return found, 0.0
-        if demand.verify and self._steps is not None and len(linked) == 2:
-            from byokg.offline.boolean import verified  # imported on demand
+        if constraints.verify and self._steps is not None and len(linked) == 2:
+            from byokg.offline.boolean import answer_boolean  # imported on demand
 
             one, other = sorted(linked, key=lambda place: mentions[place].start)
-            before = len(WORD.findall(demand.rest[: mentions[other].start]))
-            reading = read_question(demand.rest, mentions)
+            before = len(WORD.findall(constraints.rest[: mentions[other].start]))
+            parsed = parse_question(constraints.rest, mentions)
             sides = linked[one], linked[other]
-            return verified(self._store, self._steps, reading, before, sides, demand.times), 0.0
-        if demand.when is not None and not demand.times and demand.next is None and len(linked) > 1:
+            return answer_boolean(self._store, self._steps, parsed, before, sides, constraints.times), 0.0
+        if constraints.when is not None and not constraints.times and constraints.next is None and len(linked) > 1:
             first, second, *_ = linked.values()
-            found = self._sequences.between(demand, first, second)
+            found = self._neighbors.between(constraints, first, second)
             if found is not None:
                 return found, 0.0
-        if demand.next is not None:
-            near = " ".join(word for word in split_words(demand.rest) if word not in FUNCTION_WORDS)
-            for mention in demand.next.mentions:
+        if constraints.next is not None:
+            near = " ".join(word for word in split_words(constraints.rest) if word not in FUNCTION_WORDS)
+            for mention in constraints.next.mentions:
                 others = [id for place, ids in linked.items() if place != mention for id in ids]
-                found = self._sequences.following(demand.next, linked.get(mention, ()), others, near)
+                found = self._neighbors.following(constraints.next, linked.get(mention, ()), others, near)
                 if found is not None:
                     return found, 0.0
-        if demand.union:
-            return self._united(demand, linked, paths, request.question.text, tuple(mentions))
-        if demand.order is not None and len(linked) == 1:
+        if constraints.union:
+            return self._united(constraints, linked, paths, request.question.text, tuple(mentions))
+        if constraints.order is not None and len(linked) == 1:
             ends = self._kind_named(mentions[0], linked[0])
-            found = self._operators.apply(demand, Candidates(0.0, ends), linked, ()) if ends else None
+            found = self._executor.execute(constraints, Candidates(0.0, ends), linked, ()) if ends else None
             if found is not None and (found.nodes or found.values):
                 return found, 0.0
-        left_out = [mentions[place] for place in (*demand.without, *self._times(demand))]
-        left_out += [one for one in mentions if one.start >= 0 and not demand.rest[one.start : one.end].strip()]
+        left_out = [mentions[place] for place in (*constraints.without, *self._times(constraints))]
+        left_out += [one for one in mentions if one.start >= 0 and not constraints.rest[one.start : one.end].strip()]
         choices = self._choices(request.context, left_out)
-        if demand.count:
+        if constraints.count:
             choices = [choice for choice in choices if countable(choice[1])]
-        if demand.times and not _WHEN.match(request.question.text):  # entities with a date, not the date itself
+        if constraints.times and not _WHEN.match(request.question.text):  # entities with a date, not the date itself
             choices = [choice for choice in choices if not _dates(choice[1])] or choices
         by_id = {path.id: path for path in paths}
         best = choices[0][0] if choices else 0.0
         likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
-        if demand.times:
+        if constraints.times:
             likely = [one for one in likely if not any(_there_and_back(by_id[id]) for id in one[2] if id in by_id)]
-        if demand.order is not None and demand.order.edge != "any":  # one node's own history before that of others
+        if (
+            constraints.order is not None and constraints.order.edge != "any"
+        ):  # one node's own history before that of others
             likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
         ends_of = [choice[1] for choice in likely]
-        asked = self._kinds.asked(request.question.text, tuple(mentions), ends_of)
+        asked = self._answer_types.predict(request.question.text, tuple(mentions), ends_of)
         nothing: Outcome | None = None
         """That of the likeliest candidate, of which nothing was left."""
         for strict in (True, False):
             for place, (score, ends, citations) in enumerate(likely):
-                ends = self._kinds.only(ends, asked)
+                ends = self._answer_types.filter_or_all(ends, asked)
                 candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
-                kind = bool(asked) and bool(demand.count) and self._kinds.fits(ends, asked)
-                found = self._operators.apply(demand, candidates, linked, paths, strict, kind)
+                kind = bool(asked) and bool(constraints.count) and self._answer_types.is_compatible(ends, asked)
+                found = self._executor.execute(constraints, candidates, linked, paths, strict, kind)
                 if found is not None and (found.nodes or found.values):
                     return found, score
                 nothing = nothing or (found if strict and place == 0 else None)
         if nothing is not None:
             return nothing, best
         if not choices:
-            ends = self._named(demand.rest)
+            ends = self._named(constraints.rest)
             if ends:
-                return self._operators.apply(demand, Candidates(0.0, ends), linked, paths), 0.0
+                return self._executor.execute(constraints, Candidates(0.0, ends), linked, paths), 0.0
         return None, 0.0
 
-    def _times(self, demand: Demand) -> list[int]:
-        return [test.mention for test in demand.times if test.mention is not None] + [
-            bound.mention for bound in demand.thresholds if bound.mention is not None
+    def _times(self, constraints: QueryConstraints) -> list[int]:
+        return [test.mention for test in constraints.times if test.mention is not None] + [
+            bound.mention for bound in constraints.thresholds if bound.mention is not None
         ]
 
-    def _pair(self, demand: Demand, linked: Mapping[int, Sequence[EntityId]]) -> list[int]:
-        return list(demand.union) or list(linked)
+    def _pair(self, constraints: QueryConstraints, linked: Mapping[int, Sequence[EntityId]]) -> list[int]:
+        return list(constraints.union) or list(linked)
 
     def _united(
         self,
-        demand: Demand,
+        constraints: QueryConstraints,
         linked: Mapping[int, Sequence[EntityId]],
         paths: Sequence[PathEvidence],
         text: str,
@@ -233,14 +235,14 @@ class OperatorRetriever:
     ) -> tuple[Outcome | None, float]:
         """Return the union of one metapath's ends from either of two mentions, of the answer type if there is one."""
         best: tuple[bool, float, Outcome] | None = None
-        first, second = ([path for path in paths if path.source in linked[place]] for place in demand.union)
+        first, second = ([path for path in paths if path.source in linked[place]] for place in constraints.union)
         pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
-        asked = self._kinds.asked(text, mentions, [path.ends for pair in pairs for path in pair])
+        asked = self._answer_types.predict(text, mentions, [path.ends for pair in pairs for path in pair])
         for one, other in pairs:
             score, ends = (one.score + other.score) / 2, tuple(dict.fromkeys((*one.ends, *other.ends)))
             if any(map(is_value, ends)):
                 continue
-            fitting = self._kinds.fitting(ends, asked) if asked else ()
+            fitting = self._answer_types.filter_candidates(ends, asked) if asked else ()
             if best is None or (bool(fitting), score) > best[:2]:
                 ends = fitting or ends
                 text = f"either of {len(one.ends)} and {len(other.ends)}: {len(ends)}"
@@ -249,7 +251,7 @@ class OperatorRetriever:
         if best is None:
             return None, 0.0
         _, score, united = best
-        further = self._operators.apply(demand, Candidates(score, united.nodes), linked, paths)
+        further = self._executor.execute(constraints, Candidates(score, united.nodes), linked, paths)
         return further if further is not None and (further.nodes or further.values) else united, score
 
     def _named(self, question: str) -> tuple[EntityId, ...]:
@@ -258,9 +260,9 @@ class OperatorRetriever:
         Without types, the relation into a node names its type (`House 1 -city-> Arlen`).
         """
         words = [word for word in split_words(question) if word not in FUNCTION_WORDS]
-        if type := next((found for word in words if (found := self._kinds.named(word))), ""):
+        if type := next((found for word in words if (found := self._answer_types.type_named(word))), ""):
             return self._of_type(type)
-        relation = next((found for word in words if (found := self._kinds.led_to(word))), "")
+        relation = next((found for word in words if (found := self._answer_types.relation_named(word))), "")
         return self._tails(relation) if relation else ()
 
     def _kind_named(self, mention: Mention, nodes: Sequence[EntityId]) -> tuple[EntityId, ...]:

@@ -13,11 +13,18 @@ import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
-from byokg.offline.lexicon import idea
-from byokg.offline.parse import read_question
-from byokg.offline.parse_constraints import read
+from byokg.offline.lexicon import load_lexicon
+from byokg.offline.parse import parse_question
+from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.property_linking import measure
-from byokg.offline.relation_words import UNRELATED, content_words, done_by, heads_do, names_head, synonyms
+from byokg.offline.relation_words import (
+    UNRELATED,
+    agent_noun_verbs,
+    content_words,
+    label_names_head,
+    subject_verbs,
+    synonyms,
+)
 from byokg.offline.walks import walk_table
 from byokg.text.dates import read_date
 from byokg.text.labels import label_words, split_label
@@ -41,7 +48,7 @@ _LOOKED_AT = 20
 
 
 @dataclass(frozen=True)
-class Kind:
+class AnswerType:
     """Which nodes a noun names: those of some types, or without types those that some relations lead to or from.
 
     A graph with relations `plays_in_club` has clubs, and players; one with `film.director.film` directors, and films.
@@ -52,13 +59,13 @@ class Kind:
     """Numbers of relations that lead from such nodes, and"""
     tails: frozenset[int] = frozenset()
     """of those that lead to them."""
-    likeness: float = 1.0
+    similarity: float = 1.0
     """Similarity of the noun and the type's name: 1 if they are equal."""
 
     @property
-    def sure(self) -> bool:
+    def exact(self) -> bool:
         """True if the noun is the type's name."""
-        return self.likeness == 1.0
+        return self.similarity == 1.0
 
     def __bool__(self) -> bool:
         return bool(self.types or self.heads or self.tails)
@@ -69,36 +76,36 @@ _MONTHS = "january february march april may june july august september october n
 _DAY = re.compile(rf"\b(?:{_MONTHS})\s+\d|\d(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{_MONTHS})\b", re.IGNORECASE)
 _QUANTITY = re.compile(r"\W*\d[\d.,]*\s*\S{0,12}\s*$")
 
-_NO_KIND = Kind()
+_NO_KIND = AnswerType()
 
 
-class Kinds:
+class AnswerTypePredictor:
     """Compares the noun that a question asks for with the types of nodes.
 
     Args:
         store: the graph; one without types has nothing to compare.
         likeness: how much a noun means another, in [-1, 1]; without it only types are found that are called by a noun.
-        by_need: compare with the types of the nodes at hand, and not with all types of the schema, for which a server
-            looks at its whole graph.
+        lazy_schema: compare with the types of the nodes at hand, not with all types of the schema, for which a server
+            scans its whole graph.
     """
 
     def __init__(
-        self, store: GraphStore, by_need: bool = False, likeness: Callable[[str, str], float] | None = None
+        self, store: GraphStore, lazy_schema: bool = False, likeness: Callable[[str, str], float] | None = None
     ) -> None:
         self._store = store
         self._likeness = likeness
-        self._by_need = by_need
+        self._lazy_schema = lazy_schema
         self._nouns = lru_cache(1 << 10)(_nouns)
-        self.named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
+        self.type_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Returns the graph's type for a noun; empty if none has such a name."""
         self._sexed = lru_cache(1 << 10)(_sexed)
         self._relative = lru_cache(1 << 10)(_only_relative)
         self._sort = lru_cache(1 << 10)(_sort)
         self._of_relations = lru_cache(1 << 10)(self._related)
-        self.led_to = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
+        self.relation_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
         """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
 
-    def asked(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> Kind:
+    def predict(self, text: str, mentions: tuple[Mention, ...], ends: Iterable[Sequence[EntityId]]) -> AnswerType:
         """Predict the answer type of a question from its noun; None if the graph has no such type.
 
         Args:
@@ -107,23 +114,25 @@ class Kinds:
             ends: ends of the candidate paths.
         """
         nouns = self._nouns(text, mentions)
-        if self._by_need and not nouns and _ASKS.match(text) is None:
+        if self._lazy_schema and not nouns and _ASKS.match(text) is None:
             return _NO_KIND
-        types = self._types_of(ends) if self._by_need else self._types
+        types = self._types_of(ends) if self._lazy_schema else self._types
         if types:
-            found = (_named(noun, types) if self._by_need else self.named(noun) for noun in nouns)
+            found = (_named(noun, types) if self._lazy_schema else self.type_named(noun) for noun in nouns)
             if named := next(filter(None, found), ""):
-                return Kind(_called_alike(named, types))
-            return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._by_need else _NO_KIND)
-        if self._by_need:
+                return AnswerType(_called_alike(named, types))
+            return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._lazy_schema else _NO_KIND)
+        if self._lazy_schema:
             return _NO_KIND
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
 
-    def sort(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
+    def class_mention(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
         """Return the mention that names the class: `which forwards` are all instances of a forward."""
         return self._sort(text, mentions)
 
-    def of_sex(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> tuple[EntityId, ...]:
+    def filter_by_gender(
+        self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]
+    ) -> tuple[EntityId, ...]:
         """Keep people of the gender the question implies (`sisters`); keep all if the graph has no gender.
 
         Only properties count: `gender` or `sex`.
@@ -134,7 +143,7 @@ class Kinds:
         told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
         return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
 
-    def through(
+    def filter_path_by_gender(
         self, text: str, mentions: tuple[Mention, ...], store: GraphStore, path: PathEvidence
     ) -> tuple[EntityId, ...]:
         """Keep path ends whose intermediate relative has the implied gender.
@@ -159,7 +168,7 @@ class Kinds:
         reached = frozenset(store.ids(np.unique(table.nodes[fitting[row], -1])))
         return tuple(end for end in path.ends if end in reached) or path.ends
 
-    def _alike(self, noun: str) -> Kind:
+    def _alike(self, noun: str) -> AnswerType:
         """Return the type most similar to a noun, if it is near and without a close competitor."""
         if self._likeness is None:
             return _NO_KIND
@@ -167,32 +176,32 @@ class Kinds:
         near = sorted(((self._likeness(noun, words[-1]), type) for type, words in self._types.items()), reverse=True)
         first, second = (*near, (-1.0, ""), (-1.0, ""))[:2]
         near_enough = first[0] >= max(_NEAR, second[0] + _NEARER)
-        return Kind(frozenset((first[1],)), likeness=first[0]) if near_enough else _NO_KIND
+        return AnswerType(frozenset((first[1],)), similarity=first[0]) if near_enough else _NO_KIND
 
-    def _related(self, noun: str) -> Kind:
+    def _related(self, noun: str) -> AnswerType:
         """Return the nodes that relations call by a noun."""
-        noun = idea("count")["singular"].get(noun, noun)
+        noun = load_lexicon("count")["singular"].get(noun, noun)
         single, heads, tails = singular(noun), set[int](), set[int]()
         for number, (namespace, own) in enumerate(self._labels):
             if singular(content_words(own)[-1]) == single:
-                (heads if names_head(own) else tails).add(number)
-            if (namespace and singular(namespace[-1]) == single) or self._verbs[number] in done_by(noun):
+                (heads if label_names_head(own) else tails).add(number)
+            if (namespace and singular(namespace[-1]) == single) or self._verbs[number] in agent_noun_verbs(noun):
                 heads.add(number)
-        return Kind(heads=frozenset(heads), tails=frozenset(tails))
+        return AnswerType(heads=frozenset(heads), tails=frozenset(tails))
 
-    def _synonymous(self, noun: str) -> Kind:
+    def _synonymous(self, noun: str) -> AnswerType:
         """Return the nodes whose relation is a synonym of a noun: `movies` for a `film`."""
         noun = singular(noun)
         others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
-        return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), likeness=_NEAR)
+        return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), similarity=_NEAR)
 
-    def _doers(self, text: str, mentions: tuple[Mention, ...]) -> Kind:
+    def _doers(self, text: str, mentions: tuple[Mention, ...]) -> AnswerType:
         """Return the heads of the relation for a verb: `who plays in X`."""
-        reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
-        if reading.words[:1] != ("who",) or not reading.words[1:] or reading.masked[1]:
+        parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
+        if parsed.words[:1] != ("who",) or not parsed.words[1:] or parsed.masked[1]:
             return _NO_KIND
-        verb = singular(reading.words[1])
-        return Kind(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
+        verb = singular(parsed.words[1])
+        return AnswerType(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
 
     @cached_property
     def _labels(self) -> list[tuple[list[str], list[str]]]:
@@ -201,13 +210,13 @@ class Kinds:
     @cached_property
     def _tells_sex(self) -> bool:
         """True if nodes have a gender property, and all properties are known without a request."""
-        return not self._by_need and not set(_SEX_KEYS).isdisjoint(
+        return not self._lazy_schema and not set(_SEX_KEYS).isdisjoint(
             chain(*self._store.schema().node_properties.values())
         )
 
     @cached_property
     def _verbs(self) -> Sequence[str]:
-        return heads_do(self._store, self._labels)
+        return subject_verbs(self._store, self._labels)
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
@@ -215,32 +224,32 @@ class Kinds:
 
     @cached_property
     def _relations(self) -> Mapping[str, Sequence[str]]:
-        return {} if self._by_need or self._types else _worded(self._store.relations)
+        return {} if self._lazy_schema or self._types else _worded(self._store.relations)
 
     def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
         looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))
         return _worded(sorted({type for node in self._store.nodes(list(looked_at)) for type in node.types}))
 
-    def only(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+    def filter_or_all(self, ends: Sequence[EntityId], kind: AnswerType) -> tuple[EntityId, ...]:
         """Keep the nodes of a type; all, if none is of it, some are values, or types are unknown."""
         if not kind.types or any(map(is_value, ends)):
             return tuple(ends)
-        return self.among(ends, kind) or tuple(ends)
+        return self.filter(ends, kind) or tuple(ends)
 
-    def fits(self, ends: Sequence[EntityId], kind: Kind) -> bool:
+    def is_compatible(self, ends: Sequence[EntityId], kind: AnswerType) -> bool:
         """True if a third of some nodes are of a type, and at least as many as are of others or are values."""
         some = _spread(ends)
         nodes = [end for end in some if not is_value(end)]
-        of_it, told = len(self.among(nodes, kind)), len(some)
+        of_it, told = len(self.filter(nodes, kind)), len(some)
         if kind.types:
             told -= sum(not node.types for node in self._store.nodes(nodes))
         return of_it > 0 and 3 * of_it >= len(some) and 2 * of_it >= told
 
-    def fitting(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+    def filter_candidates(self, ends: Sequence[EntityId], kind: AnswerType) -> tuple[EntityId, ...]:
         """Keep the possible answers for an answer type: the nodes of a type, or all or none."""
-        return self.among(ends, kind) if kind.types else tuple(ends) if self.fits(ends, kind) else ()
+        return self.filter(ends, kind) if kind.types else tuple(ends) if self.is_compatible(ends, kind) else ()
 
-    def may_be(self, text: str, ends: Sequence[EntityId]) -> bool:
+    def may_answer(self, text: str, ends: Sequence[EntityId]) -> bool:
         """Return False for numbers and dates if the question asks who or where."""
         if not _ASKS.match(text):
             return True
@@ -248,7 +257,7 @@ class Kinds:
         names = [node.name for node in self._store.nodes([end for end in some if not is_value(end)])]
         return any(measure(name) is None for name in names)
 
-    def among(self, ends: Sequence[EntityId], kind: Kind) -> tuple[EntityId, ...]:
+    def filter(self, ends: Sequence[EntityId], kind: AnswerType) -> tuple[EntityId, ...]:
         """Return the nodes that are of a kind, in their order; of several types of a node one is enough."""
         nodes = [end for end in ends if not is_value(end)]
         if kind.types:
@@ -261,14 +270,14 @@ class Kinds:
         return tuple(node for node, is_one in zip(nodes, of_it.tolist(), strict=True) if is_one)
 
 
-def is_of_value(name: str, value: Literal["date", "number"]) -> bool:
+def is_literal_of(name: str, value: Literal["date", "number"]) -> bool:
     """Return True if a name is a date or holds a year, or is a number with or without a unit."""
     if value == "date":
         return _YEAR.search(name) is not None or _DAY.search(name) is not None or read_date(name) is not None
     return measure(name) is not None or _QUANTITY.match(name) is not None
 
 
-def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:
+def _answering(text: str, types: Mapping[str, Sequence[str]]) -> AnswerType:
     """Return the types that can answer who or where; empty if all types can.
 
     Untyped nodes can be anything.
@@ -278,7 +287,7 @@ def _answering(text: str, types: Mapping[str, Sequence[str]]) -> Kind:
         return _NO_KIND
     words = _answers()["where" if asks["word"].casefold() == "where" else "who"]
     fitting = frozenset(name for name, parts in types.items() if singular(parts[-1]) in words)
-    return Kind(fitting | {""}) if 0 < len(fitting) < len(types) else _NO_KIND
+    return AnswerType(fitting | {""}) if 0 < len(fitting) < len(types) else _NO_KIND
 
 
 def _called_alike(type: str, types: Iterable[str]) -> frozenset[str]:
@@ -289,7 +298,7 @@ def _called_alike(type: str, types: Iterable[str]) -> frozenset[str]:
 
 @cache
 def _answers() -> Mapping[str, frozenset[str]]:
-    return {asks: frozenset(" ".join(words).split()) for asks, words in idea("kinds").items()}
+    return {asks: frozenset(" ".join(words).split()) for asks, words in load_lexicon("kinds").items()}
 
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
@@ -307,28 +316,28 @@ def _worded(types: Iterable[str]) -> dict[str, list[str]]:
 
 def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     """Return candidate nouns for the answer type, the likeliest first."""
-    demand = read(text, mentions)
-    if demand.count and demand.counted:
-        return (demand.counted,)
-    reading, nouns = read_question(demand.rest, mentions, _unplaced(mentions)), list[str]()
-    if reading.words[:1] == ("whose",):
+    constraints = parse_constraints(text, mentions)
+    if constraints.count and constraints.counted:
+        return (constraints.counted,)
+    parsed, nouns = parse_question(constraints.rest, mentions, _unplaced(mentions)), list[str]()
+    if parsed.words[:1] == ("whose",):
         return ()
-    for place in reversed(reading.focus or reading.headed):
-        if re.search(r"[^e]ed$", reading.words[place]) is not None:  # who ordered X
+    for place in reversed(parsed.answer_type_span or parsed.head_nouns):
+        if re.search(r"[^e]ed$", parsed.words[place]) is not None:  # who ordered X
             continue
-        if reading.words[place + 1 : place + 2] == ("s",):  # which country's capital
+        if parsed.words[place + 1 : place + 2] == ("s",):  # which country's capital
             break
-        nouns.append(reading.words[place])
+        nouns.append(parsed.words[place])
     return tuple(nouns)
 
 
 def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
     """Return the mention in the position of the answer's noun."""
-    rest = read(text, mentions).rest
-    reading = read_question(rest, mentions, _unplaced(mentions))
-    if reading.sort is None:
+    rest = parse_constraints(text, mentions).rest
+    parsed = parse_question(rest, mentions, _unplaced(mentions))
+    if parsed.class_mention is None:
         return None
-    start, word = list(WORD.finditer(rest))[reading.sort].start(), singular(reading.words[reading.sort])
+    start, word = list(WORD.finditer(rest))[parsed.class_mention].start(), singular(parsed.words[parsed.class_mention])
     placed = (one for one in mentions if one.start <= start < one.end)
     named = (one for one in mentions if one.start < 0 and word in map(singular, split_words(one.text)))
     return next(chain(placed, named), None)
@@ -336,21 +345,21 @@ def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
 
 def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
     """Return the sex of the relatives that a question asks for: `m`, `f`, or empty."""
-    reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
+    parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
     kin = [
-        place for place, word in enumerate(reading.words) if not reading.masked[place] and singular(word) in _RELATIVES
+        place for place, word in enumerate(parsed.words) if not parsed.masked[place] and singular(word) in _RELATIVES
     ]
-    both = any(one + 2 == other and reading.words[one + 1] in ("and", "or") for one, other in pairwise(kin))
+    both = any(one + 2 == other and parsed.words[one + 1] in ("and", "or") for one, other in pairwise(kin))
     if not kin or both:  # X's mother and father
         return ""
-    owned = kin[-1] > 0 and (reading.words[kin[-1] - 1] == "s" or reading.masked[kin[-1] - 1])
-    return _RELATIVES[singular(reading.words[kin[-1] if owned else kin[0]])]
+    owned = kin[-1] > 0 and (parsed.words[kin[-1] - 1] == "s" or parsed.masked[kin[-1] - 1])
+    return _RELATIVES[singular(parsed.words[kin[-1] if owned else kin[0]])]
 
 
 def _only_relative(text: str, mentions: tuple[Mention, ...]) -> str:
     """Return the only relative of a question, in the singular; empty for none or several."""
-    reading = read_question(read(text, mentions).rest, mentions, _unplaced(mentions))
-    kin = {singular(word) for word in reading.unmasked} & _RELATIVES.keys()
+    parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
+    kin = {singular(word) for word in parsed.unmasked} & _RELATIVES.keys()
     return kin.pop() if len(kin) == 1 else ""
 
 
@@ -358,7 +367,7 @@ def _last_of_kin(relations: Sequence[str], relative: str) -> int:
     """Return after how many hops of a path a relative is reached: after the last one that is called like them."""
     part = relative.removeprefix("grand")
     kin = synonyms().get(part, UNRELATED)
-    words = {part} | kin.alike | kin.opposite
+    words = {part} | kin.alike | kin.converse
     own = [{singular(word) for word in label_words(label.removeprefix(INVERSE))[1]} for label in relations]
     return max((number for number, label in enumerate(own, 1) if label & words), default=0)
 
@@ -376,7 +385,7 @@ def _unplaced(mentions: Iterable[Mention]) -> list[str]:
 
 def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:
     """Return the first type that a noun names; empty if there is none."""
-    noun = idea("count")["singular"].get(noun, noun)
+    noun = load_lexicon("count")["singular"].get(noun, noun)
     for name, words in types.items():
         if words and (noun == words[-1] or (len(noun) > 3 and related(noun, words[-1]))):
             return name

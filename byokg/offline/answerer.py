@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
-from byokg.offline.answer_type import Kind, Kinds, is_of_value
-from byokg.offline.parse_constraints import asked_value
-from byokg.offline.rerank import Choice, Preference
+from byokg.offline.answer_type import AnswerType, AnswerTypePredictor, is_literal_of
+from byokg.offline.parse_constraints import expected_literal
+from byokg.offline.rerank import CandidateReranker, Choice
 from byokg.text.names import is_identifier
 from byokg.types import (
     AnswerItem,
@@ -33,19 +33,19 @@ class ExtractiveAnswerer:
 
     Args:
         store: source of the names of nodes.
-        kinds: predicts the answer type; a path to such nodes precedes one with a slightly better score.
-        preference: reranks paths of about equal fit, and the ends of one; None takes the best path.
+        answer_types: predicts the answer type; a path to such nodes precedes one with a slightly better score.
+        reranker: reranks paths of about equal fit, and the ends of one; None takes the best path.
     """
 
     def __init__(
         self,
         store: GraphStore,
-        kinds: Kinds | None = None,
-        preference: Preference | None = None,
+        answer_types: AnswerTypePredictor | None = None,
+        reranker: CandidateReranker | None = None,
     ) -> None:
         self._store = store
-        self._kinds = kinds
-        self._preference = preference
+        self._answer_types = answer_types
+        self._reranker = reranker
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the computed result, else the ends of the best path evidence; empty if there is neither."""
@@ -59,13 +59,13 @@ class ExtractiveAnswerer:
 
         A question for a date or a number is answered by nothing else.
         """
-        choices = self.choices(context)
-        asked, _ = asked_value(context.question, context.rounds[0].artifacts.mentions if context.rounds else ())
-        if self._preference is not None:
-            choices = self._preference.ordered(context, choices)
+        choices = self.candidates(context)
+        asked, _ = expected_literal(context.question, context.rounds[0].artifacts.mentions if context.rounds else ())
+        if self._reranker is not None:
+            choices = self._reranker.rerank(context, choices)
         for score, ends, citations in choices:
             nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
-            if asked and 2 * sum(is_of_value(node.name, asked) for node in nodes) <= len(nodes):
+            if asked and 2 * sum(is_literal_of(node.name, asked) for node in nodes) <= len(nodes):
                 continue
             if nodes:
                 yield (
@@ -76,7 +76,7 @@ class ExtractiveAnswerer:
                     ],
                 )
 
-    def choices(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
+    def candidates(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
         """Return the answer candidates, best first: the ends of each metapath, and common ends of several.
 
         Args:
@@ -89,35 +89,39 @@ class ExtractiveAnswerer:
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
         single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
         text, mentions = context.question, context.rounds[0].artifacts.mentions if context.rounds else ()
-        if self._kinds is not None:
-            ends = (self._kinds.through(text, mentions, self._store, item) for item in found)
+        if self._answer_types is not None:
+            ends = (self._answer_types.filter_path_by_gender(text, mentions, self._store, item) for item in found)
             single = [(item.score, some, (item.id,)) for item, some in zip(found, ends, strict=True)]
         choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
-        if self._kinds is None or not choices:
+        if self._answer_types is None or not choices:
             return choices
-        told = [self._kinds.may_be(context.question, choice[1]) for choice in choices]
+        told = [self._answer_types.may_answer(context.question, choice[1]) for choice in choices]
         choices = [choice for choice, is_told in zip(choices, told, strict=True) if is_told] or choices
-        choices = [(score, self._kinds.of_sex(text, mentions, ends), cited) for score, ends, cited in choices]
+        choices = [
+            (score, self._answer_types.filter_by_gender(text, mentions, ends), cited) for score, ends, cited in choices
+        ]
         close = [choice for choice in choices if choice[0] >= choices[0][0] - _WIDE]
-        asked = self._kinds.asked(context.question, mentions, [choice[1] for choice in close])
+        asked = self._answer_types.predict(context.question, mentions, [choice[1] for choice in close])
         if not asked:
-            sort = self._kinds.sort(context.question, mentions)
+            sort = self._answer_types.class_mention(context.question, mentions)
             named = {one.id for one in linked if sort is not None and one.mention == sort}
             of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
             fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
             return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
-        alike = _WIDE if asked.likeness >= _MUCH_ALIKE else _RESEMBLED
-        near = alike if asked.types or asked.sure else _SYNONYM
-        margins = (near, _WIDEST) if asked.types and asked.sure else (near,)
+        alike = _WIDE if asked.similarity >= _MUCH_ALIKE else _RESEMBLED
+        near = alike if asked.types or asked.exact else _SYNONYM
+        margins = (near, _WIDEST) if asked.types and asked.exact else (near,)
         fitting = next(filter(None, (self._fitting(choices, asked, margin) for margin in margins)), [])
         taken = {choice[2] for choice in fitting}
         return _all_used([*fitting, *(choice for choice in choices if choice[2] not in taken)])
 
-    def _fitting(self, choices: Sequence[Choice], asked: Kind, margin: float) -> list[Choice]:
+    def _fitting(self, choices: Sequence[Choice], asked: AnswerType, margin: float) -> list[Choice]:
         """Return those of some choices that are of a kind, as far as they are, of those that score not much less."""
-        assert self._kinds is not None
+        assert self._answer_types is not None
         close = (choice for choice in choices if choice[0] >= choices[0][0] - margin)
-        of_kind = ((score, self._kinds.fitting(ends, asked), citations) for score, ends, citations in close)
+        of_kind = (
+            (score, self._answer_types.filter_candidates(ends, asked), citations) for score, ends, citations in close
+        )
         return [choice for choice in of_kind if choice[1]]
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from byokg.arrays import Float32
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.constraints import TimeTest
+from byokg.offline.constraints import TemporalConstraint
 from byokg.offline.execute import Outcome
-from byokg.offline.parse import Reading, Tie, has_unknown_relative
+from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative
 from byokg.offline.temporal import passes, period
 from byokg.offline.walks import branching
 from byokg.text.labels import LABEL_PARTS, split_label
@@ -41,50 +41,55 @@ Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
 
 
 class Meanings(Protocol):
-    """Schema linking, as provided by `schema_linking.Steps`."""
+    """Schema linking, as provided by `schema_linking.RelationSimilarity`."""
 
     count: int
     labels: Sequence[str]
 
-    def relation(self, word: str) -> Float32:
+    def label_similarity(self, word: str) -> Float32:
         """Return how much a word resembles the relation of each step."""
 
-    def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
+    def direction_mismatch(self, word: str, tie: Role) -> npt.NDArray[np.bool_]:
         """Mask relations whose direction contradicts the word's syntactic role."""
 
-    def named(self, word: str) -> bool:
+    def has_relation(self, word: str) -> bool:
         """True if a word names a relation of the graph."""
 
-    def latest(self) -> Meanings:
+    def refresh(self) -> Meanings:
         """Return the same with all relations that have numbers by now."""
 
 
-def verified(
-    store: GraphStore, steps: Meanings, reading: Reading, second: int, sides: Sides, times: Sequence[TimeTest]
+def answer_boolean(
+    store: GraphStore,
+    steps: Meanings,
+    parsed: ParsedQuestion,
+    second: int,
+    sides: Sides,
+    times: Sequence[TemporalConstraint],
 ) -> Outcome:
     """Return yes, no, or an outcome without an answer.
 
     Args:
         store: the graph.
         steps: schema linking.
-        reading: the question parse; its masked words are the two mentions.
+        parsed: the question parse; its masked words are the two mentions.
         second: first word of the second mention.
         sides: candidate nodes of each of the two.
         times: temporal constraints.
     """
     # «is Cid the grandparent of Ann» in a graph with parents only: no edge states it.
-    if has_unknown_relative(reading, steps.named):
+    if has_unknown_relative(parsed, steps.has_relation):
         return Outcome("verification", _NOTHING)
     several: frozenset[int] | None = None
-    seldom = _the_one(reading)
+    seldom = _the_one(parsed)
     for one, other in ((one, other) for one in sides[0] for other in sides[1]):
         numbers = np.asarray(store.numbers([one, other]), np.int64)
         names = [node.name for node in store.nodes([one, other])]
         batch = store.edges(numbers, Direction.BOTH)
         step = batch.relation.astype(np.int64) * 2 + batch.inverse
         joins = batch.other == numbers[1 - batch.origin]
-        steps = steps.latest()  # of relations that were met just now, too
-        fits = _said(steps, reading, second)[batch.origin, step]
+        steps = steps.refresh()  # of relations that were met just now, too
+        fits = _said(steps, parsed, second)[batch.origin, step]
         if times:
             held = [period(properties) for properties in store.edge_properties(batch.edge)]
             joins &= np.array([each is not None and all(passes(each, test) for test in times) for each in held], bool)
@@ -103,10 +108,10 @@ def verified(
     return Outcome("verification", _NOTHING)
 
 
-def _the_one(reading: Reading) -> bool:
+def _the_one(parsed: ParsedQuestion) -> bool:
     """True if the question presupposes uniqueness: `the capital of`, `the first lady of`."""
-    nouns = [place for place, tie in enumerate(reading.ties) if tie.use == "noun" and not reading.masked[place]]
-    return bool(nouns) and reading.words[nouns[0] - 1 : nouns[0]] == ("the",)
+    nouns = [place for place, tie in enumerate(parsed.roles) if tie.use == "noun" and not parsed.masked[place]]
+    return bool(nouns) and parsed.words[nouns[0] - 1 : nouns[0]] == ("the",)
 
 
 def _turned(values: Float32) -> Float32:
@@ -115,28 +120,30 @@ def _turned(values: Float32) -> Float32:
     return turned
 
 
-def _said(steps: Meanings, reading: Reading, second: int) -> Float32:
+def _said(steps: Meanings, parsed: ParsedQuestion, second: int) -> Float32:
     """Return the similarity of each step out of the first mention, and out of the second, to the question."""
     found = np.zeros((2, steps.count), np.float32)
     told = False
     of = np.array([_words(label)[-1:] == ["of"] for label in steps.labels], np.bool_)
     back = np.stack((of, ~of), axis=1).ravel()
     """Steps away from the referent of a noun: against `capital`, and along `capital_of`."""
-    for place, word in enumerate(reading.words):
-        if reading.masked[place] or word in FUNCTION_WORDS or word in QUESTION_WORDS:
+    for place, word in enumerate(parsed.words):
+        if parsed.masked[place] or word in FUNCTION_WORDS or word in QUESTION_WORDS:
             continue
         told = True
-        tie = reading.ties[place]
-        means = steps.relation(word)
+        tie = parsed.roles[place]
+        means = steps.label_similarity(word)
         if tie.use == "noun":  # the capital of the second, or the first's capital
-            side = int(place > second or "of" in reading.words[place:second])
+            side = int(place > second or "of" in parsed.words[place:second])
             found[side] = np.maximum(found[side], np.where(back, 0, means))
             continue
-        ways = np.where(steps.against(word, Tie(tie.use, outward=True)), 0, means)  # the first is the subject
+        ways = np.where(
+            steps.direction_mismatch(word, Role(tie.use, outward=True)), 0, means
+        )  # the first is the subject
         found[0] = np.maximum(found[0], ways)
         found[1] = np.maximum(found[1], _turned(ways))
     if not told:  # is Lyon in France
-        small = {word for word, hidden in zip(reading.words, reading.masked, strict=True) if not hidden}
+        small = {word for word, hidden in zip(parsed.words, parsed.masked, strict=True) if not hidden}
         named = np.repeat([not small.isdisjoint(_words(label)) for label in steps.labels], 2)
         found[0, ::2] = named[::2]
     return found

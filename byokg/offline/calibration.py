@@ -21,12 +21,12 @@ import numpy as np
 
 from byokg.errors import ConfigError
 from byokg.files import write_json
-from byokg.offline.answer_type import Kinds
-from byokg.offline.parse import Reading
-from byokg.offline.parse_constraints import asked_value, path_reading, read
+from byokg.offline.answer_type import AnswerTypePredictor
+from byokg.offline.parse import ParsedQuestion
+from byokg.offline.parse_constraints import expected_literal, parse_constraints, parse_path_question
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
 from byokg.offline.runners_up import Ranked, runners_up
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.pipelines.loop import ConfidenceEstimate
 from byokg.text.labels import split_label
 from byokg.text.names import singular, split_words
@@ -84,15 +84,15 @@ Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Signs:
+class CalibrationFeatures:
     """Calibration features of a first answer; shares are in [0, 1]."""
 
-    share: float = 0.0
+    vote_share: float = 0.0
     """The share, among all candidates, of those that answer the same, or that hold the one of its nodes that most hold,
     whichever is more, as the logarithm of its odds."""
-    ways: float = 0.0
+    agreeing_paths: float = 0.0
     """Logarithm of one more than how many of the five best candidates hold the one of its nodes that most hold."""
-    gap: float = 0.0
+    score_margin: float = 0.0
     """By how much its path beats the mean of the next nine."""
     score: float = 0.0
     """The score of its path, in hundreds."""
@@ -100,40 +100,55 @@ class Signs:
     """Share of the question that its path explains."""
     unexplained: float = 0.0
     """Unexplained part of the question, in words of average importance."""
-    overlooked: float = 0.0
+    unused_schema_words: float = 0.0
     """How many words of the question it does not explain that another relation of the graph would explain."""
     weakest: float = 0.0
     """How well the question explains the path's least explained step."""
     reach: float = 0.0
     """Similarity of the last step's range and the answer-type noun."""
-    midway: float = 0.0
+    intermediate_type_match: float = 0.0
     """Excess of the last step's similarity to another noun of the question over that to the answer-type noun."""
-    kind: float = 0.0
+    type_match: float = 0.0
     """Whether the path's ends are of the answer type: 1, or -1; 0 if no type has such a name."""
-    undone: float = 0.0
+    unexecuted_constraint: float = 0.0
     """Whether something should have been worked out, and was not."""
-    doubt: float = 0.0
+    linking_uncertainty: float = 0.0
     """How far the least sure link of the answer's mentions is from certain."""
     unused: float = 0.0
     """Mentions that the answer makes no use of."""
-    short: float = 0.0
+    too_few_hops: float = 0.0
     """Whether an odd number of hops is missing, of one for each link of the question; two may go there and back."""
-    long: float = 0.0
+    too_many_hops: float = 0.0
     """Whether its path has more hops than the question has links and words that may be links."""
-    namesakes: float = 0.0
+    name_ambiguity: float = 0.0
     """How much the node that it starts from looks like several things under one name."""
 
 
-AGAINST = frozenset(("unexplained", "overlooked", "undone", "doubt", "unused", "midway", "short", "long", "namesakes"))
+AGAINST = frozenset(
+    (
+        "unexplained",
+        "unused_schema_words",
+        "unexecuted_constraint",
+        "linking_uncertainty",
+        "unused",
+        "intermediate_type_match",
+        "too_few_hops",
+        "too_many_hops",
+        "name_ambiguity",
+    )
+)
 """Features that count against an answer; all others count for it."""
 
-COMMON = frozenset("share ways gap score overlooked kind undone doubt midway short long namesakes".split())
+COMMON = frozenset(
+    "vote_share agreeing_paths score_margin score unused_schema_words type_match unexecuted_constraint "
+    "linking_uncertainty intermediate_type_match too_few_hops too_many_hops name_ambiguity".split()
+)
 """Features with the same meaning on every graph; the others are fitted on questions of the graph itself.
 
 A word without a relation in the graph (`movie` if all are) stays unexplained by right answers, too.
 """
 
-NAMES = tuple(field.name for field in fields(Signs))
+NAMES = tuple(field.name for field in fields(CalibrationFeatures))
 
 
 class Confidence:
@@ -143,7 +158,7 @@ class Confidence:
         steps: schema linking.
         importance: weight of a word, about 1 on average.
         choices: answer candidates, best first, of all evidence.
-        kinds: predicts the answer type.
+        answer_types: predicts the answer type.
         ranked: possible answers, the best first, with scores; without it nothing follows an unsure answer.
         unit: score units of a relevant difference.
         weights: file of weights of `byokg fit`, or `scripts/fit_confidence.py`; None takes those of the package.
@@ -156,10 +171,10 @@ class Confidence:
 
     def __init__(
         self,
-        steps: Steps,
+        steps: RelationSimilarity,
         importance: Callable[[str], float],
         choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
-        kinds: Kinds,
+        answer_types: AnswerTypePredictor,
         ranked: Callable[[Context], Iterable[Ranked]] | None = None,
         unit: float = UNIT,
         weights: str | Path | None = None,
@@ -169,14 +184,14 @@ class Confidence:
         self._steps = steps
         self._importance = importance
         self._choices = choices
-        self._kinds = kinds
+        self._answer_types = answer_types
         self._ranked = ranked
         self._unit = unit
         self.weights = read_weights(FITTED if weights is None else Path(weights))
 
     def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
         """Return the confidence of the first answer, the missing support, and the runners-up if it is unsure."""
-        signs = self.signs(question, context, items)
+        signs = self.features(question, context, items)
         probability = self.weights.probability(signs)
         further: tuple[AnswerItem, ...] = ()
         worked_out = any(isinstance(item, ComputedEvidence) for item in context.evidence)
@@ -200,10 +215,10 @@ class Confidence:
                 else f"nothing is left: {computed[-1].text}"
             )
         mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
-        asked, words = asked_value(context.question, mentions)
+        asked, words = expected_literal(context.question, mentions)
         if asked and any(isinstance(item, PathEvidence) for item in context.evidence):
-            demand = read(context.question, mentions)
-            phrases = [test.words for test in demand.times] + [bound.words for bound in demand.thresholds]
+            constraints = parse_constraints(context.question, mentions)
+            phrases = [test.words for test in constraints.times] + [bound.words for bound in constraints.thresholds]
             limits = ", ".join(f'"{phrase}"' for phrase in phrases)
             unused = f"; not used: {limits}" if limits else ""
             return f"the question asks {words}, and no {asked} was found that fits it{unused}"
@@ -215,42 +230,42 @@ class Confidence:
             return "nothing in the question names a node of the graph"
         return f"none of {', '.join(map(repr, dict.fromkeys(named)))} was found in the graph"
 
-    def signs(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> Signs:
+    def features(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> CalibrationFeatures:
         """Return the calibration features of the first answer."""
         first = context.rounds[0]
         mentions = first.artifacts.mentions
-        demand = read(question.text, mentions)
+        constraints = parse_constraints(question.text, mentions)
         by_id = {item.id: item for item in context.evidence}
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         cited = items[0].citations if computed is None else computed.uses
         paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
         if computed is not None and not paths:
             # A fact about nodes that the question names: no path among many.
-            return Signs(
-                share=_ODDS_ALONE,
-                ways=_ONE_WAY,
-                gap=_WIDEST,
+            return CalibrationFeatures(
+                vote_share=_ODDS_ALONE,
+                agreeing_paths=_ONE_WAY,
+                score_margin=_WIDEST,
                 score=_FAIR,
-                kind=self._kind(question.text, mentions, [item.id for item in items if item.id is not None]),
-                undone=float(computed.truncated),
-                doubt=_doubt(first.linked.entities),
+                type_match=self._kind(question.text, mentions, [item.id for item in items if item.id is not None]),
+                unexecuted_constraint=float(computed.truncated),
+                linking_uncertainty=_doubt(first.linked.entities),
             )
-        reading, walks = path_reading(question.text, mentions, self._steps.named), self._walks(paths)
+        parsed, walks = parse_path_question(question.text, mentions, self._steps.has_relation), self._walks(paths)
         return replace(
             self._among(context, cited),
-            **self._words(reading, walks, self._known(context), _worked_out(computed)),
+            **self._words(parsed, walks, self._known(context), _worked_out(computed)),
             **self._links(context, paths),
-            **self._length(reading, walks),
-            namesakes=self._steps.namesakes(tuple(dict.fromkeys(path.source for path in paths))),
-            kind=self._kind(question.text, mentions, _common(paths)),
-            undone=float(not demand.plain if computed is None else computed.truncated),
+            **self._length(parsed, walks),
+            name_ambiguity=self._steps.name_ambiguity(tuple(dict.fromkeys(path.source for path in paths))),
+            type_match=self._kind(question.text, mentions, _common(paths)),
+            unexecuted_constraint=float(not constraints.plain if computed is None else computed.truncated),
         )
 
-    def _among(self, context: Context, cited: Sequence[str]) -> Signs:
+    def _among(self, context: Context, cited: Sequence[str]) -> CalibrationFeatures:
         """Compare the answer with the other candidates."""
         choices = self._choices(context, ())
         if not choices:
-            return Signs()
+            return CalibrationFeatures()
         alike = {choice[2]: choice for choice in reversed(choices)}
         # Of several paths with the same meaning, the first one is judged.
         own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
@@ -258,69 +273,69 @@ class Confidence:
         score = own[0] / self._unit
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
         gap = score - sum(following) / len(following) if following else _WIDEST
-        return Signs(
-            share=_agreement(own, choices[:_COMPARED], self._unit),
-            ways=math.log(1 + max(_holding(own, choices[:_WAYS], lambda score: 1.0).values(), default=0.0)),
-            gap=min(_WIDEST, gap),
+        return CalibrationFeatures(
+            vote_share=_agreement(own, choices[:_COMPARED], self._unit),
+            agreeing_paths=math.log(1 + max(_holding(own, choices[:_WAYS], lambda score: 1.0).values(), default=0.0)),
+            score_margin=min(_WIDEST, gap),
             score=own[0] / 100 * UNIT / self._unit,
         )
 
     def _walks(self, paths: Iterable[PathEvidence]) -> list[list[int]]:
         """Return the steps of each path."""
-        return [self._steps.latest().walked(path.relations) for path in paths]
+        return [self._steps.refresh().encode_path(path.relations) for path in paths]
 
     def _known(self, context: Context) -> Sequence[int] | None:
         """Return the steps that the question could mean: None for all, if they are known without a request."""
-        if not self._steps.by_need:
+        if not self._steps.lazy_schema:
             return None
         found = self._walks(item for item in context.evidence if isinstance(item, PathEvidence))
         return sorted({step for walk in found for step in walk})
 
     def _words(
-        self, reading: Reading, walks: Sequence[Sequence[int]], known: Sequence[int] | None, done: Collection[str]
+        self, parsed: ParsedQuestion, walks: Sequence[Sequence[int]], known: Sequence[int] | None, done: Collection[str]
     ) -> dict[str, float]:
         """Measure mutual coverage of steps and question.
 
         Args:
-            reading: the question parse.
+            parsed: the question parse.
             walks: the steps of each path behind the answer.
             known: possible steps, None for all.
             done: words of executed operations.
         """
-        of = self._steps.latest()
+        of = self._steps.refresh()
         steps = sorted({step for walk in walks for step in walk})
         lasts = sorted({walk[-1] for walk in walks if walk})
         total = told = overlooked = 0.0
         by_step = dict.fromkeys(steps, 0.0)
-        for place in reading.telling:
-            word = reading.words[place]
+        for place in parsed.content_tokens:
+            word = parsed.words[place]
             weight = self._importance(word)
-            means = np.maximum(of.relation(word), of.kind(word))
+            means = np.maximum(of.label_similarity(word), of.type_similarity(word))
             own = {step: float(means[step]) for step in steps}
-            for step in lasts if place in reading.focus else ():
-                own[step] = max(own[step], float(of.reach(word)[step]))
+            for step in lasts if place in parsed.answer_type_span else ():
+                own[step] = max(own[step], float(of.range_similarity(word)[step]))
             best = max(own.values(), default=0.0)
             by_step = {step: max(before, own[step]) for step, before in by_step.items()}
             total += weight
             told += weight * best
             if singular(word) not in done:
-                elsewhere = np.maximum(means, of.reach(word)) if place in reading.focus else means
+                elsewhere = np.maximum(means, of.range_similarity(word)) if place in parsed.answer_type_span else means
                 elsewhere = elsewhere if known is None else elsewhere[known]
                 overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
-        asked = [reading.words[place] for place in reading.asked]
-        passed = [reading.words[place] for place in reading.passed]
+        asked = [parsed.words[place] for place in parsed.answer_type_nouns]
+        passed = [parsed.words[place] for place in parsed.intermediate_nouns]
         reach, midway = (
-            max((float(of.reach(word)[step]) for word in words for step in lasts), default=0.0)
+            max((float(of.range_similarity(word)[step]) for word in words for step in lasts), default=0.0)
             for words in (asked, passed)
         )
         told_of = lasts and asked and _ANYTHING.isdisjoint(asked)
         return {
             "covered": told / total if total else 0.0,
             "unexplained": total - told,
-            "overlooked": overlooked,
+            "unused_schema_words": overlooked,
             "weakest": min(by_step.values(), default=0.0),
             "reach": reach,
-            "midway": max(0.0, midway - reach) if told_of else 0.0,
+            "intermediate_type_match": max(0.0, midway - reach) if told_of else 0.0,
         }
 
     def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
@@ -330,29 +345,29 @@ class Confidence:
         own = [one for one in linked if one.id in used]
         mentions = {one.mention for one in own}
         return {
-            "doubt": 1 - min((one.score for one in own), default=1.0),
+            "linking_uncertainty": 1 - min((one.score for one in own), default=1.0),
             "unused": float(len({one.mention for one in linked} - mentions)),
         }
 
-    def _length(self, reading: Reading, walks: Iterable[Sequence[int]]) -> dict[str, float]:
+    def _length(self, parsed: ParsedQuestion, walks: Iterable[Sequence[int]]) -> dict[str, float]:
         """Compare the hops of the longest path with the links between the question's phrases."""
-        of = self._steps.latest()
+        of = self._steps.refresh()
         hops = max((of.hops(walk) for walk in walks if walk), default=0)
         if not hops:
             return {}
         return {
-            "short": float(max(0, reading.links - hops) % 2),
-            "long": float(hops > reading.most_hops),
+            "too_few_hops": float(max(0, parsed.links - hops) % 2),
+            "too_many_hops": float(hops > parsed.most_hops),
         }
 
     def _kind(self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]) -> float:
-        asked = self._kinds.asked(text, mentions, [ends])
-        if not ends or not asked.types or not asked.sure:
+        asked = self._answer_types.predict(text, mentions, [ends])
+        if not ends or not asked.types or not asked.exact:
             return 0.0
         # A person for who, or a place for where, is merely compatible.
-        return float(len(asked.types) == 1) if self._kinds.fits(ends, asked) else -1.0
+        return float(len(asked.types) == 1) if self._answer_types.is_compatible(ends, asked) else -1.0
 
-    def _missing(self, signs: Signs) -> str:
+    def _missing(self, signs: CalibrationFeatures) -> str:
         """Describe the strongest evidence against an answer."""
         against = {name: -part for name, part in self.weights.parts(signs).items() if name in _SAID}
         worst = max(against, key=lambda name: against[name])
@@ -411,38 +426,38 @@ def _some(ends: Sequence[EntityId]) -> set[EntityId]:
 
 
 _SAID = {
-    "share": "another answer fits almost as well",
-    "ways": "few of the paths that fit lead to it",
-    "gap": "many paths fit about as well",
+    "vote_share": "another answer fits almost as well",
+    "agreeing_paths": "few of the paths that fit lead to it",
+    "score_margin": "many paths fit about as well",
     "score": "no path fits the question well",
     "covered": "its path leaves much of the question unexplained",
     "unexplained": "its path leaves words of the question unexplained",
-    "overlooked": "its path leaves out something that the question asks for",
+    "unused_schema_words": "its path leaves out something that the question asks for",
     "weakest": "the question does not speak of every step of its path",
-    "doubt": "it is not sure what the question names",
+    "linking_uncertainty": "it is not sure what the question names",
     "unused": "something that the question names plays no part in it",
-    "kind": "it is not of the kind that the question asks for",
+    "type_match": "it is not of the kind that the question asks for",
     "reach": "it may not be of the kind that the question asks for",
-    "midway": "it may be what the question passes on its way",
-    "short": "its path is shorter than what the question says",
-    "long": "its path goes on from where the question ends",
-    "namesakes": "it starts from what may be several things under one name",
-    "undone": "the question asks for more than a path, and that could not be worked out",
+    "intermediate_type_match": "it may be what the question passes on its way",
+    "too_few_hops": "its path is shorter than what the question says",
+    "too_many_hops": "its path goes on from where the question ends",
+    "name_ambiguity": "it starts from what may be several things under one name",
+    "unexecuted_constraint": "the question asks for more than a path, and that could not be worked out",
 }
 """Descriptions of features against an answer, for those meaningful to a reader."""
 
 
 @dataclass(frozen=True)
-class Fitted:
+class LogisticCalibrator:
     """A logistic function of signs."""
 
     bias: float
     weights: tuple[float, ...]
-    """In the order of `Signs`."""
+    """In the order of `CalibrationFeatures`."""
     middle: tuple[float, ...]
     """Mean of each feature, the reference of its contribution."""
 
-    def parts(self, signs: Signs) -> dict[str, float]:
+    def parts(self, signs: CalibrationFeatures) -> dict[str, float]:
         """Return the contribution of each feature to the log odds, relative to its mean."""
         values = vars(signs)
         return {
@@ -450,7 +465,7 @@ class Fitted:
             for name, weight, middle in zip(NAMES, self.weights, self.middle, strict=True)
         }
 
-    def probability(self, signs: Signs) -> float:
+    def probability(self, signs: CalibrationFeatures) -> float:
         """Return the probability."""
         # One after another, and math.exp: the same bytes on every CPU.
         odds = self.bias
@@ -460,12 +475,14 @@ class Fitted:
 
 
 @lru_cache(8)
-def read_weights(file: Path) -> Fitted:
+def read_weights(file: Path) -> LogisticCalibrator:
     """Read weights. Raises `ConfigError` if the file has none for these features."""
     try:
         held = json.loads(file.read_text("utf-8"))
         weights, middle = held["weights"], held["middle"]
-        return Fitted(held["bias"], tuple(weights[name] for name in NAMES), tuple(middle[name] for name in NAMES))
+        return LogisticCalibrator(
+            held["bias"], tuple(weights[name] for name in NAMES), tuple(middle[name] for name in NAMES)
+        )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(
             f"no weights of a confidence can be read in {str(file)!r} ({error}); fit them anew with: "
@@ -473,7 +490,7 @@ def read_weights(file: Path) -> Fitted:
         ) from error
 
 
-def save_weights(file: Path, fitted: Fitted) -> None:
+def save_weights(file: Path, fitted: LogisticCalibrator) -> None:
     """Write what `read_weights` reads."""
     named = {"weights": fitted.weights, "middle": fitted.middle}
     parts = {part: dict(zip(NAMES, values, strict=True)) for part, values in named.items()}

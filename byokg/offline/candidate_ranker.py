@@ -11,10 +11,10 @@ import numpy as np
 
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.offline.parse import read_question
+from byokg.offline.parse import parse_question
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.offline.path_weights import weights_for
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.retrieval.candidates import Anchor, CandidateQuery, Leg
 from byokg.retrieval.subgraph import SubgraphRetriever
 from byokg.text.names import locate, split_words
@@ -50,7 +50,7 @@ class MeaningRanker:
         anchors = dict.fromkeys(leg.anchor for one in candidates for leg in one.legs)
         mentions = {anchor: locate(anchor.name, question, (anchor.id,)) for anchor in anchors}
         missing = [anchor.name for anchor, mention in mentions.items() if mention.start < 0]
-        scorer = self._scorer.question(read_question(question, list(mentions.values()), missing))
+        scorer = self._scorer.question(parse_question(question, list(mentions.values()), missing))
         asked = {position: [self._ways(leg, one) for leg in one.legs] for position, one in enumerate(candidates)}
         scores = _scores(scorer, {way for legs in asked.values() for ways in legs for way in ways})
         words = set(split_words(question))
@@ -97,7 +97,7 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
     embedder = embedder or static
     importance = lru_cache(1 << 14)(static.importance)
     weights = weights_for(embedder)
-    scorer = PathScorer(Steps(store, embedder), embedder, weights, importance=importance)
+    scorer = PathScorer(RelationSimilarity(store, embedder), embedder, weights, importance=importance)
     return MeaningRanker(store.relations, scorer)
 
 
@@ -135,7 +135,7 @@ def _scores(scorer: QuestionScorer, paths: set[_Steps]) -> dict[_Steps, float]:
     for table in tables:
         sizes = [[1 + len(steps[tuple(row[:place])]) for place in range(len(row))] for row in table.tolist()]
         chosen = logarithms(np.array(sizes, np.int64).ravel()).reshape(table.shape)
-        aligned.append(scorer.align(table, chosen))
+        aligned.append(scorer.extract_features(table, chosen))
     for table, told in zip(tables, scorer.scores(aligned), strict=True):
         named = ~scorer.nameless(table[:, -1])
         for row in np.flatnonzero(named).tolist():

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Edge = Literal["any", "begin", "end"]
+PeriodPart = Literal["any", "begin", "end"]
 """Which end of a period is meant: any time in it, its beginning, its end."""
 
 
 @dataclass(frozen=True)
-class TimeTest:
+class TemporalConstraint:
     """A period that something has to fall into; both ends belong to it, None is open."""
 
     first: str | None
     last: str | None
-    edge: Edge = "any"
+    edge: PeriodPart = "any"
     near: str = ""
     """The word that it stands with (`born` after 1950)."""
     strict: bool = False
@@ -27,7 +27,7 @@ class TimeTest:
 
 
 @dataclass(frozen=True)
-class Order:
+class Superlative:
     """The most or the least of something."""
 
     nouns: tuple[str, ...]
@@ -37,7 +37,7 @@ class Order:
     dates: bool = False
     """True if dates are compared when there is no number."""
     words: str = ""
-    edge: Edge = "any"
+    edge: PeriodPart = "any"
     """End of a period that is ordered, if only one is."""
     counted: bool = False
     """Whether the nouns may also name things to count (`the most neighbours`)."""
@@ -57,7 +57,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Next:
+class SuccessorConstraint:
     """Who is next to a mention in time."""
 
     mentions: tuple[int, ...]
@@ -70,7 +70,7 @@ class Next:
 
 
 @dataclass(frozen=True)
-class Demand:
+class QueryConstraints:
     """Constraints and aggregation beside the path."""
 
     rest: str
@@ -79,10 +79,10 @@ class Demand:
     """Words of a count; empty without one."""
     counted: str = ""
     """Noun of the counted things."""
-    order: Order | None = None
-    times: tuple[TimeTest, ...] = ()
+    order: Superlative | None = None
+    times: tuple[TemporalConstraint, ...] = ()
     thresholds: tuple[Threshold, ...] = ()
-    next: Next | None = None
+    next: SuccessorConstraint | None = None
     without: tuple[int, ...] = ()
     """Mentions that are taken away."""
     lacking: str = ""
@@ -91,10 +91,10 @@ class Demand:
     """Mentions of which either is enough."""
     verify: bool = False
     """Whether it asks for yes or no about two mentions."""
-    when: Edge | None = None
+    when: PeriodPart | None = None
     """End of a period, if the question asks when two mentions were related."""
 
     @property
     def plain(self) -> bool:
         """True if the question is a path question only."""
-        return self == Demand(self.rest)
+        return self == QueryConstraints(self.rest)

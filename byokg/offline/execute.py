@@ -1,7 +1,7 @@
 """Execution of constraints and aggregations on a path's nodes: filter, compare, subtract, order, count.
 
 An operation is executed only if question and graph agree: there is a property like the word, a temporal edge, a number
-to compare. Otherwise `Operators.apply` returns None, and the question is a path question.
+to compare. Otherwise `ConstraintExecutor.execute` returns None, and the question is a path question.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.constraints import Demand, Order, Threshold, TimeTest
-from byokg.offline.lexicon import idea
-from byokg.offline.property_linking import Measured, Measures, described, measure
+from byokg.offline.constraints import QueryConstraints, Superlative, TemporalConstraint, Threshold
+from byokg.offline.lexicon import load_lexicon
+from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
 from byokg.offline.temporal import is_point, passes, period, united
 from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date
@@ -86,23 +86,25 @@ class _State:
     """When each end came about, by the edges that lead to it."""
 
 
-class Operators:
+class ConstraintExecutor:
     """Executes operations on one graph; thread-safe.
 
     Args:
         store: the graph, without values as nodes.
-        measures: links words to properties.
-        reach: similarity of each step's range to a word: (S,) in [0, 1], as `Steps.reach`.
+        properties: links words to properties.
+        reach: similarity of each step's range to a word: (S,) in [0, 1], as `RelationSimilarity.reach`.
     """
 
-    def __init__(self, store: GraphStore, measures: Measures, reach: Callable[[str], npt.NDArray[np.float32]]) -> None:
+    def __init__(
+        self, store: GraphStore, properties: PropertyLinker, reach: Callable[[str], npt.NDArray[np.float32]]
+    ) -> None:
         self._store = store
-        self._measures = measures
+        self._property_linker = properties
         self._reach = reach
 
-    def apply(
+    def execute(
         self,
-        demand: Demand,
+        constraints: QueryConstraints,
         candidates: Candidates,
         linked: Mapping[int, Sequence[EntityId]],
         paths: Sequence[PathEvidence],
@@ -114,7 +116,7 @@ class Operators:
         An outcome without nodes and values is an empty result.
 
         Args:
-            demand: the constraints.
+            constraints: the constraints.
             candidates: nodes, and the paths to them.
             linked: candidate nodes of each mention of the question.
             paths: all paths found.
@@ -124,24 +126,24 @@ class Operators:
         """
         ends = list(candidates.ends)
         if any(map(is_value, ends)):
-            return self._of_values(demand, candidates)
+            return self._of_values(constraints, candidates)
         state = _State(candidates, ends)
-        for times in demand.times:
+        for times in constraints.times:
             if not self._timed(state, times, linked, strict):
                 return None
-        for threshold in demand.thresholds:
+        for threshold in constraints.thresholds:
             if not self._bounded(state, threshold, linked):
                 return None
-        for mention in demand.without:
+        for mention in constraints.without:
             if not self._without(state, linked.get(mention, ()), paths):
                 return None
-        if demand.lacking and not self._lacking(state, demand.lacking):
+        if constraints.lacking and not self._lacking(state, constraints.lacking):
             return None
-        if demand.order is not None and not self._ordered(state, demand.order):
+        if constraints.order is not None and not self._ordered(state, constraints.order):
             return None
         names, cut = self._named(state.ends[:_LISTED]), any(path.truncated for path in candidates.paths)
-        if demand.count:
-            if strict and not (state.ends and self._of_kind(state.ends, demand.counted)):
+        if constraints.count:
+            if strict and not (state.ends and self._of_kind(state.ends, constraints.counted)):
                 return None
             if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
                 number = names[0]
@@ -165,7 +167,7 @@ class Operators:
         walks = follow(self._store, [path.source], path.relations, _MOST_COUNTED, _MOST_COUNTED, avoid)
         return len(walks.ends), walks.truncated
 
-    def among(self, order: Order, nodes: Sequence[EntityId]) -> Outcome | None:
+    def among(self, order: Superlative, nodes: Sequence[EntityId]) -> Outcome | None:
         """Return the greatest of some named nodes; None if they have nothing to compare."""
         state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
@@ -174,9 +176,11 @@ class Operators:
 
     def _of_kind(self, nodes: Sequence[EntityId], noun: str) -> bool:
         """True if nodes may be the referents of a noun, unless that is a measure of others (`inhabitants`)."""
-        if noun not in idea("order")["units"]:
+        if noun not in load_lexicon("order")["units"]:
             return True
-        likeness = {type: self._measures.likeness(noun, type) for type in self._store.schema().node_types if type}
+        likeness = {
+            type: self._property_linker.likeness(noun, type) for type in self._store.schema().node_types if type
+        }
         best = max(likeness, key=lambda type: likeness[type], default="")
         if not best or likeness[best] < _ALIKE:
             return True
@@ -195,23 +199,31 @@ class Operators:
 
     # One operation after the other
 
-    def _of_values(self, demand: Demand, candidates: Candidates) -> Outcome | None:
+    def _of_values(self, constraints: QueryConstraints, candidates: Candidates) -> Outcome | None:
         """Treat candidates that are values: the first, the last, the most, a number that is no count."""
         values = [name_of_value(end) for end in candidates.ends]
         numbers = {value: number for value in values if (number := measure(value)) is not None}
-        if len(numbers) < len(values) or demand.times or demand.thresholds or demand.without or demand.lacking:
+        if (
+            len(numbers) < len(values)
+            or constraints.times
+            or constraints.thresholds
+            or constraints.without
+            or constraints.lacking
+        ):
             return None
-        if demand.order is not None:
-            if demand.order.edge != "any" and _role(candidates) not in ("", demand.order.edge):
+        if constraints.order is not None:
+            if constraints.order.edge != "any" and _role(candidates) not in ("", constraints.order.edge):
                 return None
-            chosen = (max if demand.order.most else min)(values, key=lambda value: numbers[value])
-            text = f"{demand.order.words} of {len(values)}: {chosen}"
+            chosen = (max if constraints.order.most else min)(values, key=lambda value: numbers[value])
+            text = f"{constraints.order.words} of {len(values)}: {chosen}"
             return Outcome("superlative", text, values=(chosen,), uses=_ids(candidates))
-        if demand.count and len(values) == 1:
+        if constraints.count and len(values) == 1:
             return Outcome("property", f"the number itself: {values[0]}", values=(values[0],), uses=_ids(candidates))
         return None
 
-    def _timed(self, state: _State, test: TimeTest, linked: Mapping[int, Sequence[EntityId]], strict: bool) -> bool:
+    def _timed(
+        self, state: _State, test: TemporalConstraint, linked: Mapping[int, Sequence[EntityId]], strict: bool
+    ) -> bool:
         """Keep ends within a time: by the edges into them, or by dates of the nodes themselves."""
         own = None
         if test.mention is not None:
@@ -271,7 +283,9 @@ class Operators:
             if found:
                 best = max(
                     found,
-                    key=lambda number: self._measures.likeness(near, schema.relations[number].name) if near else 0.0,
+                    key=lambda number: (
+                        self._property_linker.likeness(near, schema.relations[number].name) if near else 0.0
+                    ),
                 )
                 return united(found[best])
             one = period(self._store.nodes([node])[0].properties)
@@ -350,7 +364,7 @@ class Operators:
         state.operations.append("difference")
         return True
 
-    def _ordered(self, state: _State, order: Order) -> bool:
+    def _ordered(self, state: _State, order: Superlative) -> bool:
         """Keep the most, by a property, by time, or by how many edges there are."""
         if not state.ends:
             return False
@@ -372,7 +386,7 @@ class Operators:
             return self._kept_at(state, hop, chosen, "superlative", text)
         return order.dates and self._by_date(state, order)
 
-    def _most_of(self, state: _State, order: Order, label: str, counts: Mapping[EntityId, int]) -> bool:
+    def _most_of(self, state: _State, order: Superlative, label: str, counts: Mapping[EntityId, int]) -> bool:
         """Keep the ends that have the most of something that is counted."""
         if not any(counts[id] for id in state.ends):
             return False
@@ -402,7 +416,7 @@ class Operators:
                     return label, {id: found.get(id, 0) for id in state.ends}
         return None
 
-    def _by_date(self, state: _State, order: Order) -> bool:
+    def _by_date(self, state: _State, order: Superlative) -> bool:
         """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
         when: dict[EntityId, tuple[int, int, int]] = {}
         for table in self._tables(state):
@@ -437,7 +451,7 @@ class Operators:
 
     # Compared values
 
-    def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, Measured] | None:
+    def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, LinkedProperty] | None:
         """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
         found = self._property(state.ends, nouns, dates)
         if found is not None:
@@ -445,17 +459,17 @@ class Operators:
         for table in self._tables(state)[:1]:
             for back in range(1, table.nodes.shape[1] - 1):
                 ids = self._store.ids(distinct(table.nodes[:, -1 - back]))
-                found = self._measures.find(self._store.nodes(ids), nouns, dates)
+                found = self._property_linker.find(self._store.nodes(ids), nouns, dates)
                 if found is not None:
                     return back, found
         return None
 
     def _property(
         self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
-    ) -> Measured | None:
+    ) -> LinkedProperty | None:
         """Return the compared value: one of the nodes' properties, or a number or date behind an edge."""
-        found = self._measures.find(self._store.nodes(nodes), nouns, dates, least)
-        return found or self._measures.find(described(self._store, nodes, least), nouns, dates, least)
+        found = self._property_linker.find(self._store.nodes(nodes), nouns, dates, least)
+        return found or self._property_linker.find(described(self._store, nodes, least), nouns, dates, least)
 
     def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
         """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
@@ -536,11 +550,11 @@ class Operators:
         return [node.name for node in self._store.nodes(shown)]
 
 
-def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TimeTest) -> bool:
+def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TemporalConstraint) -> bool:
     """True if the validity of some edges may include a time under any reading: an open period may continue."""
     if test.mention is not None:
         return True
-    within = TimeTest(test.first or "0001", test.last or "9999")
+    within = TemporalConstraint(test.first or "0001", test.last or "9999")
     points = map(is_point, told)
     spans = ((Period(one.begin, None) if point else one) for one, point in zip(held, points, strict=True) if one)
     return any(passes(one, within) for one in spans)
@@ -548,7 +562,7 @@ def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: T
 
 def _several(nouns: Sequence[str]) -> bool:
     """True if a word is for several things or deeds (`most cited`), and not for much of one (`the most land`)."""
-    return any(noun.endswith(("s", "ed")) or noun in idea("count")["singular"] for noun in nouns)
+    return any(noun.endswith(("s", "ed")) or noun in load_lexicon("count")["singular"] for noun in nouns)
 
 
 def _received(nouns: Sequence[str], relation: str) -> bool:
@@ -569,7 +583,7 @@ def _role(candidates: Candidates) -> str:
     for path in candidates.paths:
         words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
         for role in ("begin", "end"):
-            if words & set(idea("time")[f"{role}_keys"]):
+            if words & set(load_lexicon("time")[f"{role}_keys"]):
                 return role
     return ""
 

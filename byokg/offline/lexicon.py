@@ -21,7 +21,7 @@ NAMED = rf"(?:the\s+|an?\s+)?{HIDDEN}+"
 
 
 @cache
-def idea(name: str) -> Mapping[str, Any]:
+def load_lexicon(name: str) -> Mapping[str, Any]:
     """Return the word lists of one idea: `count`, `order`, `time`, `sets` or `kinds`."""
     return tomllib.loads(files("byokg").joinpath(f"data/operators/{name}.toml").read_text("utf-8"))
 
@@ -52,13 +52,13 @@ class Adjective:
 
 def measured_by(thing: str) -> tuple[str, ...]:
     """Return the nouns for the quantity of a unit, or the noun itself."""
-    return tuple(idea("order")["units"].get(thing, ())) or (thing,)
+    return tuple(load_lexicon("order")["units"].get(thing, ())) or (thing,)
 
 
 @cache
 def adjectives() -> Mapping[str, Adjective]:
     """Return the adjectives by their plain, comparative and superlative forms."""
-    order = idea("order")
+    order = load_lexicon("order")
     plain = {
         word: Adjective(word, tuple(group["nouns"]), group.get("less", False), group.get("dates", False))
         for group in order["adjective"]
@@ -86,17 +86,19 @@ def comparative(word: str) -> Adjective | None:
 
 def measured_by_verb(verb: str) -> tuple[str, ...]:
     """Return the nouns of a verb of measure: `costs the most`."""
-    return tuple(next(nouns for plain, nouns in idea("order")["verbs"].items() if verb.lower() in verb_forms(plain)))
+    return tuple(
+        next(nouns for plain, nouns in load_lexicon("order")["verbs"].items() if verb.lower() in verb_forms(plain))
+    )
 
 
 def dated_by(event: str) -> tuple[str, ...]:
     """Return the name of an event's time, by its verb: `born`, `died`, or the verb itself."""
-    return tuple(idea("time")["events"].get(" ".join(event.split()), ())) or (event,)
+    return tuple(load_lexicon("time")["events"].get(" ".join(event.split()), ())) or (event,)
 
 
 def greatest(word: str) -> bool | None:
     """True for the most of something (`the largest`, `the later`), False for the least; None for other words."""
-    order = idea("order")
+    order = load_lexicon("order")
     if word in order["first"] or word in order["sooner"]:
         return False
     if word in order["last"] or word in order["later"]:
@@ -126,7 +128,12 @@ class Patterns:
     """The patterns that are made of the word lists."""
 
     def __init__(self) -> None:
-        count, order, time, sets = idea("count"), idea("order"), idea("time"), idea("sets")
+        count, order, time, sets = (
+            load_lexicon("count"),
+            load_lexicon("order"),
+            load_lexicon("time"),
+            load_lexicon("sets"),
+        )
         self.count = _made(rf"{any_of(count['asks'])}")
         asks = any_of([*QUESTION_WORDS, "do", "does", "did", "name", "list", "give", "show"])
         self.counted = _made(rf"^\W*(?!{asks})(?:[a-z]+\s+)*?(?P<noun>[a-z]+)\s+(?P<count>count)\b")
@@ -205,7 +212,7 @@ class Patterns:
         self.negation = _made(any_of(sets["not"]).replace(r"\bn't", "n't"))
         self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
         self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
-        self.year_asked = _made(any_of(idea("time")["asks"]))
+        self.year_asked = _made(any_of(load_lexicon("time")["asks"]))
         self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
         self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
 

@@ -16,12 +16,12 @@ from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.linking.entities import EntityLinker
-from byokg.offline.answer_type import Kind, Kinds
-from byokg.offline.literal_answers import AskedValues
+from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
+from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
-from byokg.offline.parse import Reading, read_question
-from byokg.offline.parse_constraints import asking_when, read
-from byokg.offline.path_scorer import MAX_HOPS, Aligned, PathScorer, QuestionScorer, Weights, logarithms
+from byokg.offline.parse import ParsedQuestion, parse_question
+from byokg.offline.parse_constraints import normalize_when, parse_constraints
+from byokg.offline.path_scorer import MAX_HOPS, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.text.labels import split_label
 from byokg.text.names import locate, split_words
 from byokg.types import (
@@ -56,7 +56,7 @@ class _Topic:
 _FEWEST_TURNED = 4
 """Nodes that a step along a relation and the step against it both lead to, before they are taken for the same."""
 
-_Grown = tuple[_Topic, Growth, Aligned]
+_Grown = tuple[_Topic, Growth, PathFeatures]
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class _Joins:
     """Numbers of the parts."""
     pairs: Int64
     """(J, 2) places in either part."""
-    aligned: Aligned
+    aligned: PathFeatures
 
 
 @dataclass(frozen=True)
-class Considered:
+class ScoredCandidates:
     """The P metapaths that were scored for a question."""
 
-    reading: Reading
+    parsed: ParsedQuestion
     growths: list[Growth]
     """The metapaths in parts, with the nodes they reach."""
     features: Float32
@@ -104,8 +104,8 @@ class OfflineLinker:
         beam: metapaths extended at each hop; those that end at a nameless node are always extended.
         sample: nodes sampled in each step of growing.
         top_k: metapaths proposed for each topic entity.
-        asked: detects properties as answers, if `store` is a `PropertyView`.
-        kinds: predicts the answer type: besides the best metapaths, some of the best into such nodes are proposed.
+        literals: detects properties as answers, if `store` is a `PropertyView`.
+        answer_types: predicts the answer type; some of the best metapaths into such nodes are proposed, too.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", whose artifacts it writes.
     Differs: writes no query, no draft answers and no BFS-QL; it has a single round.
@@ -121,8 +121,8 @@ class OfflineLinker:
         beam: int = 32,
         sample: int = 256,
         top_k: int = 10,
-        asked: AskedValues | None = None,
-        kinds: Kinds | None = None,
+        literals: LiteralAnswerDetector | None = None,
+        answer_types: AnswerTypePredictor | None = None,
     ) -> None:
         if not 1 <= max_hops <= MAX_HOPS:
             raise ConfigError(f"max_hops={max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops")
@@ -135,10 +135,10 @@ class OfflineLinker:
         self._beam = beam
         self._sample = sample
         self._top_k = top_k
-        self._asked = asked
-        self._types = kinds
+        self._literals = literals
+        self._types = answer_types
         self._edges = store.store if isinstance(store, PropertyView) else store
-        turned = {} if scorer.steps.by_need else inverse_relations(self._edges)
+        turned = {} if scorer.steps.lazy_schema else inverse_relations(self._edges)
         symmetric = [store.relations.index(label) for label in sorted(turned) if label in turned[label]]
         self._doubled = 2 * np.array(symmetric, np.int64) + 1
         """Steps against symmetric relations, whose ends are those of the steps along them; none if walks per question
@@ -163,22 +163,22 @@ class OfflineLinker:
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
         _, mentions, scorer, grown = self._explore(question)
-        more = 1 if read(question.text, mentions).plain else _MORE
-        kind = Kind() if self._types is None else self._types.asked(question.text, mentions, ())
+        more = 1 if parse_constraints(question.text, mentions).plain else _MORE
+        kind = AnswerType() if self._types is None else self._types.predict(question.text, mentions, ())
         paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k, kind)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
-    def considered(self, question: Question, start: tuple[Mention, int] | None = None) -> Considered:
+    def score_candidates(self, question: Question, start: tuple[Mention, int] | None = None) -> ScoredCandidates:
         """Return the scored candidates of a question, for training and diagnosis.
 
         Args:
             question: the question.
             start: a mention, and the node to grow from, in place of the question's own.
         """
-        reading, _, scorer, grown = self._explore(question, start)
+        parsed, _, scorer, grown = self._explore(question, start)
         none = np.empty((0, len(fields(Weights))), np.float32)
         if not grown:
-            return Considered(reading, [], none, np.empty(0, np.bool_), none, [])
+            return ScoredCandidates(parsed, [], none, np.empty(0, np.bool_), none, [])
         joins = self._joins(scorer, grown)
         features = scorer.features([*(part for *_, part in grown), *(part.aligned for part in joins)])
         growths = [growth for _, growth, _ in grown]
@@ -188,31 +188,31 @@ class OfflineLinker:
             for part in joins
             for first, second in part.pairs.tolist()
         ]
-        return Considered(reading, growths, features[: len(named)], named, features[len(named) :], common)
+        return ScoredCandidates(parsed, growths, features[: len(named)], named, features[len(named) :], common)
 
     def _explore(
         self, question: Question, start: tuple[Mention, int] | None = None
-    ) -> tuple[Reading, tuple[Mention, ...], QuestionScorer, list[_Grown]]:
+    ) -> tuple[ParsedQuestion, tuple[Mention, ...], QuestionScorer, list[_Grown]]:
         """Read the question and grow metapaths out of every topic entity."""
         if start is None:
             mentions, topics = self._mentions(question)
         else:
             mentions, topics = [(start[0], start[0].text)], [_Topic(start[1], EntityId(""), 0)]
         missing = [name for mention, name in mentions if mention.start < 0]
-        demand = read(question.text, [mention for mention, _ in mentions])
-        rest = demand.rest if self._asked is None else asking_when(demand.rest)
+        constraints = parse_constraints(question.text, [mention for mention, _ in mentions])
+        rest = constraints.rest if self._literals is None else normalize_when(constraints.rest)
         named = [mention for mention, _ in mentions]
-        reading = read_question(rest, named, missing, lambda: self._kinds(topics), self.scorer.steps.named)
-        values, only = (None, False) if self._asked is None else self._asked.wanted(reading, demand)
-        scorer = self.scorer.question(reading)
+        parsed = parse_question(rest, named, missing, lambda: self._kinds(topics), self.scorer.steps.has_relation)
+        values, only = (None, False) if self._literals is None else self._literals.detect(parsed, constraints)
+        scorer = self.scorer.question(parsed)
         grown: list[_Grown] = []
         for topic in topics:
             others = [other.node for other in topics if other.mention != topic.mention]
             avoid = np.unique(np.array([topic.node, *others], np.int64))
             grown += [(topic, *level) for level in self._grow(scorer, topic.node, avoid, question.hops, values)]
-        if only and self._asked is not None:
-            grown = self._with_values(scorer, grown, 2 * self._asked.first)
-        return reading, tuple(mention for mention, _ in mentions), scorer, grown
+        if only and self._literals is not None:
+            grown = self._with_values(scorer, grown, 2 * self._literals.first)
+        return parsed, tuple(mention for mention, _ in mentions), scorer, grown
 
     def _mentions(self, question: Question) -> tuple[list[tuple[Mention, str]], list[_Topic]]:
         """Return each mention with the name of its entity, and the start nodes."""
@@ -236,7 +236,7 @@ class OfflineLinker:
 
         Empty on a server, where that would be one more request for each question.
         """
-        if self.scorer.steps.by_need:
+        if self.scorer.steps.lazy_schema:
             return set()
         nodes = self._store.nodes([topic.id for topic in topics if topic.id])
         types = {type for node in nodes for type in node.types}
@@ -278,7 +278,7 @@ class OfflineLinker:
         avoid: Int64,
         hops: int | None,
         values: npt.NDArray[np.bool_] | None = None,
-    ) -> list[tuple[Growth, Aligned]]:
+    ) -> list[tuple[Growth, PathFeatures]]:
         """Grow metapaths out of one topic entity: one entry a hop; `values` are the properties that may end one."""
         store = self._edges if values is None or not values.any() else self._store
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
@@ -288,8 +288,8 @@ class OfflineLinker:
             growth = grow(store, growth, chosen, avoid, self._sample)
             if len(self._doubled):
                 growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
-            elif self.scorer.steps.by_need:
-                growth = growth.taken(told_once(growth))
+            elif self.scorer.steps.lazy_schema:
+                growth = growth.taken(drop_symmetric_duplicates(growth))
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
                 allowed = (value < 0) | values[np.maximum(value, 0)]
@@ -298,17 +298,17 @@ class OfflineLinker:
                 growth = growth.taken(np.flatnonzero(allowed))
             if len(growth) == 0:
                 break
-            scorer.meet(growth)
+            scorer.observe(growth)
             siblings = np.bincount(growth.parents)[growth.parents]
             choices = np.concatenate((choices[growth.parents], logarithms(siblings + _UNSEEN)[:, None]), axis=1)
-            aligned = scorer.align(growth.steps, choices)
+            aligned = scorer.extract_features(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:
                 nameless = scorer.nameless(growth.steps[:, -1])
-                promise = np.where(nameless, np.inf, scorer.promise([aligned])[0])
+                beam_score = np.where(nameless, np.inf, scorer.beam_score([aligned])[0])
                 if self._store is not self._edges:
-                    promise[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
-                order = np.argsort(-promise, kind="stable")
+                    beam_score[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
+                order = np.argsort(-beam_score, kind="stable")
                 chosen = np.sort(order[: self._beam + int(nameless.sum())])
         return levels
 
@@ -317,9 +317,9 @@ class OfflineLinker:
         if len({topic.mention for topic, *_ in grown}) < 2:
             return []
         tops = []
-        for (_, growth, _), promise in zip(grown, scorer.promise([part for *_, part in grown]), strict=True):
+        for (_, growth, _), beam_score in zip(grown, scorer.beam_score([part for *_, part in grown]), strict=True):
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            tops.append(np.sort(kept[np.argsort(-promise[kept], kind="stable")[:_JOINED]]))
+            tops.append(np.sort(kept[np.argsort(-beam_score[kept], kind="stable")[:_JOINED]]))
         found = []
         for one, other in combinations(range(len(grown)), 2):
             if grown[one][0].mention != grown[other][0].mention:
@@ -329,7 +329,7 @@ class OfflineLinker:
         return found
 
     def _ranked(
-        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int, kind: Kind
+        self, scorer: QuestionScorer, grown: Sequence[_Grown], hops: int | None, top_k: int, kind: AnswerType
     ) -> tuple[tuple[ProposedPath, ...], tuple[JoinedPaths, ...]]:
         """Return the best metapaths of each topic, and the best pairs that meet, with the metapaths of these.
 
@@ -344,7 +344,7 @@ class OfflineLinker:
             topic, growth, _ = grown[part]
             return ProposedPath(labels(self._store, growth.steps[row]), float(scored[part][row]), topic.id)
 
-        typed = scorer.typed(kind)
+        typed = scorer.leads_to_type(kind)
         proposed, of_type = dict[int, list[ProposedPath]](), dict[int, list[ProposedPath]]()
         for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:
@@ -409,7 +409,7 @@ def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:
     return np.stack((some[first], others[second]), axis=1)
 
 
-def told_once(growth: Growth) -> Int64:
+def drop_symmetric_duplicates(growth: Growth) -> Int64:
     """Drop metapaths that end against a symmetric relation, as far as a server reveals it.
 
     There the step against it has no ends but those of the step along it from the same nodes; at least several, since a

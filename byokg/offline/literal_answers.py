@@ -6,11 +6,11 @@ import numpy as np
 
 from byokg.arrays import Bools
 from byokg.graph.property_view import FIRST_VALUE, PropertyView, name_of_value
-from byokg.offline.constraints import Demand
-from byokg.offline.lexicon import adjectives, idea, measured_by
-from byokg.offline.parse import Reading
-from byokg.offline.property_linking import Measures, looks_dated, measure
-from byokg.offline.schema_linking import Steps
+from byokg.offline.constraints import QueryConstraints
+from byokg.offline.lexicon import adjectives, load_lexicon, measured_by
+from byokg.offline.parse import ParsedQuestion
+from byokg.offline.property_linking import PropertyLinker, looks_dated, measure
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Value
 
@@ -25,18 +25,18 @@ _DATES = frozenset({"year", "years", "date", "dates"})
 _SAMPLE = 32
 
 
-class AskedValues:
+class LiteralAnswerDetector:
     """Detects questions for a literal, and its property.
 
     Args:
         view: the graph with values as nodes.
         steps: schema linking.
-        measures: compares words with names of properties.
+        properties: compares words with names of properties.
     """
 
-    def __init__(self, view: PropertyView, steps: Steps, measures: Measures) -> None:
+    def __init__(self, view: PropertyView, steps: RelationSimilarity, properties: PropertyLinker) -> None:
         self._steps = steps
-        self._measures = measures
+        self._property_linker = properties
         self.first = view.real_relations
         self._labels = list(view.relations)[self.first :]
         self._of_edges = np.array([number in view.meanings for number in range(self.first, len(view.relations))])
@@ -50,43 +50,47 @@ class AskedValues:
         self._numbers = np.bincount(of, numbers, len(self._labels)) / size > 0.5
         self._dates = np.bincount(of, dates, len(self._labels)) / size > 0.5
 
-    def wanted(self, reading: Reading, demand: Demand) -> tuple[Bools, bool]:
+    def detect(self, parsed: ParsedQuestion, constraints: QueryConstraints) -> tuple[Bools, bool]:
         """Return for each property whether its values may be the answer: (V,), and whether nothing else may."""
         words = [
             word
-            for word, masked in zip(reading.words, reading.masked, strict=True)
+            for word, masked in zip(parsed.words, parsed.masked, strict=True)
             if not masked and word not in FUNCTION_WORDS and word not in QUESTION_WORDS
         ]
-        focus = {reading.words[place] for place in reading.focus}
-        if reading.asks == "when" or _DATES & focus:
+        focus = {parsed.words[place] for place in parsed.answer_type_span}
+        if parsed.wh_word == "when" or _DATES & focus:
             return self._dates.copy(), bool(self._dates.any())
-        nouns = _measured(reading) or _named_measures(focus)
+        nouns = _asked_measure(parsed) or _named_measures(focus)
         if nouns:
-            like = np.array([max(self._measures.likeness(noun, label) for noun in nouns) for label in self._labels])
+            like = np.array(
+                [max(self._property_linker.likeness(noun, label) for noun in nouns) for label in self._labels]
+            )
             allowed = self._numbers & (like >= _MEANT)
             return allowed, bool(allowed.any())
-        if demand.count:
-            units = measured_by(demand.counted)
-            like = np.array([max(self._measures.likeness(unit, label) for unit in units) for label in self._labels])
-            return self._numbers & (like >= _SAID), demand.counted != "people" and demand.counted in idea("order")[
-                "units"
-            ]
+        if constraints.count:
+            units = measured_by(constraints.counted)
+            like = np.array(
+                [max(self._property_linker.likeness(unit, label) for unit in units) for label in self._labels]
+            )
+            return self._numbers & (
+                like >= _SAID
+            ), constraints.counted != "people" and constraints.counted in load_lexicon("order")["units"]
         allowed = np.zeros(len(self._labels), np.bool_)
         for word in words:
-            allowed |= self._steps.relation(word)[2 * self.first :: 2] >= _SAID
+            allowed |= self._steps.label_similarity(word)[2 * self.first :: 2] >= _SAID
         allowed &= ~self._of_edges | ~self._dates
         for place in np.flatnonzero(allowed & self._of_edges).tolist():
             # The bare relation, as in «what it activates», takes nodes, and not their confidence.
             name = self._labels[place].rpartition(".")[2]
-            allowed[place] = any(self._measures.likeness(word, name) >= _SAID for word in words)
+            allowed[place] = any(self._property_linker.likeness(word, name) >= _SAID for word in words)
         return allowed, False
 
 
-def _measured(reading: Reading) -> tuple[str, ...]:
+def _asked_measure(parsed: ParsedQuestion) -> tuple[str, ...]:
     """Return what «how high» asks for."""
-    words = reading.words
+    words = parsed.words
     for place, word in enumerate(words[:-1]):
-        if word == "how" and not reading.masked[place]:
+        if word == "how" and not parsed.masked[place]:
             adjective = adjectives().get(words[place + 1])
             if adjective is not None:
                 return (*words[-1:], *adjective.nouns) if words[-2:-1] == ("in",) else adjective.nouns  # in pages
@@ -97,7 +101,7 @@ def _measured(reading: Reading) -> tuple[str, ...]:
 
 def _named_measures(words: frozenset[str] | set[str]) -> tuple[str, ...]:
     """Return synonyms of a measure: `altitude` is `elevation`, too."""
-    for group in idea("order")["adjective"]:
+    for group in load_lexicon("order")["adjective"]:
         if "dates" not in group and not words.isdisjoint(group["nouns"]):
             named = [noun for noun in group["nouns"] if noun in words]
             return (*named, *(noun for noun in group["nouns"] if noun not in words))

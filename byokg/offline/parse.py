@@ -135,7 +135,7 @@ _PARTICIPLES = frozenset(
 
 
 @dataclass(frozen=True)
-class Tie:
+class Role:
     """Syntactic role of a word: its link of the phrase nearer to the mention with the one further off."""
 
     use: Use = ""
@@ -143,7 +143,7 @@ class Tie:
     """For a noun, True if it names the outward end; for a verb, True if its subject is the nearer."""
 
 
-FREE = Tie()
+NO_ROLE = Role()
 """A word that ties nothing."""
 
 
@@ -153,26 +153,26 @@ class _Clauses:
 
     links: int
     """Ties from one noun phrase to the next."""
-    ties: tuple[Tie, ...]
+    ties: tuple[Role, ...]
     """(W,) for each word."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class ParsedQuestion:
     """A question as the path scorer sees it.
 
-    `body` and `focus` are positions in `words`. The same body words are ordered in up to three ways, each a guess
-    at how far from the topic entity a word's hop lies: by distance in the text; first leftwards then rightwards;
-    first rightwards then leftwards.
+    `answer_type_span` and `orders` hold positions in `words`. The same words are ordered in up to three ways, each a
+    guess at the distance of a word's hop from the topic entity: by distance in the text; first leftwards then
+    rightwards; first rightwards then leftwards.
     """
 
     words: tuple[str, ...]
     """Casefolded words of the question, W of them."""
     masked: tuple[bool, ...]
     """(W,) True for words of a mention."""
-    asks: str
+    wh_word: str
     """The question word, or empty."""
-    focus: tuple[int, ...]
+    answer_type_span: tuple[int, ...]
     """The noun phrase that names the kind of answer (`which *languages*`), at most three words."""
     orders: tuple[tuple[int, ...], ...]
     """Body words from near the topic entity to far."""
@@ -185,16 +185,16 @@ class Reading:
     possible_links: int = 0
     """Number of possible further links: `what *gender is* X's child`, `the *X director*`, `films *whose* director
     …`."""
-    ties: tuple[Tie, ...] = ()
+    roles: tuple[Role, ...] = ()
     """(W,) how each word ties phrases."""
-    asked: tuple[int, ...] = ()
+    answer_type_nouns: tuple[int, ...] = ()
     """The nouns that name the kind of answer: the focus, and those of which it is a sort (`what type of *film*`)."""
-    passed: tuple[int, ...] = ()
+    intermediate_nouns: tuple[int, ...] = ()
     """Nouns outside mentions that are not the answer type: intermediate phrases."""
-    headed: tuple[int, ...] = ()
+    head_nouns: tuple[int, ...] = ()
     """Head nouns of the answer without a question word, or with a name in front: `*suppliers* from X`,
     `which X *players*`."""
-    sort: int | None = None
+    class_mention: int | None = None
     """First word of a mention that names the class: `which *forwards* are coached by X`."""
     empty: tuple[int, ...] = ()
     """Empty words in their context: `the *name* of X`, `which *type* of music`."""
@@ -210,7 +210,7 @@ class Reading:
         return tuple(word for word, hidden in zip(self.words, self.masked, strict=True) if not hidden)
 
     @property
-    def telling(self) -> tuple[int, ...]:
+    def content_tokens(self) -> tuple[int, ...]:
         """Return the places of content words, outside mentions."""
         silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS
         return tuple(
@@ -220,13 +220,13 @@ class Reading:
         )
 
 
-def read_question(
+def parse_question(
     text: str,
     mentions: Sequence[Mention],
     names: Collection[str] = (),
-    kinds: Callable[[], Collection[str]] = tuple,
+    mention_types: Callable[[], Collection[str]] = tuple,
     known: Callable[[str], bool] | None = None,
-) -> Reading:
+) -> ParsedQuestion:
     """Parse a question.
 
     Args:
@@ -234,7 +234,7 @@ def read_question(
         mentions: pieces of it that name topic entities; those with a position are masked.
         names: names of topic entities that do not stand in the text as they are; words resembling theirs
             are masked.
-        kinds: returns the types of the mentions (`region`); called only if one may stand before its
+        mention_types: returns the types of the mentions (`region`); called only if one may stand before its
             mention (`the region of Western Asia`), and then masked with it, since it is no hop.
         known: True if the graph has a relation for a word; a relative (`grandmother`) without one is parsed as a
             relative's relative (`mother of a parent`). None leaves words as they are.
@@ -256,7 +256,7 @@ def read_question(
                 len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
             )
     tags = _tags(words, masked)
-    for position in _own_kind(words, tags, kinds):
+    for position in _own_kind(words, tags, mention_types):
         masked[position], tags[position] = True, "mention"
     tied = _clauses(words, tags)
     asks, focus = _focus(words, masked, tags)
@@ -277,21 +277,21 @@ def read_question(
     shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
     links = tied.links + (not asks and bool(focus))  # «is X's child a boy or a girl» asks for something of the child's
     together = (shares and not asked_of) or any(word == CO and not masked[at] for at, word in enumerate(words[:-1]))
-    return Reading(
+    return ParsedQuestion(
         words=words,
         masked=tuple(masked),
-        asks=asks,
-        focus=tuple(focus),
+        wh_word=asks,
+        answer_type_span=tuple(focus),
         orders=_orders(body, [position for position, hidden in enumerate(masked) if hidden], len(words)),
         phrase=_phrases(words, masked, content),
         shares=shares,
         links=max(2, links) if together and len(mentions) < 2 else links,
         possible_links=_possible_links(tags, asks, focus),
-        ties=tied.ties,
-        asked=asked,
-        passed=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
-        headed=() if focus else _headed(tags),
-        sort=None if focus else _sort(words, tags),
+        roles=tied.ties,
+        answer_type_nouns=asked,
+        intermediate_nouns=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
+        head_nouns=() if focus else _headed(tags),
+        class_mention=None if focus else _sort(words, tags),
         empty=tuple(sorted(empty)),
     )
 
@@ -353,9 +353,9 @@ def _siblings(words: tuple[str, ...], masked: list[bool]) -> tuple[tuple[str, ..
     return words, masked
 
 
-def has_unknown_relative(reading: Reading, known: Callable[[str], bool]) -> bool:
-    """True if a question names a relative without a relation in the graph; see `read_question`."""
-    spoken = {_relative(word) for word in reading.unmasked}
+def has_unknown_relative(parsed: ParsedQuestion, known: Callable[[str], bool]) -> bool:
+    """True if a question names a relative without a relation in the graph; see `parse_question`."""
+    spoken = {_relative(word) for word in parsed.unmasked}
     return any(word in _KIN and not known(word) for word in spoken)
 
 
@@ -376,7 +376,7 @@ def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
     return parts if all(map(known, parts)) else [word]
 
 
-def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Collection[str]]) -> list[int]:
+def _own_kind(words: Sequence[str], tags: Sequence[str], mention_types: Callable[[], Collection[str]]) -> list[int]:
     """Find the words that only name a mention's type: `the UN region` of Western Asia, `the city` of Paris.
 
     An article before them and no question word (`what is the region of …`) separate them from the answer type.
@@ -390,7 +390,7 @@ def _own_kind(words: Sequence[str], tags: Sequence[str], kinds: Callable[[], Col
         while first > 0 and tags[first - 1] == "noun":
             first -= 1
         said = first > 1 and tags[first - 1] == "the" and tags[first - 2] not in ("asks", "being", "who", "other")
-        if said and singular(words[last]) in kinds():
+        if said and singular(words[last]) in mention_types():
             found += range(first, last + 1)
     return found
 
@@ -551,9 +551,9 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
     empty = _EMPTY | _PARTS
     phrases = _noun_phrases(tags)
     if not phrases:
-        return _Clauses(0, (FREE,) * len(words))
+        return _Clauses(0, (NO_ROLE,) * len(words))
     topics = [place for place, tag in enumerate(tags) if tag == "mention"]
-    ties = [FREE] * len(words)
+    ties = [NO_ROLE] * len(words)
     links = 0
     for (first, last), (start, end) in zip(phrases, [*phrases[1:], (len(words), len(words))], strict=True):
         between = range(last, start)
@@ -567,12 +567,12 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
         roles += [(first, last, outward)] if tags[first - 1 : first] == ["whose"] else []
         for begin, until, way in roles:
             for place in range(begin, until):
-                ties[place] = Tie("noun", way) if tags[place] == "noun" else FREE
+                ties[place] = Role("noun", way) if tags[place] == "noun" else NO_ROLE
         for place in between:
             if tags[place] == "verb":
                 tie = _verb(words, tags, place, outward)
                 done_to = tie.use == "active" and tags[first - 1 : first] == ["being"] and words[place][-3:] != "ing"
-                ties[place] = Tie("active", False) if done_to else tie  # how often is X cited
+                ties[place] = Role("active", False) if done_to else tie  # how often is X cited
     for place in range(phrases[0][0]):  # who reports to X
         if tags[place] == "verb":
             ties[place] = _verb(words, tags, place, False)
@@ -632,10 +632,10 @@ def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tup
     return any(words[place] not in _NAMING for place in said)
 
 
-def _verb(words: Sequence[str], tags: Sequence[str], place: int, outward: bool) -> Tie:
+def _verb(words: Sequence[str], tags: Sequence[str], place: int, outward: bool) -> Role:
     """Return the role of a verb, by the word after it."""
     after = words[place + 1] if tags[place + 1 : place + 2] == ["to"] else ""
-    return Tie("passive" if after == "by" else "oblique" if after else "active", outward)
+    return Role("passive" if after == "by" else "oblique" if after else "active", outward)
 
 
 def _nearer_left(topics: Sequence[int], last: int, start: int) -> bool:

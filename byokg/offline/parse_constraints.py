@@ -1,7 +1,7 @@
 """Parse aggregations and constraints: count, superlative, time, comparison, set difference.
 
-`read` takes these out of a question's words, so that the rest is a path question (`which countries border Austria`),
-and returns the operations on its ends. Words of a mention are never parsed.
+`parse_constraints` removes these from a question's words, so that the rest is a path question (`which countries border
+Austria`), and returns the operations on its ends. Words of a mention are never parsed.
 """
 
 from __future__ import annotations
@@ -12,20 +12,27 @@ from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Literal
 
-from byokg.offline.constraints import Demand, Edge, Next, Order, Threshold, TimeTest
+from byokg.offline.constraints import (
+    PeriodPart,
+    QueryConstraints,
+    SuccessorConstraint,
+    Superlative,
+    TemporalConstraint,
+    Threshold,
+)
 from byokg.offline.lexicon import (
     HIDDEN,
     adjectives,
     comparative,
     dated_by,
     greatest,
-    idea,
+    load_lexicon,
     measured_by,
     measured_by_verb,
     patterns,
     superlative,
 )
-from byokg.offline.parse import Reading, read_question
+from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.relation_words import FORBIDDING
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
 from byokg.text.values import read_literal
@@ -63,7 +70,7 @@ _LONGEST = 1000
 """Characters of a question; a longer text is read as one of a path, since patterns take time with its square."""
 
 
-def read(text: str, mentions: Sequence[Mention]) -> Demand:
+def parse_constraints(text: str, mentions: Sequence[Mention]) -> QueryConstraints:
     """Parse the constraints and aggregation of a question.
 
     Args:
@@ -74,16 +81,16 @@ def read(text: str, mentions: Sequence[Mention]) -> Demand:
         The constraints; none if the text is longer than 1,000 characters.
     """
     if len(text) > _LONGEST or _TRIGGERS.search(text) is None:
-        return Demand(text)
+        return QueryConstraints(text)
     return _read(text, tuple(mentions))
 
 
 @lru_cache(1 << 8)
-def _read(text: str, mentions: tuple[Mention, ...]) -> Demand:
-    return _Reader(text, mentions).demand()
+def _read(text: str, mentions: tuple[Mention, ...]) -> QueryConstraints:
+    return _ConstraintParser(text, mentions).constraints()
 
 
-class _Reader:
+class _ConstraintParser:
     """State of a parse: `_left` has spaces in place of parsed words, and marks in place of mentions."""
 
     def __init__(self, text: str, mentions: Sequence[Mention]) -> None:
@@ -96,7 +103,7 @@ class _Reader:
         self._whole = self._left = "".join(hidden)
         self._kept = list(text)
 
-    def demand(self) -> Demand:
+    def constraints(self) -> QueryConstraints:
         """Parse one construct after the other: parsed words are not parsed again."""
         pairs = self._pair()
         following = self._next()
@@ -113,7 +120,7 @@ class _Reader:
         union = pairs if pairs and self._says_or and (order is None or order.words) else ()
         if order is not None and pairs and not order.words:
             order = replace(order, words="compared")
-        return Demand(
+        return QueryConstraints(
             "".join(self._kept),
             count,
             counted,
@@ -178,7 +185,7 @@ class _Reader:
                     return (one, other)
         return ()
 
-    def _next(self) -> Next | None:
+    def _next(self) -> SuccessorConstraint | None:
         """Read who comes next to a mention."""
         for pattern, step in patterns().year:
             found = pattern.search(self._left)
@@ -187,7 +194,7 @@ class _Reader:
                 order = [n for start, n in starts if start >= found.end() - 1]
                 order += [n for start, n in starts if start < found.end() - 1]
                 self._take(*found.span())
-                return Next(tuple(order), 1 if step > 0 else -1, 1, found.group())
+                return SuccessorConstraint(tuple(order), 1 if step > 0 else -1, 1, found.group())
         same = patterns().same.search(self._left)
         shared = patterns().shared.search(self._left)
         placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
@@ -196,20 +203,20 @@ class _Reader:
             assert found is not None
             if same:
                 self._take(*same.span())
-            return Next((placed[-1] if same else placed[0],), 0, None, found.group())
+            return SuccessorConstraint((placed[-1] if same else placed[0],), 0, None, found.group())
         for pattern, step in patterns().next:
             found = pattern.search(self._left)
             if found is not None:
                 mention = self._mention_at(*found.span())
                 if mention is not None:
                     self._take(*found.span())
-                    return Next((mention,), 1 if step > 0 else -1, None, found.group())
+                    return SuccessorConstraint((mention,), 1 if step > 0 else -1, None, found.group())
         return None
 
     def _thresholds(self) -> tuple[Threshold, ...]:
         """Read numbers that something has to be above or below."""
         found = []
-        order = idea("order")
+        order = load_lexicon("order")
         for match in patterns().threshold.finditer(self._left):
             number = _number(match["number"])
             adjective = comparative(match["word"]) if match["word"] else None
@@ -262,7 +269,7 @@ class _Reader:
         self._take(match.start(), match.start("named"))
         return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
 
-    def _order(self) -> Order | None:
+    def _order(self) -> Superlative | None:
         """Read the most or the least of something."""
         made = patterns()
         match = made.any_other.search(self._left)
@@ -272,17 +279,17 @@ class _Reader:
                 nouns = adjective.nouns if adjective is not None else measured_by(match["noun"])
                 most = match["adverb"] in (None, "more") if adjective is None else not adjective.less
                 self._take(*match.span())
-                return Order(
+                return Superlative(
                     nouns, most, 1, adjective is not None and adjective.dates, match.group(), counted=adjective is None
                 )
         match = made.verb_most.search(self._left)
         if match is not None:
             self._take(*match.span())
-            return Order(measured_by_verb(match["verb"]), match["most"] is not None, words=match.group())
+            return Superlative(measured_by_verb(match["verb"]), match["most"] is not None, words=match.group())
         match = made.done_most.search(self._left)
         if match is not None:
             self._take(*match.span())
-            return Order((match["verb"],), match["most"] is not None, words=match.group(), counted=True)
+            return Superlative((match["verb"],), match["most"] is not None, words=match.group(), counted=True)
         match = made.most.search(self._left)
         if match is not None and match["noun"] not in FUNCTION_WORDS and match["noun"] not in ("recent", "recently"):
             adjective = adjectives().get(match["noun"])
@@ -291,14 +298,14 @@ class _Reader:
             dates = adjective is not None and adjective.dates
             self._take(*match.span())
             nouns = self._by(nouns)
-            return Order(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
+            return Superlative(nouns, most, _place(match["ordinal"]), dates, match.group(), counted=adjective is None)
         for match in made.superlative.finditer(self._left):
             adjective = superlative(match["word"].lower())
             if adjective is None:
                 continue
             end = match.end("word")
             noun = match["noun"] or ""
-            measured = tuple(idea("order")["units"].get(noun, ())) or ((noun,) if noun in _measures() else ())
+            measured = tuple(load_lexicon("order")["units"].get(noun, ())) or ((noun,) if noun in _measures() else ())
             nouns = (*adjective.nouns, noun) if noun else adjective.nouns
             if match["of"]:  # the highest-priced
                 nouns, end = (match["of"], *nouns), match.end()
@@ -306,10 +313,12 @@ class _Reader:
                 nouns, end = measured, match.end()
             self._take(match.start(), end)
             nouns = self._by(nouns)
-            return Order(nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word"))
+            return Superlative(
+                nouns, not adjective.less, _place(match["ordinal"]), adjective.dates, match.group("word")
+            )
         return None
 
-    def _having(self, compared: bool) -> Order | None:
+    def _having(self, compared: bool) -> Superlative | None:
         """Parse «has the latest start date»: the compared property, in words of the graph; one may do if two are
         named."""
         match = patterns().having.search(self._left)
@@ -322,7 +331,7 @@ class _Reader:
         self._take(*match.span())
         told = (word for word in words if word not in FUNCTION_WORDS)
         nouns = tuple(dict.fromkeys((" ".join(words), *told)))
-        return Order(nouns, most, dates=dates, words="" if compared else match["word"])
+        return Superlative(nouns, most, dates=dates, words="" if compared else match["word"])
 
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
         """Parse «by area» and «by number of employees», the compared property."""
@@ -337,7 +346,7 @@ class _Reader:
                 return (noun,)
         return nouns
 
-    def _by_time(self) -> Order | None:
+    def _by_time(self) -> Superlative | None:
         """Read first and last."""
         match = patterns().first.search(self._left)
         if match is None:
@@ -355,41 +364,41 @@ class _Reader:
             if born is not None:
                 self._take(*born.span())
         begins = match["first"] is not None or patterns().begins.search(self._whole) is not None
-        edge: Edge = "begin" if begins else "end"
-        return Order(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
+        edge: PeriodPart = "begin" if begins else "end"
+        return Superlative(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
-    def _compared(self) -> Order | None:
+    def _compared(self) -> Superlative | None:
         """Parse «which is bigger, A or B»; its words are removed, since they mean nothing without the two."""
         verb = patterns().verb_more.search(self._left)
         if verb is not None:
             self._take(*verb.span())
-            return Order(measured_by_verb(verb["verb"]), verb["more"] is not None)
+            return Superlative(measured_by_verb(verb["verb"]), verb["more"] is not None)
         for match in patterns().comparative.finditer(self._left):
             if match["unit"]:
                 self._take(*match.span())
-                return Order(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
+                return Superlative(measured_by(" ".join(match["unit"].split())), match["amount"] == "more")
             adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
             if adjective is not None:
                 noun = re.match(r"\s+(?P<noun>[a-z]+)", self._left[match.end() :])
                 if noun is not None and noun["noun"] in _measures():  # the larger population
                     self._take(match.start(), match.end() + noun.end())
-                    return Order((noun["noun"],), not adjective.less)
+                    return Superlative((noun["noun"],), not adjective.less)
                 self._take(*match.span())
-                return Order(
+                return Superlative(
                     adjective.nouns, adjective.less == (match["amount"] in ("less", "fewer")), 1, adjective.dates
                 )
         several = patterns().several.search(self._left)
         if several is not None:
             self._take(*several.span("amount"))
-            return Order((several["noun"],), several["amount"] == "more", counted=True)
+            return Superlative((several["noun"],), several["amount"] == "more", counted=True)
         sooner = patterns().sooner.search(self._left)
         if sooner is not None:
             self._take(*sooner.span())
             nouns = dated_by(sooner["event"]) if sooner["event"] else ()
-            return Order(nouns, sooner["way"] == "later", 1, dates=True)
+            return Superlative(nouns, sooner["way"] == "later", 1, dates=True)
         return None
 
-    def _when(self) -> tuple[TimeTest, ...]:
+    def _when(self) -> tuple[TemporalConstraint, ...]:
         """Parse «when A won» beside another question."""
         if sum(mention.start >= 0 for mention in self._mentions) < 2:
             return ()
@@ -400,12 +409,14 @@ class _Reader:
             rest = match["rest"]
             near = next((word for word in WORD.findall(rest) if word not in FUNCTION_WORDS and HIDDEN not in word), "")
             self._take(match.start(), match.end())
-            return (TimeTest(None, None, near=near, mention=mention, words=match.group().replace(HIDDEN, "")),)
+            return (
+                TemporalConstraint(None, None, near=near, mention=mention, words=match.group().replace(HIDDEN, "")),
+            )
         return ()
 
-    def _times(self) -> tuple[TimeTest, ...]:
+    def _times(self) -> tuple[TemporalConstraint, ...]:
         """Parse dates and their relations."""
-        found: list[TimeTest] = []
+        found: list[TemporalConstraint] = []
         made = patterns()
         for pattern in (made.between, made.years):
             for match in pattern.finditer(self._left):
@@ -422,8 +433,10 @@ class _Reader:
             found.append(self._test(match, date, f"{int(date) + 9}" if decade and date else date))
         return tuple(found)
 
-    def _test(self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False) -> TimeTest:
-        edge: Edge = "any"
+    def _test(
+        self, match: re.Match[str], first: str | None, last: str | None, strict: bool = False
+    ) -> TemporalConstraint:
+        edge: PeriodPart = "any"
         made = patterns()
         if made.begins.search(self._whole):
             edge = "begin"
@@ -437,7 +450,7 @@ class _Reader:
                 self._take(*born.span())
         having = patterns().of_date.search(self._left[: match.start()])
         self._take(match.start() if having is None else having.start(), match.end())
-        return TimeTest(first, last, edge, near, strict, words=" ".join(match.group().split()))
+        return TemporalConstraint(first, last, edge, near, strict, words=" ".join(match.group().split()))
 
     def _count(self) -> tuple[str, str]:
         """Parse the words of a count."""
@@ -448,7 +461,7 @@ class _Reader:
             return self._counted()
         words = WORD.findall(self._left[match.end() :])
         counted = next((word for word in words if word not in FUNCTION_WORDS), "")
-        units = idea("order")["units"]
+        units = load_lexicon("order")["units"]
         counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
@@ -466,7 +479,7 @@ class _Reader:
         placed = sum(mention.start >= 0 for mention in self._mentions)
         return placed == 2 and patterns().verifying.match(self._whole) is not None
 
-    def _asks(self) -> Edge | None:
+    def _asks(self) -> PeriodPart | None:
         """Read «when did A win B»."""
         asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or patterns().year_asked.search(self._whole)
         if asked is None or len(self._mentions) < 2:
@@ -522,20 +535,20 @@ _FORBIDDING = re.compile(rf"\b(?:{'|'.join(sorted(FORBIDDING))})\s*$", re.IGNORE
 @cache
 def _measures() -> frozenset[str]:
     """Return all nouns that name a measure."""
-    order = idea("order")
+    order = load_lexicon("order")
     named = {noun for group in order["adjective"] for noun in group["nouns"]}
     return frozenset(named | {noun for nouns in order["units"].values() for noun in nouns} | {"surface"})
 
 
 def _place(ordinal: str | None) -> int:
-    return 1 if not ordinal else int(idea("order")["ordinals"][ordinal.lower()])
+    return 1 if not ordinal else int(load_lexicon("order")["ordinals"][ordinal.lower()])
 
 
 def _iso(text: str) -> str | None:
     """Return a date as ISO 8601, of the given precision."""
     plain = " ".join(text.split()).removesuffix("s") if re.fullmatch(r"\d{4}s", text) else " ".join(text.split())
-    read = read_literal(plain)
-    return None if read is None else str(read.value)
+    literal = read_literal(plain)
+    return None if literal is None else str(literal.value)
 
 
 def _number(text: str) -> float | None:
@@ -543,13 +556,13 @@ def _number(text: str) -> float | None:
     match = re.fullmatch(r"([\d,.]*\d)[,.]?\s*([a-z]+)?", text.strip(), re.IGNORECASE)
     if match is None:
         return None
-    read = read_literal(match[1])
-    if read is None or isinstance(read.value, str):
+    literal = read_literal(match[1])
+    if literal is None or isinstance(literal.value, str):
         return None
-    return float(read.value) * _SCALES.get((match[2] or "").lower(), 1.0)
+    return float(literal.value) * _SCALES.get((match[2] or "").lower(), 1.0)
 
 
-def asking_when(text: str) -> str:
+def normalize_when(text: str) -> str:
     """Return a question for a year or a date as one that begins with «when»; any other as it is.
 
     If dates are property values, the word `year` distinguishes none of them.
@@ -572,7 +585,7 @@ _ASKS_LAST = re.compile(r"\b(?P<asks>when|(?:in\s+)?(?:which|what)\s+year)\W*$",
 _ASKS_NUMBER = re.compile(r"\W*(?:[a-z]+\W+){0,3}?(?P<asks>how\s+(?:many|much))\b", re.IGNORECASE)
 
 
-def asked_value(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "date", "number"], str]:
+def expected_literal(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "date", "number"], str]:
     """Return the words of a question for a date or a number: `when`, `how many`; empty for another question."""
     hidden = list(text)
     for one in mentions:
@@ -586,7 +599,9 @@ def asked_value(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "da
     return "", ""
 
 
-def path_reading(text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None) -> Reading:
-    """Parse the rest of a question as a path question; `known` is as for `read_question`."""
+def parse_path_question(
+    text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None
+) -> ParsedQuestion:
+    """Parse the rest of a question as a path question; `known` is as for `parse_question`."""
     missing = [mention.text for mention in mentions if mention.start < 0]
-    return read_question(asking_when(read(text, mentions).rest), mentions, missing, known=known)
+    return parse_question(normalize_when(parse_constraints(text, mentions).rest), mentions, missing, known=known)

@@ -25,8 +25,8 @@ from byokg.files import write_json
 from byokg.graph.paths import labels
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
-from byokg.offline.parse import Reading
-from byokg.offline.schema_linking import Steps
+from byokg.offline.parse import ParsedQuestion
+from byokg.offline.schema_linking import RelationSimilarity
 
 SCHEMA = 2
 PLACES = 6
@@ -56,10 +56,10 @@ def on_grid(values: Float64, bits: int = 20) -> Float64:
     return rounded
 
 
-def ngrams(reading: Reading) -> list[str]:
+def ngrams(parsed: ParsedQuestion) -> list[str]:
     """Return the words, pairs and triples of a question, each once; a mention is one `_`."""
     words = ["^"]
-    for word, hidden in zip(reading.words, reading.masked, strict=True):
+    for word, hidden in zip(parsed.words, parsed.masked, strict=True):
         if not hidden or words[-1] != "_":
             words.append("_" if hidden else word)
     words.append("$")
@@ -83,7 +83,7 @@ class RankerWeights:
     """(L, r) one vector for each step label at each place that is known."""
 
 
-def describe_steps(steps: Steps, some: Int64 | None = None) -> Float64:
+def describe_steps(steps: RelationSimilarity, some: Int64 | None = None) -> Float64:
     """Describe the S steps of a graph, or some of them: (S, 3 D).
 
     The relation's text in one of two places, by the way it is walked, and the names at the end.
@@ -119,7 +119,7 @@ class PathRanker:
         known: dict[str, int],
         places: dict[str, int],
         store: GraphStore,
-        steps: Steps,
+        steps: RelationSimilarity,
         embedder: Embedder,
     ) -> None:
         self._weights = weights
@@ -133,9 +133,9 @@ class PathRanker:
                 row = places.get(f"{place} {name}")
                 if row is not None:
                     self._labels[place * steps.count + step] = row
-        self._table = np.empty((0, 0)) if steps.by_need else self._rows(steps, np.arange(PLACES * steps.count))
+        self._table = np.empty((0, 0)) if steps.lazy_schema else self._rows(steps, np.arange(PLACES * steps.count))
 
-    def _rows(self, steps: Steps, placed: Int64) -> Float64:
+    def _rows(self, steps: RelationSimilarity, placed: Int64) -> Float64:
         """Return the vectors of placed steps, and a last row of zeros."""
         described = describe_steps(steps, some := np.unique(placed % max(1, self._count)))
         table = np.zeros((len(placed) + 1, self._weights.question.shape[1]))
@@ -148,7 +148,7 @@ class PathRanker:
         return on_grid(table)
 
     @classmethod
-    def load(cls, folder: str | Path, store: GraphStore, steps: Steps, embedder: Embedder) -> PathRanker:
+    def load(cls, folder: str | Path, store: GraphStore, steps: RelationSimilarity, embedder: Embedder) -> PathRanker:
         """Read a ranker that `byokg fit` wrote.
 
         Raises:
@@ -172,14 +172,14 @@ class PathRanker:
             )
         return cls(weights, known, places, store, steps, embedder)
 
-    def question(self, reading: Reading) -> Float64:
+    def question(self, parsed: ParsedQuestion) -> Float64:
         """Return the vector of a question: (r,)."""
-        vector = exact(self._embedder.encode([" ".join(reading.unmasked)]))
-        rows = [self._known[ngram] for ngram in ngrams(reading) if ngram in self._known]
+        vector = exact(self._embedder.encode([" ".join(parsed.unmasked)]))
+        rows = [self._known[ngram] for ngram in ngrams(parsed) if ngram in self._known]
         words = on_grid(self._weights.ngrams[rows]).sum(axis=0) / np.sqrt(max(1, len(rows)))
         return on_grid(product(vector, self._weights.question)[0] + words)
 
-    def fits(self, question: Float64, metapaths: Sequence[Int64], steps: Steps | None = None) -> Float64:
+    def fits(self, question: Float64, metapaths: Sequence[Int64], steps: RelationSimilarity | None = None) -> Float64:
         """Return the fit of metapaths with a question, apart from their features.
 
         Args:
@@ -192,7 +192,7 @@ class PathRanker:
         """
         placed = np.concatenate([place_steps(part, self._count) for part in metapaths])
         table = self._table
-        if steps is not None and steps.by_need:
+        if steps is not None and steps.lazy_schema:
             used, place = np.unique(placed, return_inverse=True)  # -1 for none comes first
             table, placed = np.roll(self._rows(steps, used[used >= 0]), 1, axis=0), place.reshape(placed.shape)
             placed = placed if used[0] < 0 else placed + 1

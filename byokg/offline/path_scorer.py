@@ -24,9 +24,9 @@ import numpy.typing as npt
 from byokg.arrays import Float32, Int64
 from byokg.graph.paths import Growth
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.offline.answer_type import Kind
-from byokg.offline.parse import Reading
-from byokg.offline.schema_linking import Steps
+from byokg.offline.answer_type import AnswerType
+from byokg.offline.parse import ParsedQuestion
+from byokg.offline.schema_linking import RelationSimilarity
 
 if TYPE_CHECKING:
     from byokg.offline.path_ranker import PathRanker
@@ -50,11 +50,11 @@ class Weights:
     """How much that is: the importance of these words."""
     likeness: float = 25.5
     """Cosine of the question with the text of all relations."""
-    asked: float = 70.9
+    wh_similarity: float = 70.9
     """Cosine of who, when or where with the names at the end."""
-    focus: float = 40.8
+    answer_type_similarity: float = 40.8
     """Cosine of the answer-type noun with the names at the end."""
-    kind: float = 5.4
+    range_similarity: float = 5.4
     """Similarity of the last hop's range and the answer-type noun."""
     weakest: float = 21.0
     """How well the least explained of several hops is explained."""
@@ -64,19 +64,19 @@ class Weights:
     """Hops."""
     third: float = 12.7
     """A third hop."""
-    missing: float = -19.4
+    missing_hops: float = -19.4
     """Hops fewer than the links that the question strings together (`the children of X's sister`: two)."""
-    beyond: float = -12.0
+    extra_hops: float = -12.0
     """Hops more than these links, and than words that may be links."""
-    choice: float = -14.6
+    log_branching: float = -14.6
     """Logarithm of the number of metapaths to choose from: at each edge, the distinct steps that lead on, and three."""
-    guess: float = -12.2
+    log_unexplained_branching: float = -12.2
     """The same, of each hop as far as it is not explained."""
-    back: float = -2.6
+    backtracks: float = -2.6
     """Hops straight back."""
-    shared: float = 85.8
+    shared_neighbor: float = 85.8
     """A hop straight back, as far as it is explained, if the question has a shared property of two things."""
-    to_and_fro: float = -36.7
+    zigzag: float = -36.7
     """More than one hop straight back."""
     joined: float = 66.9
     """Two metapaths from different mentions that end in the same nodes."""
@@ -106,7 +106,7 @@ class AlignmentSettings:
 
 
 @dataclass(frozen=True)
-class Aligned:
+class PathFeatures:
     """Features of P metapaths."""
 
     features: Float32
@@ -124,9 +124,9 @@ class Aligned:
     others: Int64 | None = None
     """(P, L') steps of the second of two that are joined."""
 
-    def taken(self, rows: Int64) -> Aligned:
+    def taken(self, rows: Int64) -> PathFeatures:
         """Return some of the metapaths."""
-        return Aligned(
+        return PathFeatures(
             self.features[rows],
             self.best,
             self.metapaths[rows],
@@ -162,7 +162,7 @@ class PathScorer:
 
     def __init__(
         self,
-        steps: Steps,
+        steps: RelationSimilarity,
         embedder: Embedder,
         weights: Weights | None = None,
         settings: AlignmentSettings | None = None,
@@ -177,11 +177,11 @@ class PathScorer:
         self.settings = settings or AlignmentSettings()
         self._embedder = embedder
 
-    def question(self, reading: Reading) -> QuestionScorer:
+    def question(self, parsed: ParsedQuestion) -> QuestionScorer:
         """Prepare to score metapaths against one question."""
-        return QuestionScorer(self, reading, exact(self._embedder.encode([" ".join(reading.unmasked)])[0]))
+        return QuestionScorer(self, parsed, exact(self._embedder.encode([" ".join(parsed.unmasked)])[0]))
 
-    def hops(self, metapaths: Int64, steps: Steps | None = None) -> Hops:
+    def hops(self, metapaths: Int64, steps: RelationSimilarity | None = None) -> Hops:
         """Cut metapaths into hops: steps joined by a nameless node make one hop; `steps` may know more of them."""
         nameless = (steps or self.steps).nameless
         if not (nameless[metapaths[:, :-1]] > 0.5).any():
@@ -209,57 +209,61 @@ class PathScorer:
 class QuestionScorer:
     """Scores metapaths against one question."""
 
-    def __init__(self, scorer: PathScorer, reading: Reading, vector: npt.NDArray[np.float64]) -> None:
+    def __init__(self, scorer: PathScorer, parsed: ParsedQuestion, vector: npt.NDArray[np.float64]) -> None:
         self._scorer = scorer
         self._vector = vector
-        self._learnt = None if scorer.ranker is None else scorer.ranker.question(reading)
-        self._reading = reading
-        self._shares, self._links = reading.shares, reading.links
-        self._most_hops = reading.most_hops
-        self._orders = [order[:_MAX_WORDS] for order in reading.orders]
-        self._phrase = reading.phrase
-        self._content = sorted({*reading.focus, *(position for order in self._orders for position in order)})
+        self._learnt = None if scorer.ranker is None else scorer.ranker.question(parsed)
+        self._reading = parsed
+        self._shares, self._links = parsed.shares, parsed.links
+        self._most_hops = parsed.most_hops
+        self._orders = [order[:_MAX_WORDS] for order in parsed.orders]
+        self._phrase = parsed.phrase
+        self._content = sorted({*parsed.answer_type_span, *(position for order in self._orders for position in order)})
         self._row = {position: row for row, position in enumerate(self._content)}
-        words = reading.words
+        words = parsed.words
         self._importance = np.array([scorer.importance(words[position]) for position in self._content], np.float32)
-        self._focus_rows = [self._row[position] for position in reading.focus]
-        self._know(scorer.steps.latest())
+        self._focus_rows = [self._row[position] for position in parsed.answer_type_span]
+        self._know(scorer.steps.refresh())
 
-    def meet(self, growth: Growth) -> None:
+    def observe(self, growth: Growth) -> None:
         """Collect statistics of the ends of metapaths before they are scored, if these are collected per question."""
-        if self._steps.by_need:
-            known = self._steps.met(growth)
+        if self._steps.lazy_schema:
+            known = self._steps.observe(growth)
             if known is not self._steps:
                 self._know(known)
 
-    def _know(self, steps: Steps) -> None:
+    def _know(self, steps: RelationSimilarity) -> None:
         """Compare the question's words with the steps."""
         self._steps = steps
-        reading, words = self._reading, self._reading.words
-        self._relation = self._rows([steps.relation(words[position]) for position in self._content])
-        self._kind = self._rows([steps.kind(words[position]) for position in self._content])
+        parsed, words = self._reading, self._reading.words
+        self._relation = self._rows([steps.label_similarity(words[position]) for position in self._content])
+        self._kind = self._rows([steps.type_similarity(words[position]) for position in self._content])
         # After «who is» may come a noun (`who is the director`) or a verb (`who was born`), which no end is a kind of.
-        named = [steps.relation, steps.reach] if reading.asks in ("who", "whom") else [steps.reach]
-        self._reach = self._rows(
-            [np.maximum.reduce([compare(words[position]) for compare in named]) for position in reading.focus]
+        named = (
+            [steps.label_similarity, steps.range_similarity]
+            if parsed.wh_word in ("who", "whom")
+            else [steps.range_similarity]
         )
-        for rows, places in ((self._relation, self._content), (self._reach, reading.focus)):
+        self._reach = self._rows(
+            [np.maximum.reduce([compare(words[position]) for compare in named]) for position in parsed.answer_type_span]
+        )
+        for rows, places in ((self._relation, self._content), (self._reach, parsed.answer_type_span)):
             for row, position in zip(rows, places, strict=True):
-                row[steps.against(words[position], reading.ties[position])] *= self._scorer.settings.against
-        self._unsaid = steps.unsaid(reading.unmasked)
-        focus = [words[position] for position in reading.focus]
+                row[steps.direction_mismatch(words[position], parsed.roles[position])] *= self._scorer.settings.against
+        self._unsaid = steps.antonym_mask(parsed.unmasked)
+        focus = [words[position] for position in parsed.answer_type_span]
         dates = bool(_DATES.intersection(focus))
         if len(self._reach) and dates:
             self._reach = np.maximum(self._reach, steps.years)
         none = np.zeros(steps.count, np.float32)
         self._asked = (
-            steps.kinship("who" if reading.asks == "whom" else reading.asks)
-            if reading.asks in ("who", "whom", "when", "where")
+            steps.instance_similarity("who" if parsed.wh_word == "whom" else parsed.wh_word)
+            if parsed.wh_word in ("who", "whom", "when", "where")
             else none
         )
-        if reading.asks == "when":
+        if parsed.wh_word == "when":
             self._asked = np.maximum(self._asked, steps.years)
-        self._asked_noun = np.max([steps.kinship(word) for word in focus], axis=0) if focus else none
+        self._asked_noun = np.max([steps.instance_similarity(word) for word in focus], axis=0) if focus else none
         if dates:
             self._asked_noun = np.maximum(self._asked_noun, steps.years)
 
@@ -271,11 +275,11 @@ class QuestionScorer:
         told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
         return told
 
-    def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
+    def leads_to_type(self, kind: AnswerType) -> npt.NDArray[np.bool_]:
         """Mask steps into nodes of a type: (S,)."""
-        return self._steps.typed(kind)
+        return self._steps.leads_to_type(kind)
 
-    def align(self, metapaths: Int64, choices: Float32 | None = None) -> Aligned:
+    def extract_features(self, metapaths: Int64, choices: Float32 | None = None) -> PathFeatures:
         """Compute the features of P metapaths of equal length.
 
         Args:
@@ -321,27 +325,27 @@ class QuestionScorer:
             "coverage": explained,
             "explained": explained,
             "likeness": exact(unit_rows(text)) @ self._vector,
-            "asked": self._asked[last],
-            "focus": self._asked_noun[last],
-            "kind": reach.max(axis=0, initial=0.0)[ending],
+            "wh_similarity": self._asked[last],
+            "answer_type_similarity": self._asked_noun[last],
+            "range_similarity": reach.max(axis=0, initial=0.0)[ending],
             "weakest": weakest * (hops > 1),
             "unexplained": unexplained,
             "hop": hops,
             "third": hops > 2,
-            "missing": np.maximum(0, self._links - hops),
-            "beyond": np.maximum(0, hops - self._most_hops),
-            "choice": choices.sum(axis=1),
-            "guess": guess,
-            "back": back,
-            "shared": shared,
-            "to_and_fro": back > 1,
+            "missing_hops": np.maximum(0, self._links - hops),
+            "extra_hops": np.maximum(0, hops - self._most_hops),
+            "log_branching": choices.sum(axis=1),
+            "log_unexplained_branching": guess,
+            "backtracks": back,
+            "shared_neighbor": shared,
+            "zigzag": back > 1,
             "joined": np.zeros(count),
         }
         columns_in_order = [features[field.name] for field in fields(Weights)]
         side_by_side: Float32 = np.stack(columns_in_order, axis=1).astype(np.float32)
-        return Aligned(side_by_side, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
+        return PathFeatures(side_by_side, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
 
-    def join(self, one: Aligned, other: Aligned, pairs: Int64) -> Aligned:
+    def join(self, one: PathFeatures, other: PathFeatures, pairs: Int64) -> PathFeatures:
         """Compute the features of J pairs of metapaths from two topics that end in the same nodes.
 
         The two explain the union of the words that each explains; choices are made for both.
@@ -355,30 +359,38 @@ class QuestionScorer:
         covered = np.maximum(one.covered[pairs[:, 0]], other.covered[pairs[:, 1]])
         text = one.text[pairs[:, 0]] + other.text[pairs[:, 1]]
         joined = own + others
-        for name in ("asked", "focus", "kind", "third", "shared", "to_and_fro", "beyond"):
+        for name in (
+            "wh_similarity",
+            "answer_type_similarity",
+            "range_similarity",
+            "third",
+            "shared_neighbor",
+            "zigzag",
+            "extra_hops",
+        ):
             joined[:, PLACE[name]] = np.maximum(own[:, PLACE[name]], others[:, PLACE[name]])
         explained = np.minimum(joined[:, PLACE["explained"]], (covered * self._importance).sum(axis=1))
         joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained
-        joined[:, PLACE["missing"]] = np.maximum(0, self._links - joined[:, PLACE["hop"]])
+        joined[:, PLACE["missing_hops"]] = np.maximum(0, self._links - joined[:, PLACE["hop"]])
         joined[:, PLACE["weakest"]] = np.minimum(one.weakest[pairs[:, 0]], other.weakest[pairs[:, 1]])
         joined[:, PLACE["likeness"]] = exact(unit_rows(text)) @ self._vector
         joined[:, PLACE["joined"]] = 1
         best = np.maximum(one.best, other.best)
         weakest = joined[:, PLACE["weakest"]]
         first, second = one.metapaths[pairs[:, 0]], other.metapaths[pairs[:, 1]]
-        return Aligned(joined, best, first, covered, text, weakest, second)
+        return PathFeatures(joined, best, first, covered, text, weakest, second)
 
-    def features(self, aligned: Sequence[Aligned]) -> Float32:
+    def features(self, aligned: Sequence[PathFeatures]) -> Float32:
         """Put features side by side so that they can be compared: (P, F) for all metapaths together."""
         rows = np.concatenate([part.features for part in aligned])
         rows[:, 0] /= self._whole(np.max([part.best for part in aligned], axis=0))
         return rows
 
-    def scores(self, aligned: Sequence[Aligned]) -> list[Float32]:
-        """Score metapaths so that they can be compared with each other: one (P,) array for each `Aligned`."""
+    def scores(self, aligned: Sequence[PathFeatures]) -> list[Float32]:
+        """Score metapaths so that they can be compared with each other: one (P,) array for each `PathFeatures`."""
         ranker = self._scorer.ranker
         if ranker is None or self._learnt is None:
-            return self.promise(aligned)
+            return self.beam_score(aligned)
         features = self.features(aligned).astype(np.float64)
         fits = ranker.fits(self._learnt, [part.metapaths for part in aligned], self._steps)
         at = 0
@@ -390,7 +402,7 @@ class QuestionScorer:
         scores = fits + ranker.weigh(features) - self._unmeant(aligned)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
-    def promise(self, aligned: Sequence[Aligned]) -> list[Float32]:
+    def beam_score(self, aligned: Sequence[PathFeatures]) -> list[Float32]:
         """Score metapaths without the trained ranker, which scores whole paths only: for the beam."""
         features = self.features(aligned).astype(np.float64)
         # One feature after another, and not `@`: in this order on every CPU.
@@ -400,7 +412,7 @@ class QuestionScorer:
         scores -= self._unmeant(aligned)
         return np.split(scores, np.cumsum([len(part.features) for part in aligned])[:-1])
 
-    def _unmeant(self, aligned: Sequence[Aligned]) -> npt.NDArray[np.float64]:
+    def _unmeant(self, aligned: Sequence[PathFeatures]) -> npt.NDArray[np.float64]:
         """Return the loss of metapaths for unmentioned antonyms: (P,) for all together."""
         steps = [(part.metapaths, part.others) for part in aligned]
         lost = [sum(self._unsaid[some].sum(axis=1) for some in pair if some is not None) for pair in steps]

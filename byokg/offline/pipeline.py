@@ -19,22 +19,22 @@ from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticE
 from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.offline.aggregation import OperatorLinker, OperatorRetriever
-from byokg.offline.answer_type import Kinds
+from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
+from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.answerer import ExtractiveAnswerer
 from byokg.offline.calibration import UNIT, Confidence
-from byokg.offline.execute import Operators
+from byokg.offline.execute import ConstraintExecutor
 from byokg.offline.linker import OfflineLinker
-from byokg.offline.literal_answers import AskedValues
+from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter, SpottingSettings
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
 from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, weights_for
-from byokg.offline.property_linking import Measures
+from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
-from byokg.offline.rerank import Preference
-from byokg.offline.schema_linking import Steps
-from byokg.offline.temporal_neighbors import Sequences
+from byokg.offline.rerank import CandidateReranker
+from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.pipelines.components import PipelineComponents, RetrieverFactory
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
@@ -57,7 +57,7 @@ def offline_pipeline(
     sample: int = 256,
     top_k: int = 10,
     retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
-    by_need: bool | None = None,
+    lazy_schema: bool | None = None,
     abstain: float = 0.0,
     weights: str | Path | None = None,
 ) -> Loop:
@@ -69,7 +69,7 @@ def offline_pipeline(
         entities: links mentions; None links fuzzily with its defaults.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
         retrievers: factories by name, see `PipelineComponents`; the answer is extracted from their paths.
-        by_need: collect relation statistics from the walks of each question instead of from a sample of all
+        lazy_schema: collect relation statistics from the walks of each question instead of from a sample of all
             relations, which takes long on a server and gives better answers, also with values of properties. None
             does so on servers.
         abstain: probability below which there is no answer, in [0, 1].
@@ -82,13 +82,13 @@ def offline_pipeline(
     """
     embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    by_need = isinstance(store, NamedStore) if by_need is None else by_need
-    graph, store = store, store if by_need else viewed(store)
-    spotter, scorer = reading_parts(store, embedder, entities, weights, by_need)
-    measures = Measures(embedder)
-    asked = AskedValues(store, scorer.steps, measures) if isinstance(store, PropertyView) else None
-    kinds = Kinds(graph, by_need, measures.likeness)
-    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, asked, kinds)
+    lazy_schema = isinstance(store, NamedStore) if lazy_schema is None else lazy_schema
+    graph, store = store, store if lazy_schema else viewed(store)
+    spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights, lazy_schema)
+    properties = PropertyLinker(embedder)
+    literals = LiteralAnswerDetector(store, scorer.steps, properties) if isinstance(store, PropertyView) else None
+    answer_types = AnswerTypePredictor(graph, lazy_schema, properties.likeness)
+    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, literals, answer_types)
     parts = PipelineComponents(
         store=store,
         embedder=embedder,
@@ -100,18 +100,22 @@ def offline_pipeline(
     )
     stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
     odds = SCORED if scorer.ranker is None else _LEARNT
-    answerer = ExtractiveAnswerer(store, kinds, preference=Preference(graph, scorer, embedder, odds))
+    answerer = ExtractiveAnswerer(store, answer_types, reranker=CandidateReranker(graph, scorer, embedder, odds))
 
     def reach(noun: str) -> npt.NDArray[np.float32]:
-        return scorer.steps.latest().reach(noun)
+        return scorer.steps.refresh().range_similarity(noun)
 
-    operations, sequences = Operators(graph, measures, reach), Sequences(graph, measures)
-    operators = OperatorRetriever(graph, operations, sequences, answerer.choices, kinds, steps=scorer.steps)
+    executor, neighbors = ConstraintExecutor(graph, properties, reach), TemporalNeighbors(graph, properties)
+    aggregation = AggregationRetriever(
+        graph, executor, neighbors, answerer.candidates, answer_types, steps=scorer.steps
+    )
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
     coverage = QuestionCoverage(graph, scorer.steps)
-    judge = Confidence(scorer.steps, scorer.importance, answerer.choices, kinds, answerer.ranked, unit, sure, coverage)
-    stages = [stage, Stage(OperatorLinker(), (operators,), rounds=1)]
+    judge = Confidence(
+        scorer.steps, scorer.importance, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage
+    )
+    stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 
 
@@ -123,34 +127,34 @@ def _shipped() -> StaticEmbedder:
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
     """Return the offline pipeline's mention detector, by itself."""
-    return reading_parts(store, embedder, entities)[0]
+    return build_parser_and_ranker(store, embedder, entities)[0]
 
 
-def reading_parts(
+def build_parser_and_ranker(
     store: GraphStore,
     embedder: Embedder,
     entities: EntityLinker,
     weights: str | Path | None = None,
-    by_need: bool | None = None,
+    lazy_schema: bool | None = None,
 ) -> tuple[MentionSpotter, PathScorer]:
     """Return the mention detector and the path scorer.
 
     Raises:
         ConfigError: the weights cannot be read, or belong to another embedder.
     """
-    by_need = isinstance(store, NamedStore) if by_need is None else by_need
+    lazy_schema = isinstance(store, NamedStore) if lazy_schema is None else lazy_schema
     fitted = None if weights is None else read_weights(weights, embedder.name)
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = _shipped()
     if fitted is not None and fitted.ranker is not None:
         _all_numbered(store)  # it was trained on steps by their numbers
-    steps = _steps(store, embedder, by_need)
+    steps = _steps(store, embedder, lazy_schema)
     importance = lru_cache(1 << 14)(static.importance)
-    kinds = Kinds(store, by_need)
+    answer_types = AnswerTypePredictor(store, lazy_schema)
 
     def explained(word: str) -> float:
         _all_numbered(store)
-        return float(steps.latest().relation(word).max(initial=0.0))
+        return float(steps.refresh().label_similarity(word).max(initial=0.0))
 
     spotter = MentionSpotter(
         entities,
@@ -158,7 +162,9 @@ def reading_parts(
         explained=lru_cache(1 << 14)(explained),
         # Rare and misspelt words fall into pieces.
         familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
-        is_type=(lambda word: False) if by_need else lru_cache(1 << 14)(lambda word: bool(kinds.named(word))),
+        is_type=(lambda word: False)
+        if lazy_schema
+        else lru_cache(1 << 14)(lambda word: bool(answer_types.type_named(word))),
     )
     learnt = None
     if fitted is not None and fitted.ranker is not None:
@@ -168,16 +174,16 @@ def reading_parts(
     return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
 
 
-def _steps(store: GraphStore, embedder: Embedder, by_need: bool) -> Steps:
+def _steps(store: GraphStore, embedder: Embedder, lazy_schema: bool) -> RelationSimilarity:
     """Return the schema linking of a graph; embeddings of a transformer are kept in the user's cache, in full
     precision."""
-    if by_need or not isinstance(embedder, SentenceTransformerEmbedder):
-        return Steps(store, embedder, by_need=by_need)
+    if lazy_schema or not isinstance(embedder, SentenceTransformerEmbedder):
+        return RelationSimilarity(store, embedder, lazy_schema=lazy_schema)
     kept = CachedEmbedder(embedder, user_cache() / "embeddings", "float32")
     try:
-        return Steps(store, embedder, names=kept)
+        return RelationSimilarity(store, embedder, names=kept)
     except CacheUnusable:
-        return Steps(store, embedder)
+        return RelationSimilarity(store, embedder)
     finally:
         kept.close()
 

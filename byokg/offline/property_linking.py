@@ -38,7 +38,7 @@ _LATER = 0.02
 
 
 @dataclass(frozen=True)
-class Measured:
+class LinkedProperty:
     """A property, and its value for each node that has it."""
 
     name: str
@@ -53,7 +53,7 @@ class Measured:
         return not self.dates and not _AGE.isdisjoint(split_words(split_label(self.name)))
 
 
-class Measures:
+class PropertyLinker:
     """Links words of a question to properties.
 
     Args:
@@ -66,7 +66,9 @@ class Measures:
         """Returns the similarity of a word and a property's name, in [-1, 1]."""
         self._vector = lru_cache(1 << 12)(self._encoded)
 
-    def find(self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2) -> Measured | None:
+    def find(
+        self, nodes: Sequence[Node], nouns: Sequence[str], dates: bool = False, least: int = 2
+    ) -> LinkedProperty | None:
         """Return the property most similar to the nouns; None if none of the nodes' is similar.
 
         Args:
@@ -80,8 +82,8 @@ class Measures:
             for key, value in node.properties.items():
                 if not key.endswith(ALL_VALUES):
                     columns.setdefault(key, {})[node.id] = value
-        best: Measured | None = None
-        timed: list[Measured] = []
+        best: LinkedProperty | None = None
+        timed: list[LinkedProperty] = []
         for key, shown in columns.items():
             if len(shown) < min(least, len(nodes)):
                 continue
@@ -94,7 +96,7 @@ class Measures:
             )
             if likeness < _SAID and len(shown) < _KNOWN * len(nodes):
                 continue
-            found = Measured(key, values, shown, likeness, is_date)
+            found = LinkedProperty(key, values, shown, likeness, is_date)
             if is_date:
                 timed.append(found)
             if likeness >= _ALIKE and (best is None or likeness > best.likeness):

@@ -18,12 +18,12 @@ import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
-from byokg.offline.constraints import Demand
-from byokg.offline.lexicon import comparative, idea, superlative
+from byokg.offline.constraints import QueryConstraints
+from byokg.offline.lexicon import comparative, load_lexicon, superlative
 from byokg.offline.parse import REQUESTS
-from byokg.offline.parse_constraints import path_reading, read
+from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.relation_words import NEGATIONS
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.retrieval.verbalize import disambiguate
 from byokg.text.aliases import untitled
 from byokg.text.labels import split_label
@@ -134,7 +134,7 @@ class QuestionCoverage:
         steps: schema linking.
     """
 
-    def __init__(self, store: GraphStore, steps: Steps) -> None:
+    def __init__(self, store: GraphStore, steps: RelationSimilarity) -> None:
         self._store = store
         self._steps = steps
 
@@ -149,16 +149,16 @@ class QuestionCoverage:
         text, first = context.question, context.rounds[0]
         if len(text) > _LONGEST:
             return ()
-        mentions, demand = first.artifacts.mentions, read(context.question, first.artifacts.mentions)
+        mentions, constraints = first.artifacts.mentions, parse_constraints(context.question, first.artifacts.mentions)
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
         used = self._used(context, items, computed)
-        done = _executed(demand, computed)
+        done = _executed(constraints, computed)
         linked: dict[Mention, set[EntityId]] = {}
         for entity in first.linked.entities:
             linked.setdefault(entity.mention, set()).add(entity.id)
-        by_operation = {mentions[place] for place in _operands(demand, done)}
+        by_operation = {mentions[place] for place in _operands(constraints, done)}
         covered = bytearray(len(text))  # characters: 1 where nothing is left to look at
-        parts = _restrictions(text, demand, mentions, done, covered)
+        parts = _restrictions(text, constraints, mentions, done, covered)
         for one in (mention for mention in mentions if mention.start >= 0):
             covered[one.start : one.end] = b"\x01" * (one.end - one.start)
             if one in by_operation or not used.nodes.isdisjoint(linked.get(one, ())):
@@ -167,7 +167,7 @@ class QuestionCoverage:
                 parts.append(UnusedPart(one.text, "name", one.start))
         parts += self._left(text, mentions, used, covered)
         if computed is None or computed.operation == "count":
-            parts += self._unrelated(text, demand, mentions, used, linked)
+            parts += self._unrelated(text, constraints, mentions, used, linked)
         return tuple(sorted(parts, key=lambda part: (part.start, part.text)))
 
     def ambiguous(self, context: Context, items: Sequence[AnswerItem]) -> Ambiguity:
@@ -217,7 +217,7 @@ class QuestionCoverage:
         by_id = {item.id: item for item in context.evidence}
         cited = items[0].citations if computed is None else computed.uses
         paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
-        of = self._steps.latest()
+        of = self._steps.refresh()
         nodes = dict.fromkeys(path.source for path in paths)
         nodes |= dict.fromkeys(item.id for item in items[:_NODES] if item.id is not None)
         nodes |= dict.fromkeys(node for path in paths for walk in path.paths for node in walk.nodes)
@@ -228,7 +228,7 @@ class QuestionCoverage:
         if computed is not None:
             words.update(split_words(split_label(computed.text)))
         return _Used(
-            sorted({step for path in paths for step in of.walked(path.relations)}),
+            sorted({step for path in paths for step in of.encode_path(path.relations)}),
             frozenset(nodes),
             frozenset(map(singular, words)),
             frozenset(word for node in found for type in node.types for word in split_words(split_label(type))),
@@ -238,7 +238,7 @@ class QuestionCoverage:
 
     def _explainer(self, used: _Used) -> Callable[[str], bool]:
         """Return a function that is True for a word that the steps, types or names on the way explain."""
-        of, steps = self._steps.latest(), list(used.steps)
+        of, steps = self._steps.refresh(), list(used.steps)
 
         def explained(word: str) -> bool:
             if word in FUNCTION_WORDS or word in QUESTION_WORDS or singular(word) in used.words:
@@ -249,7 +249,7 @@ class QuestionCoverage:
                 return True
             if untitled(f"{word} x") == "x":  # King George
                 return True
-            means = (of.relation(word), of.kind(word), of.reach(word))
+            means = (of.label_similarity(word), of.type_similarity(word), of.range_similarity(word))
             return bool(steps) and max(float(each[steps].max()) for each in means) >= _EXPLAINED
 
         return explained
@@ -257,7 +257,7 @@ class QuestionCoverage:
     def _unrelated(
         self,
         text: str,
-        demand: Demand,
+        constraints: QueryConstraints,
         mentions: tuple[Mention, ...],
         used: _Used,
         linked: Mapping[Mention, Collection[EntityId]],
@@ -268,17 +268,20 @@ class QuestionCoverage:
         A path from the mention to the single thing that it is part of, without a word for that relation, and from there
         to several nodes, answers for the whole: rivers of France need not flow through Paris.
         """
-        reading = path_reading(text, mentions, self._steps.named)
-        telling = [reading.words[place] for place in reading.telling]
-        explained, of = self._explainer(used), self._steps.latest()
-        walked = [(path, of.walked(path.relations)) for path in used.paths]
-        beyond = [(path, steps) for path, steps in walked if steps and of.hops(steps) > max(1, reading.links)]
+        parsed = parse_path_question(text, mentions, self._steps.has_relation)
+        telling = [parsed.words[place] for place in parsed.content_tokens]
+        explained, of = self._explainer(used), self._steps.refresh()
+        walked = [(path, of.encode_path(path.relations)) for path in used.paths]
+        beyond = [(path, steps) for path, steps in walked if steps and of.hops(steps) > max(1, parsed.links)]
         parts: list[UnusedPart] = []
-        if telling and (beyond or (demand.counted and used.types)) and not any(map(explained, telling)):
+        if telling and (beyond or (constraints.counted and used.types)) and not any(map(explained, telling)):
             lower = text.casefold()
             parts += [UnusedPart(word, "relation", lower.find(word)) for word in telling if word in lower]
         for path, steps in beyond:
-            said = (max(float(of.relation(word)[steps[0]]), float(of.kind(word)[steps[0]])) for word in telling)
+            said = (
+                max(float(of.label_similarity(word)[steps[0]]), float(of.type_similarity(word)[steps[0]]))
+                for word in telling
+            )
             source = next((one for one, ids in linked.items() if path.source in ids), None)
             unsaid = source is not None and len(path.ends) > 1 and max(said, default=0.0) < _EXPLAINED
             if source is not None and unsaid and (whole := self._whole(path, steps[0])):
@@ -343,7 +346,7 @@ class QuestionCoverage:
 
 def _is_adjunct(text: str, span: re.Match[str]) -> bool:
     """Return True for the head of a prepositional phrase at the end of a clause: `in winter?`."""
-    if not _CLAUSE_END.match(text, span.end()) or span.group().casefold() in idea("order")["units"]:
+    if not _CLAUSE_END.match(text, span.end()) or span.group().casefold() in load_lexicon("order")["units"]:
         return False
     before = [one.group().casefold() for one in WORD.finditer(text[: span.start()])][-_NEAR:]
     while before and before[-1] in _LEADING:
@@ -374,7 +377,7 @@ def _restricts(word: str) -> bool:
     return word in NEGATIONS or word in _ONLY or comparative(word) is not None or superlative(word) is not None
 
 
-def _executed(demand: Demand, computed: ComputedEvidence | None) -> Collection[str]:
+def _executed(constraints: QueryConstraints, computed: ComputedEvidence | None) -> Collection[str]:
     """Return the executed fields of a demand; all, if the operation did its part on a path."""
     if computed is None:
         return ()
@@ -389,48 +392,48 @@ def _executed(demand: Demand, computed: ComputedEvidence | None) -> Collection[s
     return by_operation.get(computed.operation, every)
 
 
-def _operands(demand: Demand, done: Collection[str]) -> set[int]:
+def _operands(constraints: QueryConstraints, done: Collection[str]) -> set[int]:
     """Return the mentions that the operations that were done used, by number."""
     found: set[int] = set()
     if "times" in done:
-        found |= {test.mention for test in demand.times if test.mention is not None}
+        found |= {test.mention for test in constraints.times if test.mention is not None}
     if "thresholds" in done:
-        found |= {bound.mention for bound in demand.thresholds if bound.mention is not None}
-    if "next" in done and demand.next is not None:
-        found |= set(demand.next.mentions)
-    found |= set(demand.without) if "without" in done else set()
-    found |= set(demand.union) if "union" in done else set()
+        found |= {bound.mention for bound in constraints.thresholds if bound.mention is not None}
+    if "next" in done and constraints.next is not None:
+        found |= set(constraints.next.mentions)
+    found |= set(constraints.without) if "without" in done else set()
+    found |= set(constraints.union) if "union" in done else set()
     return found
 
 
 def _restrictions(
-    text: str, demand: Demand, mentions: Sequence[Mention], done: Collection[str], covered: bytearray
+    text: str, constraints: QueryConstraints, mentions: Sequence[Mention], done: Collection[str], covered: bytearray
 ) -> list[UnusedPart]:
     """Return the constraints that were not executed; mark all parsed ones as covered."""
-    parts = _phrases(demand)
+    parts = _phrases(constraints)
     told = {word for phrase in parts.values() for word in split_words(phrase)}
     for span in WORD.finditer(text):
         if span.group().casefold() in told:
             covered[span.start() : span.end()] = b"\x01" * (span.end() - span.start())
-        elif text[span.start() : span.end()] != demand.rest[span.start() : span.end()]:
+        elif text[span.start() : span.end()] != constraints.rest[span.start() : span.end()]:
             covered[span.start() : span.end()] = _READ * (span.end() - span.start())
     said = [phrase for field, phrase in parts.items() if field.split()[0] not in done]
-    said += [mentions[place].text for place in demand.without] if "without" not in done else []
+    said += [mentions[place].text for place in constraints.without] if "without" not in done else []
     lower = text.lower()
     phrases = [" ".join(phrase.split()) for phrase in said]
     return [UnusedPart(phrase, "restriction", max(0, lower.find(phrase.lower()))) for phrase in phrases if phrase]
 
 
-def _phrases(demand: Demand) -> dict[str, str]:
+def _phrases(constraints: QueryConstraints) -> dict[str, str]:
     """Return how a question says each part of a demand but mentions, by its field, of several with their number."""
-    following = demand.next if demand.next is not None and demand.next.step else None
+    following = constraints.next if constraints.next is not None and constraints.next.step else None
     parts = {
-        "count": demand.count,
-        "order": "" if demand.order is None or demand.order.words == "compared" else demand.order.words,
+        "count": constraints.count,
+        "order": "" if constraints.order is None or constraints.order.words == "compared" else constraints.order.words,
         "next": "" if following is None else following.words,
-        "lacking": demand.lacking,
-        **{f"times {number}": test.words for number, test in enumerate(demand.times)},
-        **{f"thresholds {number}": bound.words for number, bound in enumerate(demand.thresholds)},
+        "lacking": constraints.lacking,
+        **{f"times {number}": test.words for number, test in enumerate(constraints.times)},
+        **{f"thresholds {number}": bound.words for number, bound in enumerate(constraints.thresholds)},
     }
     return {field: phrase.replace("§", " ") for field, phrase in parts.items() if phrase}
 

@@ -24,12 +24,12 @@ _NOT_ACTING = frozenset(
 """Words that only end like those for people who do something."""
 
 
-def acting(word: str) -> bool:
+def is_agent_noun(word: str) -> bool:
     """True for an agent noun: `manager`, `author`."""
     return len(word) > 4 and word.endswith(("er", "or", "ist", "ian")) and word not in _NOT_ACTING
 
 
-def doing(words: Sequence[str]) -> str:
+def leading_verb(words: Sequence[str]) -> str:
     """Return the leading verb of a relation label (`plays_in_club` -> `play`), or "".
 
     >>> doing("plays in club".split()), doing("is aged".split()), doing("played by".split())
@@ -39,14 +39,14 @@ def doing(words: Sequence[str]) -> str:
     return singular(first) if len(first) > _SHORTEST and first.endswith("s") and words[-1] != "by" else ""
 
 
-def done_by(noun: str) -> frozenset[str]:
+def agent_noun_verbs(noun: str) -> frozenset[str]:
     """Return candidate verb stems of an agent noun (`players` -> `play`); at most one is a real word.
 
     >>> sorted(done_by("players")), sorted(done_by("runner")), done_by("city")
     (['play', 'playe'], ['run', 'runn', 'runne'], frozenset())
     """
     noun = singular(noun)
-    if not acting(noun) or not noun.endswith(("er", "or")):
+    if not is_agent_noun(noun) or not noun.endswith(("er", "or")):
         return frozenset()
     stem = noun[:-2]
     return frozenset({stem, noun[:-1], *([stem[:-1]] if stem[-1] == stem[-2] else ())})
@@ -68,13 +68,13 @@ _SAME_BEGINNING = 5
 """Letters in which a word begins as the one that it turns into its opposite: `indication`, `contraindicated`."""
 
 
-def forbids(words: Sequence[str]) -> bool:
+def is_prohibition(words: Sequence[str]) -> bool:
     """True if a question asks for prohibited things: `should not take X`, `can't be combined with X`."""
     pairs = pairwise(words)
     return "cannot" in words or any(one in FORBIDDING and other in ("not", "never", "t") for one, other in pairs)
 
 
-def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
+def antonym_relations(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset[int]]]:
     """Return antonym relations with the antonymous word, and the relations they oppose.
 
     >>> opposites([["indication"], ["contraindicated"], ["universities"], ["sites"], ["not", "recommended"]])
@@ -98,7 +98,7 @@ def opposites(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, frozenset
 _TYING = frozenset("of for to in on at with from by".split())
 
 
-def names_head(words: Sequence[str]) -> bool:
+def label_names_head(words: Sequence[str]) -> bool:
     """True if a relation label names its head: `capital of`, `is a vector for`.
 
     >>> [names_head(label.split()) for label in ("part of", "is a vector for", "belongs to the family of", "lives in")]
@@ -115,7 +115,7 @@ def content_words(words: Sequence[str]) -> list[str]:
     return [word for word in words if word not in FUNCTION_WORDS] or list(words)
 
 
-def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
+def subject_verbs(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[str]]]) -> list[str]:
     """Return the leading verb of each relation, an activity of its heads: `plays_in_club`; empty if there is none.
 
     If several begin with one verb, it is no activity of heads with another class name from their incoming relations:
@@ -125,7 +125,7 @@ def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[s
         store: the graph.
         labels: the words of each relation's namespace, and its own.
     """
-    verbs = [doing(own) for _, own in labels]
+    verbs = [leading_verb(own) for _, own in labels]
     often = Counter(filter(None, verbs))
     among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
     if not among:
@@ -134,7 +134,7 @@ def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[s
     calls = np.array([_calls(own) for _, own in labels], np.bool_)
     doers: dict[str, list[int]] = defaultdict(list)
     for number, (_, own) in enumerate(labels):
-        for verb in done_by(own[-1]):
+        for verb in agent_noun_verbs(own[-1]):
             doers[verb].append(number)
     bounds = np.searchsorted(batch.relation, [(number, number + 1) for number in among])  # edges come by relation
     for number, (first, last) in zip(among, bounds.tolist(), strict=True):
@@ -151,7 +151,12 @@ def heads_do(store: GraphStore, labels: Sequence[tuple[Sequence[str], Sequence[s
 
 def _calls(own: Sequence[str]) -> bool:
     """True if a relation label names its tail: `club`, `plays in club`, not `captained by`."""
-    return not names_head(own) and own[-1] not in FUNCTION_WORDS and not own[-1].endswith("ed") and not doing(own[-1:])
+    return (
+        not label_names_head(own)
+        and own[-1] not in FUNCTION_WORDS
+        and not own[-1].endswith("ed")
+        and not leading_verb(own[-1:])
+    )
 
 
 _HEADS = 48
@@ -164,20 +169,20 @@ _DOUBLING = re.compile(r"[^aeiou]*[aeiou][bdgmnprt]|(?:ad|com|per|sub)mit|enrol"
 
 
 @dataclass(frozen=True)
-class Kin:
+class SynonymSet:
     """The words that name the same kind of relation as a word does, in the singular."""
 
     alike: frozenset[str] = frozenset()
     """Those that name the same end, or the relation itself, and"""
-    opposite: frozenset[str] = frozenset()
+    converse: frozenset[str] = frozenset()
     """those that name the other end: `parent` of `child`."""
 
 
-UNRELATED = Kin()
+UNRELATED = SynonymSet()
 
 
 @cache
-def synonyms() -> Mapping[str, Kin]:
+def synonyms() -> Mapping[str, SynonymSet]:
     """Return for everyday words the others that name the same kind of relation or thing; they ship with the package."""
     alike: dict[str, set[str]] = defaultdict(set)
     opposite: dict[str, set[str]] = defaultdict(set)
@@ -191,7 +196,7 @@ def synonyms() -> Mapping[str, Kin]:
                     alike[word] |= side
                 else:
                     opposite[word] |= other
-    return {word: Kin(frozenset(alike[word]), frozenset(opposite[word])) for word in {*alike, *opposite}}
+    return {word: SynonymSet(frozenset(alike[word]), frozenset(opposite[word])) for word in {*alike, *opposite}}
 
 
 def _written(words: Sequence[str]) -> list[str]:

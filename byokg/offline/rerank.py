@@ -22,7 +22,7 @@ from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore, capped_edges
 from byokg.index.embedders import Embedder, exact
 from byokg.offline.parse import CO
-from byokg.offline.parse_constraints import path_reading
+from byokg.offline.parse_constraints import parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
 from byokg.offline.temporal import period
 from byokg.offline.walks import walk_table
@@ -61,7 +61,7 @@ _MOST_TOLD = 100
 """Edges of each relation of such a node that are looked at."""
 
 
-class Preference:
+class CandidateReranker:
     """Orders answer candidates; thread-safe.
 
     If nodes have types, these decide, and candidates stay as they are, but for detours. Weights were tuned on dev
@@ -79,10 +79,10 @@ class Preference:
         self._scorer = scorer
         self._embedder = embedder
         self._unit = unit
-        self._behind = not scorer.steps.by_need and bool((scorer.steps.nameless > 0.5).any())
+        self._behind = not scorer.steps.lazy_schema and bool((scorer.steps.nameless > 0.5).any())
         self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
 
-    def ordered(self, context: Context, choices: Sequence[Choice]) -> list[Choice]:
+    def rerank(self, context: Context, choices: Sequence[Choice]) -> list[Choice]:
         """Return candidates with the best one first, its nodes in the order of the answer.
 
         Args:
@@ -158,28 +158,30 @@ class Preference:
 
     def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, types: Sequence[str]) -> bool:
         """True if a path's extension answers nothing of the question but the types of both."""
-        reading = path_reading(context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.named)
-        of = self._scorer.steps.latest()
-        all_steps, first_steps = of.walked(whole.relations), of.walked(beginning.relations)
+        parsed = parse_path_question(
+            context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.has_relation
+        )
+        of = self._scorer.steps.refresh()
+        all_steps, first_steps = of.encode_path(whole.relations), of.encode_path(beginning.relations)
         if len(all_steps) < len(whole.relations):
             return False
         back = all_steps[-1] ^ all_steps[-2] == 1
-        if of.hops(first_steps) < reading.links or (back and (reading.shares or CO in reading.words)):
+        if of.hops(first_steps) < parsed.links or (back and (parsed.shares or CO in parsed.words)):
             return False
         gained, same = 0.0, [word for type in types for word in split_words(split_label(type))[-1:]]
-        for place in reading.telling:
-            word = reading.words[place]
-            if place in reading.focus and any(related(word, each) for each in same):
+        for place in parsed.content_tokens:
+            word = parsed.words[place]
+            if place in parsed.answer_type_span and any(related(word, each) for each in same):
                 continue
-            relation, kind = of.relation(word), of.kind(word)
-            reach = of.reach(word) if place in reading.focus else np.zeros_like(kind)
+            relation, kind = of.label_similarity(word), of.type_similarity(word)
+            reach = of.range_similarity(word) if place in parsed.answer_type_span else np.zeros_like(kind)
             named = float(relation[first_steps].max())
             meant = max(named, float(kind[first_steps].max()), float(reach[first_steps[-1]]))
             # Its further relations also indicate a node's type (a city by its `mayor`), and may be the answer.
             more = max(float(relation[all_steps].max()) - named, float(kind[all_steps].max()) - meant)
             gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
-        if reading.asks in ("who", "whom", "when", "where"):
-            kin = of.kinship("who" if reading.asks == "whom" else reading.asks)
+        if parsed.wh_word in ("who", "whom", "when", "where"):
+            kin = of.instance_similarity("who" if parsed.wh_word == "whom" else parsed.wh_word)
             if kin[all_steps[-1]] - kin[first_steps[-1]] >= _ASKED:
                 return False
         return gained <= _SILENT
@@ -192,7 +194,7 @@ class Preference:
         If a graph stores a fact both ways (`parents`, `children`), either may lack some edges of the other. Inverse
         relations are unknown on a server.
         """
-        if self._scorer.steps.by_need:
+        if self._scorer.steps.lazy_schema:
             return compared[0]
         paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
         score, ends, citations = compared[0]

@@ -1,8 +1,8 @@
 """Schema linking: similarity of question words to relations and their ranges.
 
-`Steps` compares words with the steps of a graph; a step is a relation walked one way, numbered as in `graph.paths`. All
-statistics come from the graph at hand: relation labels, node types if there are any, and a sample of the names at the
-ends of each relation.
+`RelationSimilarity` compares words with the steps of a graph; a step is a relation walked one way, numbered as in
+`graph.paths`. All statistics come from the graph at hand: relation labels, node types if there are any, and a sample of
+the names at the ends of each relation.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
 from byokg.graph.traversal import steps_at_ends
 from byokg.index.embedders import Embedder, exact, unit_rows
-from byokg.offline.answer_type import Kind
-from byokg.offline.parse import Tie
+from byokg.offline.answer_type import AnswerType
+from byokg.offline.parse import Role
 from byokg.offline.relation_words import (
     NEGATING,
     NEGATIONS,
     UNRELATED,
-    acting,
+    agent_noun_verbs,
+    antonym_relations,
     content_words,
-    doing,
-    done_by,
-    forbids,
-    heads_do,
-    names_head,
-    opposites,
+    is_agent_noun,
+    is_prohibition,
+    label_names_head,
+    leading_verb,
+    subject_verbs,
     synonyms,
 )
 from byokg.text.labels import label_words, relation_text
@@ -55,7 +55,7 @@ _VECTORS = 1 << 12
 
 
 @dataclass(frozen=True)
-class StepSettings:
+class SimilaritySettings:
     """How words are compared with steps; all found on the dev splits of MetaQA, WebQSP and atlas."""
 
     sample: int = 48
@@ -90,7 +90,7 @@ class StepSettings:
     """Similarities up to here count as none; the rest is stretched to [0, 1]."""
 
 
-class Steps:
+class RelationSimilarity:
     """Compares words with the S = 2 · R steps of a graph with R relations.
 
     Built once per graph from a sample of edges; thread-safe.
@@ -101,7 +101,7 @@ class Steps:
         settings: weights and thresholds.
         names: encodes relations and names at their ends in the place of `embedder`, with equal vectors: a disk
             cache.
-        by_need: sample nothing; `met` adds walked steps, `latest` further relations. For servers,
+        lazy_schema: sample nothing; `observe` adds walked steps, `refresh` further relations. For servers,
             where a sample of every relation takes minutes, and a list of all of them seconds.
     """
 
@@ -109,33 +109,33 @@ class Steps:
         self,
         store: GraphStore,
         embedder: Embedder,
-        settings: StepSettings | None = None,
-        by_need: bool = False,
+        settings: SimilaritySettings | None = None,
+        lazy_schema: bool = False,
         names: Embedder | None = None,
     ) -> None:
-        self.settings = settings or StepSettings()
-        self.by_need = by_need
+        self.settings = settings or SimilaritySettings()
+        self.lazy_schema = lazy_schema
         self._store = store
         self._embedder = names or embedder
         self._vector = lru_cache(_VECTORS)(lambda word: exact(embedder.encode([word])[0]))
         self._read_relations()
         self._latest = [self]
         nothing = np.empty(0, np.int64)
-        self._ends = (nothing, nothing, nothing) if by_need else self._sampled_ends()
+        self._ends = (nothing, nothing, nothing) if lazy_schema else self._sampled_ends()
         self._read_ends()
 
-    def latest(self) -> Steps:
+    def refresh(self) -> RelationSimilarity:
         """Return steps with all relations numbered so far, without statistics of their ends.
 
         With per-question statistics, relations get numbers on first use.
         """
-        if self.by_need and self._latest[0].count < 2 * len(numbered_relations(self._store)):
+        if self.lazy_schema and self._latest[0].count < 2 * len(numbered_relations(self._store)):
             grown = copy(self._latest[0])
             grown._read_ends()
             self._latest[0] = grown
         return self._latest[0]
 
-    def met(self, growth: Growth) -> Steps:
+    def observe(self, growth: Growth) -> RelationSimilarity:
         """Return these steps with statistics of the ends of metapaths, as far as these were missing.
 
         A few ends of each are sampled: evenly spread over their ids, so that the result depends on the graph alone.
@@ -159,7 +159,7 @@ class Steps:
         other._read_ends()
         return other
 
-    def walked(self, metapath: Metapath) -> list[int]:
+    def encode_path(self, metapath: Metapath) -> list[int]:
         """Return the steps of a metapath, those that are known."""
         steps = []
         for label in metapath:
@@ -174,20 +174,20 @@ class Steps:
         """Return how many hops the steps of a metapath make: two that are joined by a nameless node make one."""
         return len(walk) - int((self.nameless[list(walk[:-1])] > 0.5).sum())
 
-    def named(self, word: str) -> bool:
+    def has_relation(self, word: str) -> bool:
         """True if a word, a synonym, or a word for the other end names a relation of the graph."""
-        if self.by_need:
+        if self.lazy_schema:
             len(self._store.relations)  # has a server list its relations, which get numbers by it
         kin = synonyms().get(singular(word), UNRELATED)
-        return bool(self.latest()._lexicon.singular({singular(word)} | kin.alike | kin.opposite))
+        return bool(self.refresh()._lexicon.singular({singular(word)} | kin.alike | kin.converse))
 
-    def namesakes(self, ids: Sequence[EntityId]) -> float:
+    def name_ambiguity(self, ids: Sequence[EntityId]) -> float:
         """Return the ambiguity of nodes that may stand for several things of one name: in [0, 1], the largest.
 
         A film has one year; one with two may be two films. So it is the share, among the steps out of a node with a
         single end for nearly every other node, of those with several ends. Unavailable with per-question statistics.
         """
-        if self.by_need or not ids:
+        if self.lazy_schema or not ids:
             return 0.0
         counts = self._store.relation_counts(self._store.numbers(ids))
         step = 2 * counts.relation.astype(np.int64) + counts.inverse
@@ -217,15 +217,15 @@ class Steps:
         likely = share * nodes / (nodes + 1)
         return exact(np.multiply.reduce([likely] * settings.usual))  # a power differs from CPU to CPU
 
-    def relation(self, word: str) -> Float32:
+    def label_similarity(self, word: str) -> Float32:
         """Return how much a word resembles the relation of each step: (S,) in [0, 1]."""
         return self._explained(word)
 
-    def kind(self, word: str) -> Float32:
+    def type_similarity(self, word: str) -> Float32:
         """Return how much a word resembles what each step leads to, by kind or by name: (S,) in [0, 1]."""
         return self._compared(word)[0]
 
-    def reach(self, word: str) -> Float32:
+    def range_similarity(self, word: str) -> Float32:
         """Return the similarity of each step's range and a noun: (S,) in [0, 1].
 
         The range counts by its type; besides, a relation's own name names its tail (`capital`), and its namespace its
@@ -233,7 +233,7 @@ class Steps:
         """
         return self._compared(word)[1]
 
-    def typed(self, kind: Kind) -> npt.NDArray[np.bool_]:
+    def leads_to_type(self, kind: AnswerType) -> npt.NDArray[np.bool_]:
         """Mask steps into nodes of a type, as far as a sample of their ends reveals it: (S,)."""
         told = np.zeros(self.count, np.bool_)
         if kind.types:
@@ -244,13 +244,13 @@ class Steps:
             told[[2 * number for number in kind.tails] + [2 * number + 1 for number in kind.heads]] = True
         return told
 
-    def unsaid(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+    def antonym_mask(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
         """Mask steps whose relation is an antonym of some words: (S,).
 
         `Contraindicated in` matches `contraindicated`, a synonym (`avoid`), or a `not`; in a prohibition
         (`which drugs should not be given to X`), `indicated for` does not match.
         """
-        relations, forbidden = np.zeros(self.count // 2, np.bool_), forbids(words)
+        relations, forbidden = np.zeros(self.count // 2, np.bool_), is_prohibition(words)
         alike = {singular(word) for word in words}.union(
             *(synonyms().get(singular(word), UNRELATED).alike for word in words)
         )
@@ -261,11 +261,11 @@ class Steps:
                 relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)
         return np.repeat(relations, 2)
 
-    def kinship(self, word: str) -> Float32:
+    def instance_similarity(self, word: str) -> Float32:
         """Return the cosine of a word with the names each step leads to: (S,) in [-1, 1]."""
         return self._compared(word)[2]
 
-    def against(self, word: str, tie: Tie) -> npt.NDArray[np.bool_]:
+    def direction_mismatch(self, word: str, tie: Role) -> npt.NDArray[np.bool_]:
         """Mask relations whose direction contradicts the word's syntactic role: (S,) bool.
 
         Only those of ambiguous direction: the tails of a relation have it, too (`reports to`), and the node does not
@@ -278,9 +278,9 @@ class Steps:
         along = np.full(len(self._own), tie.outward)
         kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
         if tie.use == "noun":
-            opposite = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).opposite)
+            opposite = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)
             other = np.isin(self._own_numbers, opposite).any(axis=1) & ~kin
-            turned = (self._named_of ^ other) | (kin & ~self._acts & acting(word))
+            turned = (self._named_of ^ other) | (kin & ~self._acts & is_agent_noun(word))
         elif tie.use == "active":
             turned = self._acts
         else:
@@ -307,7 +307,7 @@ class Steps:
         cosines = np.append(cosines, -1.0)  # for the padding
         own = np.maximum(cosines[self._own_numbers].max(axis=1), self._own_vectors @ vector)
         opposite = np.zeros(len(self._lexicon.words) + 1)
-        opposite[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).opposite)] = self.settings.synonym
+        opposite[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)] = self.settings.synonym
         turned = np.where(
             opposite[self._own_numbers].max(axis=1) > 0, np.minimum(1.0, own + self.settings.synonym), 0.0
         )
@@ -317,7 +317,7 @@ class Steps:
         settings = self.settings
         vector = self._vector(word)
         own, namespace, turned = self._labelled(word)
-        done = np.isin(self._doing, list(done_by(word)))
+        done = np.isin(self._doing, list(agent_noun_verbs(word)))
         heads = self._named_of | done
         own, turned = np.where(heads, turned, own), np.where(heads, np.maximum(own, done), turned)
         kin = np.append(self._kin(self._kind_lexicon, word), 0.0)
@@ -325,13 +325,13 @@ class Steps:
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
         if self._heads is not None and done.any():
             kind = np.maximum(kind, self._does(np.flatnonzero(done)))
-        kinship = self.name_vectors @ vector
-        end = np.maximum(settings.names * kinship, kind)
+        instance_similarity = self.name_vectors @ vector
+        end = np.maximum(settings.names * instance_similarity, kind)
         reach = np.maximum(np.stack((own, np.maximum(namespace, turned)), axis=1).ravel(), end)
         return (
             self._stretched(end),
             self._stretched(reach),
-            kinship.astype(np.float32),
+            instance_similarity.astype(np.float32),
         )
 
     def _does(self, relations: Int64) -> Float64:
@@ -362,7 +362,7 @@ class Steps:
     def _read_relations(self) -> None:
         """Learn the words of all relations that have numbers by now."""
         store, embedder = self._store, self._embedder
-        relations = tuple(numbered_relations(store) if self.by_need else store.relations)
+        relations = tuple(numbered_relations(store) if self.lazy_schema else store.relations)
         self.count = 2 * len(relations)
         self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(relations))
         """Steps along edges; the others lead to the values of properties."""
@@ -373,13 +373,17 @@ class Steps:
         self.labels: Sequence[str] = named
         """(R,) what each relation is called."""
         labels = [label_words(label) for label in named]
-        self._acts = np.array([own[-1] == "by" or acting(own[-1]) for _, own in labels], np.bool_)
-        self._named_of = np.array([names_head(own) for _, own in labels], np.bool_)
-        self._doing = np.array([doing(own) for _, own in labels] if self.by_need else heads_do(store, labels), object)
-        turned = {} if self.by_need else inverse_relations(store.store if isinstance(store, PropertyView) else store)
+        self._acts = np.array([own[-1] == "by" or is_agent_noun(own[-1]) for _, own in labels], np.bool_)
+        self._named_of = np.array([label_names_head(own) for _, own in labels], np.bool_)
+        self._doing = np.array(
+            [leading_verb(own) for _, own in labels] if self.lazy_schema else subject_verbs(store, labels), object
+        )
+        turned = (
+            {} if self.lazy_schema else inverse_relations(store.store if isinstance(store, PropertyView) else store)
+        )
         self._same = np.array([label in turned.get(label, ()) for label in relations], np.bool_)
         self._own = [content_words(own) for _, own in labels]
-        self._opposites = opposites(self._own)
+        self._opposites = antonym_relations(self._own)
         self._namespace = [content_words(namespace) for namespace, _ in labels]
         self._lexicon, (self._own_numbers, self._namespace_numbers) = _numbered(self._own, self._namespace)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
@@ -406,8 +410,8 @@ class Steps:
         nodes = self._store.nodes(self._store.ids(ends))
         types = [node.types for node in nodes]
         nothing = np.empty(0, np.int64)
-        outgoing = (nothing, nothing) if any(types) and self.by_need else self._outgoing(ends)
-        if self.by_need and self.count < 2 * len(numbered_relations(self._store)):
+        outgoing = (nothing, nothing) if any(types) and self.lazy_schema else self._outgoing(ends)
+        if self.lazy_schema and self.count < 2 * len(numbered_relations(self._store)):
             self._read_relations()  # of which some were met since, the last of them just now
         self._compared = lru_cache(self._words)(self._compute)
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
@@ -445,7 +449,7 @@ class Steps:
 
     def _outgoing(self, nodes: Int64) -> tuple[Int64, Int64]:
         """Return pairs of a place in `nodes` and a relation out of that node, each pair once, ascending."""
-        if self.by_need:  # a server counts faster than it gives edges
+        if self.lazy_schema:  # a server counts faster than it gives edges
             counts = self._store.relation_counts(nodes)
             owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
         else:
@@ -460,7 +464,7 @@ class Steps:
 
         None on a server, where that would be one more request for each question.
         """
-        if self.by_need:
+        if self.lazy_schema:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         counts = self._store.relation_counts(nodes)
         many = max(1, self.count)
@@ -498,7 +502,7 @@ class Steps:
         step_of, kind_of = keys // len(names), keys % len(names)
         share = times / size[step_of]
         spread = np.bincount(kind_of[share > 0.15], minlength=len(names)) / max(
-            1, len(np.unique(step)) if self.by_need else self.count
+            1, len(np.unique(step)) if self.lazy_schema else self.count
         )
         kept = (spread <= common)[kind_of]
         step_of, kind_of, share = step_of[kept], kind_of[kept], share[kept]

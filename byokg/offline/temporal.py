@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from byokg.offline.constraints import Next, TimeTest
-from byokg.offline.lexicon import idea
+from byokg.offline.constraints import SuccessorConstraint, TemporalConstraint
+from byokg.offline.lexicon import load_lexicon
 from byokg.text.dates import Day, Period, read_date
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
@@ -17,7 +17,7 @@ _NEVER: Day = (-(1 << 20), 1, 1)
 
 def period(properties: Properties) -> Period | None:
     """Return the validity period of an edge or a node, from its properties; None without one."""
-    names = idea("time")
+    names = load_lexicon("time")
     found: dict[str, Period] = {}
     for key, value in properties.items():
         words = set(split_words(split_label(key.rpartition(":")[2])))
@@ -37,7 +37,7 @@ def period(properties: Properties) -> Period | None:
 
 def is_point(properties: Properties) -> bool:
     """True if an edge has one date, so that a continuing state is open."""
-    names = idea("time")
+    names = load_lexicon("time")
     words = {word for key in properties for word in split_words(split_label(key.rpartition(":")[2]))}
     ends = {*names["begin_keys"], *names["end_keys"]}
     return not words.isdisjoint(names["point_keys"]) and words.isdisjoint(ends)
@@ -52,7 +52,7 @@ def united(periods: Iterable[Period]) -> Period | None:
     return Period(first.begin, last.end)
 
 
-def passes(held: Period, test: TimeTest, own: Period | None = None) -> bool:
+def passes(held: Period, test: TemporalConstraint, own: Period | None = None) -> bool:
     """True if a validity period passes a constraint; `own` is the time of the constraint's entity."""
     if test.mention is not None:
         if own is None or own.start is None:
@@ -78,7 +78,7 @@ def passes(held: Period, test: TimeTest, own: Period | None = None) -> bool:
     return (start or _NEVER) <= high and (end or _EVER) >= low
 
 
-def adjacent(asked: Next, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
+def adjacent(asked: SuccessorConstraint, own: Period, rivals: Sequence[tuple[EntityId, Period]]) -> list[EntityId]:
     """Return those next to a period: at the nearest beginning, or at the same time."""
     assert own.start is not None
     if asked.step == 0:

@@ -8,10 +8,10 @@ import numpy as np
 
 from byokg.arrays import Int64
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.constraints import Demand, Next
+from byokg.offline.constraints import QueryConstraints, SuccessorConstraint
 from byokg.offline.execute import Outcome, listing
-from byokg.offline.lexicon import idea
-from byokg.offline.property_linking import Measures
+from byokg.offline.lexicon import load_lexicon
+from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.temporal import adjacent, period
 from byokg.text.dates import Day, Period, read_date
 from byokg.text.labels import split_label
@@ -22,20 +22,20 @@ _RIVALRIES = 100
 """Edges of a node whose other ends are looked at for who is next to it: each is a call to the store."""
 
 
-class Sequences:
+class TemporalNeighbors:
     """Finds temporal neighbours; thread-safe.
 
     Args:
         store: the graph, without values as nodes.
-        measures: compares words with the labels of relations.
+        properties: compares words with the labels of relations.
     """
 
-    def __init__(self, store: GraphStore, measures: Measures) -> None:
+    def __init__(self, store: GraphStore, properties: PropertyLinker) -> None:
         self._store = store
-        self._measures = measures
+        self._property_linker = properties
 
     def following(
-        self, asked: Next, source: Sequence[EntityId], others: Sequence[EntityId], near: str
+        self, asked: SuccessorConstraint, source: Sequence[EntityId], others: Sequence[EntityId], near: str
     ) -> Outcome | None:
         """Return the temporal neighbour of a node: among those with an edge of the same relation to the same node.
 
@@ -78,7 +78,7 @@ class Sequences:
                 if not chosen:
                     continue
                 label = schema.relations[relation].name
-                score = max((self._measures.likeness(word, label) for word in near.split()), default=0.0)
+                score = max((self._property_linker.likeness(word, label) for word in near.split()), default=0.0)
                 names = self._names([node, shared[place], *chosen])
                 how = {1: "next after", -1: "last before", 0: "at the same time as"}[asked.step]
                 text = f"{label} {names[1]} {how} {names[0]} ({_year(own)}): {listing(names[2:])}"
@@ -86,7 +86,9 @@ class Sequences:
                     best = score, Outcome("sequence", text, tuple(chosen))
         return best[1] if best else None
 
-    def between(self, demand: Demand, one: Sequence[EntityId], other: Sequence[EntityId]) -> Outcome | None:
+    def between(
+        self, constraints: QueryConstraints, one: Sequence[EntityId], other: Sequence[EntityId]
+    ) -> Outcome | None:
         """Return the time of the relation between two nodes, by the edges between them."""
         schema = self._store.schema()
         dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
@@ -96,8 +98,8 @@ class Sequences:
             batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated))
             far = self._store.ids(batch.other)
             places = [place for place, id in enumerate(far) if id in other]
-            order = demand.order
-            ends = demand.when == "end" if order is None or order.edge == "any" else order.edge == "end"
+            order = constraints.order
+            ends = constraints.when == "end" if order is None or order.edge == "any" else order.edge == "end"
             told = self._dates(batch.edge[places], ends)
             if not told:
                 continue
@@ -112,7 +114,7 @@ class Sequences:
     def _dates(self, edges: Int64, ends: bool) -> list[Value]:
         """Return begin or end dates of edges, as stored, in order; a single date is both."""
         found: dict[Value, Day] = {}
-        roles = (idea("time")["end_keys" if ends else "begin_keys"], idea("time")["point_keys"])
+        roles = (load_lexicon("time")["end_keys" if ends else "begin_keys"], load_lexicon("time")["point_keys"])
         for properties in self._store.edge_properties(edges):
             for keys in roles:
                 own = {

@@ -25,7 +25,7 @@ from byokg.llm.parsing import read_answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
 from byokg.offline.candidate_ranker import MeaningRanker, meaning_ranker
 from byokg.offline.mentions import MentionSpotter
-from byokg.offline.pipeline import reading_parts
+from byokg.offline.pipeline import build_parser_and_ranker
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
 from byokg.prompts import PromptLibrary
@@ -305,7 +305,7 @@ def graphraft_offline_pipeline(
         raise ConfigError(f"mentions={mentions} is not known; use spotted or question")
     embedder = embedder or StaticEmbedder()
     entities = entities or EntityLinker(store)
-    spotter, scorer = reading_parts(store, embedder, entities, weights)
+    spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights)
     by_meaning = MeaningRanker(store.relations, scorer)
     retriever = SubgraphRetriever(store, by_meaning, Templates.of(hops, directed), queries, nodes, anchors)
     linker = SpottedEntities(spotter if mentions == "spotted" else None)

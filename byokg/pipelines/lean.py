@@ -24,7 +24,7 @@ from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.offline.linker import OfflineLinker
-from byokg.offline.pipeline import reading_parts
+from byokg.offline.pipeline import build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, shown_grounds, solved_text
 from byokg.pipelines.components import RetrieverFactory
 from byokg.pipelines.context import ContextWriter
@@ -208,7 +208,7 @@ def lean_pipeline(
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     return Lean(
         model,
-        OfflineLinker(store, entities, *reading_parts(store, embedder, entities, weights), top_k=top_k),
+        OfflineLinker(store, entities, *build_parser_and_ranker(store, embedder, entities, weights), top_k=top_k),
         LlmLinker(
             model,
             parts.schema,

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64
-from byokg.offline.calibration import AGAINST, COMMON, NAMES, Fitted, Signs
+from byokg.offline.calibration import AGAINST, COMMON, NAMES, CalibrationFeatures, LogisticCalibrator
 from byokg.offline.path_ranker import on_grid, product
 from byokg.training.ranker import exponential
 
@@ -28,20 +28,20 @@ _DIGITS = 4
 class Judged:
     """Answers to a set of questions."""
 
-    signs: Float64
-    """(N, F) in the order of `Signs`."""
+    features: Float64
+    """(N, F) in the order of `CalibrationFeatures`."""
     right: Float64
     """(N,) 1 for a right first answer, else 0."""
 
     def __add__(self, other: Judged) -> Judged:
-        return Judged(np.concatenate((self.signs, other.signs)), np.concatenate((self.right, other.right)))
+        return Judged(np.concatenate((self.features, other.features)), np.concatenate((self.right, other.right)))
 
     def taken(self, rows: npt.NDArray[np.bool_]) -> Judged:
         """Return some of the answers."""
-        return Judged(self.signs[rows], self.right[rows])
+        return Judged(self.features[rows], self.right[rows])
 
 
-def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = None) -> Fitted:
+def fit_confidence(sets: Sequence[tuple[float, Judged]], near: LogisticCalibrator | None = None) -> LogisticCalibrator:
     """Return the maximum-likelihood weights, by accelerated gradient descent.
 
     Args:
@@ -53,7 +53,9 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = N
     sets = [(worth, judged) for worth, judged in sets if len(judged.right)]
     if not sets and near is not None:
         return near
-    signs, right = (np.concatenate(parts) for parts in zip(*((one.signs, one.right) for _, one in sets), strict=True))
+    signs, right = (
+        np.concatenate(parts) for parts in zip(*((one.features, one.right) for _, one in sets), strict=True)
+    )
     parts = [np.full(len(judged.right), worth / len(judged.right)) for worth, judged in sets]
     weight = np.concatenate(parts)
     weight = on_grid(weight / weight.sum(), 40)
@@ -78,15 +80,15 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: Fitted | None = N
         ahead = stepped + (speed - 1) / faster * (stepped - found)
         ahead_bias = stepped_bias + (speed - 1) / faster * (stepped_bias - bias)
         found, bias, speed = stepped, stepped_bias, faster
-    return Fitted(_rounded([bias])[0], _rounded(found / spread), _rounded(middle))
+    return LogisticCalibrator(_rounded([bias])[0], _rounded(found / spread), _rounded(middle))
 
 
-def probabilities(fitted: Fitted, judged: Judged) -> Float64:
+def probabilities(fitted: LogisticCalibrator, judged: Judged) -> Float64:
     """Return how sure weights are of each answer: (N,) in [0, 1]."""
-    return np.array([fitted.probability(Signs(*row)) for row in judged.signs.tolist()], np.float64)
+    return np.array([fitted.probability(CalibrationFeatures(*row)) for row in judged.features.tolist()], np.float64)
 
 
-def cross_fitted(held_out: Judged, folds: npt.NDArray[np.int64], others: Judged, near: Fitted) -> Float64:
+def cross_fitted(held_out: Judged, folds: npt.NDArray[np.int64], others: Judged, near: LogisticCalibrator) -> Float64:
     """Return how sure weights are of answers that they were not fitted on: (N,).
 
     Args:

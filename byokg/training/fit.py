@@ -243,7 +243,7 @@ def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Exam
             found = score([item.name for item in answer.items], example.answers)
             scores[row], given[row] = (found.hits_at_1, found.hit), True
             context = Context(answer.rounds, question.text)
-            signs.append(astuple(judge.signs(question, context, answer.items)))
+            signs.append(astuple(judge.features(question, context, answer.items)))
     return _Answers(scores, given, Judged(np.array(signs).reshape(-1, len(NAMES)), scores[given, 0]))
 
 

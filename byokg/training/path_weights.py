@@ -23,9 +23,11 @@ from byokg.training.ranker import exponential
 from byokg.types import EntityId
 
 _NAMES = tuple(field.name for field in fields(Weights))
-_COSTS = frozenset({"unexplained", "missing", "beyond", "choice", "guess", "to_and_fro"})
+_COSTS = frozenset(
+    {"unexplained", "missing_hops", "extra_hops", "log_branching", "log_unexplained_branching", "zigzag"}
+)
 """Features that can only count against a metapath."""
-_FREE = frozenset({"hop", "third", "back"})
+_FREE = frozenset({"hop", "third", "backtracks"})
 """Features that may count for or against it."""
 _KEPT = 40
 """Metapaths of a question at most: the most promising ones, and as many that are right."""
@@ -68,7 +70,7 @@ def choices(
         question = example.to_question("gold")
         if not len(right_nodes) or (question.topic_ids and not set(question.topic_ids) & known):
             continue
-        found = linker.considered(question)
+        found = linker.score_candidates(question)
         if not found.growths:
             continue
         parts = [_right(growth.bounds, np.isin(growth.ends, right_nodes)) for growth in found.growths]

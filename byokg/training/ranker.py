@@ -28,8 +28,8 @@ from byokg.files import new_folder
 from byokg.graph.paths import labels
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
-from byokg.offline.linker import Considered, OfflineLinker
-from byokg.offline.parse import Reading
+from byokg.offline.linker import OfflineLinker, ScoredCandidates
+from byokg.offline.parse import ParsedQuestion
 from byokg.offline.path_ranker import (
     PLACES,
     RankerWeights,
@@ -42,7 +42,7 @@ from byokg.offline.path_ranker import (
 )
 from byokg.offline.path_scorer import Weights
 from byokg.offline.path_weights import save_weights
-from byokg.offline.schema_linking import Steps, sum_rows
+from byokg.offline.schema_linking import RelationSimilarity, sum_rows
 from byokg.text.names import locate
 from byokg.types import INVERSE, EntityId, Mention, Question
 
@@ -104,7 +104,7 @@ class RankingExample:
         return len(self.right) > 1 and self.right.max() >= LEARNT and self.right.min() < self.right.max()
 
 
-def _case(considered: Considered, right: Float64, linker: OfflineLinker, most: int) -> RankingExample:
+def _case(considered: ScoredCandidates, right: Float64, linker: OfflineLinker, most: int) -> RankingExample:
     """Return a case of the metapaths that end at named nodes; of very many, some that are not right are left out."""
     steps, weights = 2 * len(linker.store.relations), astuple(linker.scorer.weights)
     kept = np.flatnonzero(considered.named)
@@ -112,11 +112,11 @@ def _case(considered: Considered, right: Float64, linker: OfflineLinker, most: i
         promise = considered.features[kept].astype(np.float64)
         scores = sum((weight * promise[:, at] for at, weight in enumerate(weights)), np.zeros(len(kept)))
         kept = np.sort(kept[np.lexsort((-scores, -right[kept]))[:most]])
-    reading: Reading = considered.reading
+    parsed: ParsedQuestion = considered.parsed
     placed = np.concatenate([place_steps(growth.steps, steps) for growth in considered.growths])
     return RankingExample(
-        " ".join(reading.unmasked),
-        tuple(ngrams(reading)),
+        " ".join(parsed.unmasked),
+        tuple(ngrams(parsed)),
         placed[kept].astype(np.int32),
         considered.features[kept],
         on_grid(right[kept]),
@@ -148,13 +148,13 @@ def answer_cases(
             continue
         answers = list(dict.fromkeys(gold(example)))
         nodes = store.numbers([id for id in answers if id in known])
-        considered = linker.considered(Question(example.id, example.question, tuple(topics)))
+        considered = linker.score_candidates(Question(example.id, example.question, tuple(topics)))
         if considered.growths:
             right = _f1(considered, nodes, len(answers))
             yield _case(considered, right, linker, most)
 
 
-def _f1(considered: Considered, gold: npt.NDArray[np.integer], answers: int) -> Float64:
+def _f1(considered: ScoredCandidates, gold: npt.NDArray[np.integer], answers: int) -> Float64:
     parts = []
     for growth in considered.growths:
         sizes = np.diff(growth.bounds)
@@ -242,7 +242,7 @@ def chain_cases(
         if chain.name in known:
             own = int(store.numbers([EntityId(chain.name)])[0])
             node = own if own in starts else node
-        considered = linker.considered(Question(chain.id, chain.question), (chain.topic, node))
+        considered = linker.score_candidates(Question(chain.id, chain.question), (chain.topic, node))
         if considered.growths:
             right = dict.fromkeys(spelled, 1.0)
             rows = [tuple(row) for growth in considered.growths for row in growth.steps.tolist()]
@@ -303,7 +303,7 @@ class TrainedRanker:
 def fit_ranker(
     cases: Iterable[RankingExample],
     store: GraphStore,
-    steps: Steps,
+    steps: RelationSimilarity,
     embedder: Embedder,
     settings: FitSettings | None = None,
     start: Weights | None = None,
@@ -358,7 +358,7 @@ class _Optimizer:
     def __init__(
         self,
         cases: Sequence[RankingExample],
-        steps: Steps,
+        steps: RelationSimilarity,
         embedder: Embedder,
         settings: FitSettings,
         random: np.random.Generator,

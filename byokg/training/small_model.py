@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from byokg.errors import ConfigError, at_least, import_extra
-from byokg.offline.parse import Reading
+from byokg.offline.parse import ParsedQuestion
 from byokg.training.sft import Pair
 from byokg.types import Metapath
 
@@ -24,10 +24,10 @@ PROMPT = "{question} ="
 _UNKNOWN, _END = "<unk>", "<end>"
 
 
-def masked_question(reading: Reading) -> str:
+def masked_question(parsed: ParsedQuestion) -> str:
     """Return a question's words with each mention as one sign."""
     words: list[str] = []
-    for word, hidden in zip(reading.words, reading.masked, strict=True):
+    for word, hidden in zip(parsed.words, parsed.masked, strict=True):
         if not hidden or words[-1:] != [MASK]:
             words.append(MASK if hidden else word)
     return " ".join(words)

@@ -11,7 +11,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.property_view import PropertyView, is_value, viewed
 from byokg.graph.store import Direction
-from byokg.offline.constraints import TimeTest
+from byokg.offline.constraints import TemporalConstraint
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.temporal import passes, period
 from byokg.pipelines.loop import Loop
@@ -258,17 +258,17 @@ def test_dates_are_equal_across_precisions() -> None:
     held = period({"date": "1906-04-18T05:12:00"})
     assert held is not None and held.point
     for text in ("1906", "1906-04", "1906-04-18"):
-        assert passes(held, TimeTest(text, text))
-    assert not passes(held, TimeTest("1907", "1907"))
+        assert passes(held, TemporalConstraint(text, text))
+    assert not passes(held, TemporalConstraint("1907", "1907"))
 
 
 @pytest.mark.parametrize("year", range(1998, 2012))
 def test_a_period_holds_in_every_year_from_its_start_to_its_end(year: int) -> None:
     held = period({"start": 2001, "end": 2005})
     assert held is not None
-    assert passes(held, TimeTest(str(year), str(year))) == (2001 <= year <= 2005)
-    assert passes(held, TimeTest(str(year), None, strict=True)) == (year < 2001)
-    assert passes(held, TimeTest(None, str(year), strict=True)) == (year > 2001)
+    assert passes(held, TemporalConstraint(str(year), str(year))) == (2001 <= year <= 2005)
+    assert passes(held, TemporalConstraint(str(year), None, strict=True)) == (year < 2001)
+    assert passes(held, TemporalConstraint(None, str(year), strict=True)) == (year > 2001)
 
 
 @pytest.mark.parametrize(("counted", "answer"), [(1_000_000, "5"), (5, "5"), (4, "at least 4")])

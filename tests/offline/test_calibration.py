@@ -10,7 +10,7 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.offline.calibration import AGAINST, FITTED, NAMES, UNSURE, Confidence, Signs, read_weights
+from byokg.offline.calibration import AGAINST, FITTED, NAMES, UNSURE, CalibrationFeatures, Confidence, read_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import Answer, Context, Question
@@ -20,10 +20,10 @@ GRAPH = films()
 PIPELINE = offline_pipeline(GRAPH, EMBEDDER)
 
 
-def signs(pipeline: Loop, text: str) -> Signs:
+def signs(pipeline: Loop, text: str) -> CalibrationFeatures:
     answer = pipeline.run(Question("q", text))
     assert isinstance(pipeline.estimator, Confidence)
-    return pipeline.estimator.signs(Question("q", text), Context(answer.rounds, text), answer.items)
+    return pipeline.estimator.features(Question("q", text), Context(answer.rounds, text), answer.items)
 
 
 def test_the_score_of_every_answer_is_the_probability_that_the_first_is_right() -> None:
@@ -42,8 +42,8 @@ def test_shipped_weights_count_signs_the_way_they_speak() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_speaks_for_an_answer_makes_it_no_less_likely(name: str) -> None:
     weights = read_weights(FITTED)
-    plain = weights.probability(Signs())
-    more = weights.probability(replace(Signs(), **{name: 1.0}))
+    plain = weights.probability(CalibrationFeatures())
+    more = weights.probability(replace(CalibrationFeatures(), **{name: 1.0}))
     assert more <= plain if name in AGAINST else more >= plain
     assert 0 <= more <= 1
 
@@ -70,13 +70,13 @@ def test_a_path_alone_is_surer_than_one_among_many() -> None:
     graph = ColumnarGraph.from_triples([*rivals, ("alone", "director", "z")])
     pipeline = offline_pipeline(graph, EMBEDDER)
     sure, torn = signs(pipeline, "who is the director of alone"), signs(pipeline, "what about hub")
-    assert sure.share > torn.share
+    assert sure.vote_share > torn.vote_share
     assert sure.covered > torn.covered
 
 
 def test_a_misspelt_name_and_an_unused_one_are_noted() -> None:
-    assert signs(PIPELINE, "who directed Alien").doubt == 0
-    assert signs(PIPELINE, "who directed Blade Runer").doubt > 0
+    assert signs(PIPELINE, "who directed Alien").linking_uncertainty == 0
+    assert signs(PIPELINE, "who directed Blade Runer").linking_uncertainty > 0
 
 
 def test_a_word_that_another_relation_explains_is_overlooked() -> None:
@@ -86,8 +86,8 @@ def test_a_word_that_another_relation_explains_is_overlooked() -> None:
         offline_pipeline(ColumnarGraph.from_triples(each), EMBEDDER)
         for each in (edges, [*edges, ("Rome", "anthem", "Song")])
     )
-    assert signs(speaking, text).overlooked > signs(silent, text).overlooked + 0.3
-    assert signs(speaking, "who is the director of Heat").overlooked < 0.1
+    assert signs(speaking, text).unused_schema_words > signs(silent, text).unused_schema_words + 0.3
+    assert signs(speaking, "who is the director of Heat").unused_schema_words < 0.1
 
 
 def test_a_path_is_as_long_as_the_question_says() -> None:
@@ -96,17 +96,17 @@ def test_a_path_is_as_long_as_the_question_says() -> None:
     )
     pipeline = offline_pipeline(graph, EMBEDDER)
     right = signs(pipeline, "who is the director of Heat")
-    assert right.short == right.long == 0
-    assert signs(pipeline, "the boss of the director of Heat").short == 1
-    assert signs(pipeline, "where was Heat born").long == 1
+    assert right.too_few_hops == right.too_many_hops == 0
+    assert signs(pipeline, "the boss of the director of Heat").too_few_hops == 1
+    assert signs(pipeline, "where was Heat born").too_many_hops == 1
 
 
 def test_what_the_question_passes_on_its_way_is_not_what_it_asks_for() -> None:
     edges = [("Heat", "film.film.director", "Ann"), ("Ann", "people.person.anthem", "Song")]
     pipeline = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER)
-    assert signs(pipeline, "what is the fleet of the director of Heat").midway > 0.3
-    assert signs(pipeline, "what is the director of Heat").midway == 0
-    assert signs(pipeline, "what is the thing of the director of Heat").midway == 0
+    assert signs(pipeline, "what is the fleet of the director of Heat").intermediate_type_match > 0.3
+    assert signs(pipeline, "what is the director of Heat").intermediate_type_match == 0
+    assert signs(pipeline, "what is the thing of the director of Heat").intermediate_type_match == 0
 
 
 def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
@@ -114,22 +114,22 @@ def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
     alone = signs(offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER), "who is the director of Heat")
     more = [*edges, ("Heat", "directed by", "Ann"), ("Ann", "directs", "Heat")]
     backed = signs(offline_pipeline(ColumnarGraph.from_triples(more), EMBEDDER), "who is the director of Heat")
-    assert backed.ways > alone.ways
+    assert backed.agreeing_paths > alone.agreeing_paths
     weights = read_weights(FITTED)
-    assert weights.probability(replace(alone, ways=backed.ways)) > weights.probability(alone)
+    assert weights.probability(replace(alone, agreeing_paths=backed.agreeing_paths)) > weights.probability(alone)
 
 
 def test_the_noun_of_which_a_sort_is_asked_for_is_not_passed() -> None:
     edges = [("Rome", "location.country.form of government", "Republic")]
     pipeline = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER)
-    assert signs(pipeline, "what kind of government is Rome").midway == 0
+    assert signs(pipeline, "what kind of government is Rome").intermediate_type_match == 0
 
 
 def test_nothing_competes_with_what_was_worked_out_along_no_path() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
     found = signs(offline_pipeline(graph, EMBEDDER), "Is Ann the director of Heat?")
-    assert found.overlooked == found.doubt == 0
-    assert found.share > signs(PIPELINE, "what about Alien").share
+    assert found.unused_schema_words == found.linking_uncertainty == 0
+    assert found.vote_share > signs(PIPELINE, "what about Alien").vote_share
 
 
 class TestAbstaining:

@@ -12,18 +12,20 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import Growth, follow
 from byokg.linking.entities import EntityLinker
-from byokg.offline.linker import OfflineLinker, told_once
+from byokg.offline.linker import OfflineLinker, drop_symmetric_duplicates
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 
-def linker(graph: ColumnarGraph, by_need: bool = False, **settings: Any) -> OfflineLinker:
+def linker(graph: ColumnarGraph, lazy_schema: bool = False, **settings: Any) -> OfflineLinker:
     entities = EntityLinker(graph)
-    steps = Steps(graph, EMBEDDER, by_need=by_need)
-    spotter = MentionSpotter(entities, lambda word: 1.0, lambda word: float(steps.relation(word).max(initial=0.0)))
+    steps = RelationSimilarity(graph, EMBEDDER, lazy_schema=lazy_schema)
+    spotter = MentionSpotter(
+        entities, lambda word: 1.0, lambda word: float(steps.label_similarity(word).max(initial=0.0))
+    )
     return OfflineLinker(graph, entities, spotter, PathScorer(steps, EMBEDDER), **settings)
 
 
@@ -42,10 +44,10 @@ class TestWhatIsProposed:
         assert (first.relations, first.source) == (("directed_by",), "Alien")
 
     def test_relations_may_be_learnt_while_they_are_walked(self, film_linker: OfflineLinker) -> None:
-        by_need = linker(films(), by_need=True)
+        lazy_schema = linker(films(), lazy_schema=True)
         for text in ("who directed Alien", "when did the films directed by Ridley Scott come out"):
-            assert propose(by_need, text).paths[0].relations == propose(film_linker, text).paths[0].relations
-            assert propose(by_need, text) == propose(linker(films(), by_need=True), text)
+            assert propose(lazy_schema, text).paths[0].relations == propose(film_linker, text).paths[0].relations
+            assert propose(lazy_schema, text) == propose(linker(films(), lazy_schema=True), text)
 
     def test_mentions_are_given_where_they_stand(self, film_linker: OfflineLinker) -> None:
         assert propose(film_linker, "who directed Alien").mentions == (Mention("Alien", 13, 18),)
@@ -150,14 +152,14 @@ class TestNamelessNodes:
         # Of three steps out of Ann the question names two, which leaves a beam of one no room for the third.
         graph = marriages()
         question = Question("q", "parents and place of birth of Ann")
-        growths = linker(graph, beam=1, max_hops=2).considered(question).growths
+        growths = linker(graph, beam=1, max_hops=2).score_candidates(question).growths
         married = 2 * graph.relations.index("people.person.spouse_s")
         assert married in growths[1].steps[:, 0]
 
 
 class TestConsidered:
     def test_it_lists_metapaths_with_features_and_whether_their_ends_have_names(self) -> None:
-        found = linker(marriages()).considered(Question("q", "who is the spouse of Ann"))
+        found = linker(marriages()).score_candidates(Question("q", "who is the spouse of Ann"))
         count = sum(map(len, found.growths))
         assert found.features.shape == (count, len(fields(Weights)))
         assert found.named.shape == (count,)
@@ -165,13 +167,13 @@ class TestConsidered:
         assert found.named[: len(found.growths[0])].tolist().count(False) == 1
 
     def test_it_is_empty_without_a_topic(self, film_linker: OfflineLinker) -> None:
-        found = film_linker.considered(Question("q", "who is it"))
+        found = film_linker.score_candidates(Question("q", "who is it"))
         assert (found.growths, found.features.shape, len(found.named)) == ([], (0, len(fields(Weights))), 0)
 
     def test_a_node_to_start_from_may_stand_in_for_the_topic(self, film_linker: OfflineLinker) -> None:
         start = int(films().numbers([EntityId("Alien")])[0])
-        own = film_linker.considered(Question("q", "who directed Alien", (EntityId("Alien"),)))
-        other = film_linker.considered(Question("q", "who directed Jaws"), (Mention("Jaws", 13, 17), start))
+        own = film_linker.score_candidates(Question("q", "who directed Alien", (EntityId("Alien"),)))
+        other = film_linker.score_candidates(Question("q", "who directed Jaws"), (Mention("Jaws", 13, 17), start))
         assert other.features.tolist() == own.features.tolist()
 
 
@@ -190,6 +192,6 @@ def test_a_relation_stated_both_ways_is_walked_once_on_a_server() -> None:
     steps = np.array([6, 7, 10, 11, 14, 15, 17])[:, None]
     bounds = np.append(0, np.cumsum([len(some) for some in ends]))
     growth = Growth(steps, bounds, np.concatenate(ends), np.zeros(7, np.int64))
-    assert told_once(growth).tolist() == [0, 2, 3, 4, 5, 6]
+    assert drop_symmetric_duplicates(growth).tolist() == [0, 2, 3, 4, 5, 6]
     apart = Growth(steps, bounds, growth.ends, np.arange(7))  # out of different nodes, nothing is said twice
-    assert told_once(apart).tolist() == list(range(7))
+    assert drop_symmetric_duplicates(apart).tolist() == list(range(7))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byokg.offline.parse import FREE, Reading, Tie, Use, read_question
+from byokg.offline.parse import NO_ROLE, ParsedQuestion, Role, Use, parse_question
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
 from byokg.types import EntityId, Mention
 
@@ -23,12 +23,12 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-def read(text: str, *topics: str) -> Reading:
+def read(text: str, *topics: str) -> ParsedQuestion:
     """Read a question in which the topics stand literally."""
-    return read_question(text, [locate(topic, text, FILM) for topic in topics])
+    return parse_question(text, [locate(topic, text, FILM) for topic in topics])
 
 
-def words(reading: Reading, positions: tuple[int, ...]) -> str:
+def words(reading: ParsedQuestion, positions: tuple[int, ...]) -> str:
     return " ".join(reading.words[position] for position in positions)
 
 
@@ -40,16 +40,16 @@ class TestMasking:
         assert reading.unmasked == ("who", "directed")
 
     def test_a_topic_that_does_not_stand_in_the_text_hides_words_like_its_own(self) -> None:
-        reading = read_question("who directed the Terminater films", [], ["The Terminator"])
+        reading = parse_question("who directed the Terminater films", [], ["The Terminator"])
         # "the" is a function word, so it hides nothing; "terminater" is 9/10 "terminator".
         assert reading.unmasked == ("who", "directed", "the", "films")
 
     def test_short_words_must_be_equal_to_be_hidden(self) -> None:
-        assert read_question("who is in Upp", [], ["Up"]).masked == (False, False, False, False)
-        assert read_question("who is in Up", [], ["Up"]).masked == (False, False, False, True)
+        assert parse_question("who is in Upp", [], ["Up"]).masked == (False, False, False, False)
+        assert parse_question("who is in Up", [], ["Up"]).masked == (False, False, False, True)
 
     def test_question_words_are_not_hidden_by_resemblance(self) -> None:
-        assert not any(read_question("who wrote it", [], ["Who"]).masked)
+        assert not any(parse_question("who wrote it", [], ["Who"]).masked)
 
     @pytest.mark.parametrize(
         ("text", "unmasked"),
@@ -62,7 +62,7 @@ class TestMasking:
         ],
     )
     def test_a_noun_that_only_says_what_a_mention_is_belongs_to_it(self, text: str, unmasked: str) -> None:
-        reading = read_question(text, [locate("Peru", text, FILM)], kinds=lambda: {"region"})
+        reading = parse_question(text, [locate("Peru", text, FILM)], mention_types=lambda: {"region"})
         assert " ".join(reading.unmasked) == unmasked
 
 
@@ -101,7 +101,7 @@ class TestFocus:
     )
     def test_it_is_the_noun_phrase_after_the_question_word(self, text: str, asks: str, focus: str) -> None:
         reading = read(text, "Peru")
-        assert (reading.asks, words(reading, reading.focus)) == (asks, focus)
+        assert (reading.wh_word, words(reading, reading.answer_type_span)) == (asks, focus)
 
     def test_a_shared_border_is_nothing_in_common(self) -> None:
         assert not read("which countries share a border with Peru", "Peru").shares
@@ -130,12 +130,12 @@ class TestFocus:
     )
     def test_a_question_without_another_verb_has_it_after_its_noun(self, text: str, use: Use) -> None:
         reading = read(text, "Peru")
-        assert [tie for tie in reading.ties if tie != FREE][:1] == ([Tie(use, False)] if use else [])
+        assert [tie for tie in reading.roles if tie != NO_ROLE][:1] == ([Role(use, False)] if use else [])
 
     def test_a_month_and_a_name_are_no_verbs_that_help(self) -> None:
         visited = read("who visited Peru in May 2020", "Peru")
-        assert words(visited, visited.telling) == "visited 2020"
-        assert Tie("active", False) not in read("what may people eat in Peru", "Peru").ties
+        assert words(visited, visited.content_tokens) == "visited 2020"
+        assert Role("active", False) not in read("what may people eat in Peru", "Peru").roles
 
     @pytest.mark.parametrize(
         ("text", "nouns"),
@@ -149,16 +149,16 @@ class TestFocus:
     )
     def test_where_no_word_asks_the_first_nouns_say_what_for(self, text: str, nouns: str) -> None:
         reading = read(text, "Peru")
-        assert words(reading, reading.headed) == nouns
+        assert words(reading, reading.head_nouns) == nouns
 
     @pytest.mark.parametrize("text", ["which of our factories are in Peru", "show me the factories in Peru"])
     def test_what_is_asked_for_stands_behind_small_words(self, text: str) -> None:
         reading = read(text, "Peru")
-        assert words(reading, reading.focus) == "factories"
+        assert words(reading, reading.answer_type_span) == "factories"
 
     def test_a_sort_of_a_thing_says_nothing_of_its_own(self) -> None:
         reading = read("what kind of government does Peru have", "Peru")
-        assert words(reading, reading.telling) == "government"
+        assert words(reading, reading.content_tokens) == "government"
 
     def test_that_are_ties_nothing(self) -> None:
         assert read("people who are children of Peru", "Peru").links == read("children of Peru", "Peru").links == 1
@@ -166,10 +166,10 @@ class TestFocus:
 
     def test_it_ends_at_a_mention(self) -> None:
         reading = read("what Alien films exist", "Alien")
-        assert reading.focus == ()
+        assert reading.answer_type_span == ()
 
     def test_a_question_word_in_a_mention_asks_nothing(self) -> None:
-        assert read("films of Doctor Who", "Doctor Who").asks == ""
+        assert read("films of Doctor Who", "Doctor Who").wh_word == ""
 
 
 class TestOrders:
@@ -227,21 +227,21 @@ class TestLocate:
 @given(TEXTS, st.lists(st.text(max_size=6), max_size=2))
 def test_any_text_can_be_read(text: str, names: list[str]) -> None:
     topics = [locate(name, text, FILM) for name in [*names, text[2:9]]]
-    reading = read_question(text, topics, names)
+    reading = parse_question(text, topics, names)
     count = len(reading.words)
     assert count == len(reading.masked) == len(reading.phrase) == len(WORD.findall(text))
     body = {
         position
         for position, word in enumerate(reading.words)
         if not reading.masked[position] and word not in FUNCTION_WORDS | QUESTION_WORDS
-    } - set(reading.focus)
+    } - set(reading.answer_type_span)
     assert 1 <= len(reading.orders) <= 3
     assert len(set(reading.orders)) == len(reading.orders)
     assert all(sorted(order) == sorted(body) for order in reading.orders)
-    assert len(reading.focus) <= 3
-    assert not any(reading.masked[position] for position in reading.focus)
+    assert len(reading.answer_type_span) <= 3
+    assert not any(reading.masked[position] for position in reading.answer_type_span)
     assert [phrase > 0 for phrase in reading.phrase] == [
-        position in body or position in reading.focus for position in range(count)
+        position in body or position in reading.answer_type_span for position in range(count)
     ]
 
 
@@ -315,8 +315,8 @@ class TestTies:
     )
     def test_what_is_asked_for_is_not_passed(self, text: str, asked: str, passed: str) -> None:
         reading = read(text, "Alien")
-        assert " ".join(reading.words[place] for place in reading.asked) == asked
-        assert " ".join(reading.words[place] for place in reading.passed) == passed
+        assert " ".join(reading.words[place] for place in reading.answer_type_nouns) == asked
+        assert " ".join(reading.words[place] for place in reading.intermediate_nouns) == passed
 
     @pytest.mark.parametrize(
         ("text", "possible"),
@@ -355,28 +355,28 @@ class TestTies:
     def test_a_relative_that_no_relation_is_called_is_one_of_a_relative(self, text: str, words: str) -> None:
         known = frozenset("parent mother child daughter spouse".split())
         mentions = [locate("Alien", text, FILM)]
-        assert " ".join(read_question(text, mentions, known=known.__contains__).words) == words
-        assert read_question(text, mentions, known=lambda word: True).words == read(text, "Alien").words
-        assert read_question(text, mentions, known=lambda word: False).words == read(text, "Alien").words
+        assert " ".join(parse_question(text, mentions, known=known.__contains__).words) == words
+        assert parse_question(text, mentions, known=lambda word: True).words == read(text, "Alien").words
+        assert parse_question(text, mentions, known=lambda word: False).words == read(text, "Alien").words
 
     @pytest.mark.parametrize(
         ("text", "word", "tie"),
         [
-            ("who reports to Alien", "reports", Tie("oblique", outward=False)),
-            ("whom does Alien report to", "report", Tie("oblique", outward=True)),
-            ("people managed by Alien", "managed", Tie("passive", outward=False)),
-            ("who taught Alien", "taught", Tie("active", outward=False)),
-            ("which films did Alien direct", "direct", Tie("active", outward=True)),
-            ("which products contain parts of Alien", "contain", Tie("active", outward=False)),
-            ("which suppliers provide parts for Alien", "provide", Tie("active", outward=False)),
-            ("which sports team members like Alien", "team", FREE),
-            ("the boss of Alien", "boss", Tie("noun", outward=True)),
-            ("Alien's boss", "boss", Tie("noun", outward=True)),
-            ("who is Alien the boss of", "boss", Tie("noun", outward=False)),
-            ("whose boss is Alien", "boss", Tie("noun", outward=False)),
-            ("the boss of Alien", "of", FREE),
+            ("who reports to Alien", "reports", Role("oblique", outward=False)),
+            ("whom does Alien report to", "report", Role("oblique", outward=True)),
+            ("people managed by Alien", "managed", Role("passive", outward=False)),
+            ("who taught Alien", "taught", Role("active", outward=False)),
+            ("which films did Alien direct", "direct", Role("active", outward=True)),
+            ("which products contain parts of Alien", "contain", Role("active", outward=False)),
+            ("which suppliers provide parts for Alien", "provide", Role("active", outward=False)),
+            ("which sports team members like Alien", "team", NO_ROLE),
+            ("the boss of Alien", "boss", Role("noun", outward=True)),
+            ("Alien's boss", "boss", Role("noun", outward=True)),
+            ("who is Alien the boss of", "boss", Role("noun", outward=False)),
+            ("whose boss is Alien", "boss", Role("noun", outward=False)),
+            ("the boss of Alien", "of", NO_ROLE),
         ],
     )
-    def test_a_word_points_away_from_the_topic_or_towards_it(self, text: str, word: str, tie: Tie) -> None:
+    def test_a_word_points_away_from_the_topic_or_towards_it(self, text: str, word: str, tie: Role) -> None:
         reading = read(text, "Alien")
-        assert reading.ties[reading.words.index(word)] == tie
+        assert reading.roles[reading.words.index(word)] == tie

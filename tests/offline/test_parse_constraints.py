@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from byokg.offline.constraints import Demand
-from byokg.offline.parse_constraints import asking_when, read
+from byokg.offline.constraints import QueryConstraints
+from byokg.offline.parse_constraints import normalize_when, parse_constraints
 from byokg.text.names import locate
 
 
-def demand(text: str, *names: str) -> Demand:
-    return read(text, [locate(name, text) for name in names])
+def demand(text: str, *names: str) -> QueryConstraints:
+    return parse_constraints(text, [locate(name, text) for name in names])
 
 
-def rest(found: Demand) -> str:
+def rest(found: QueryConstraints) -> str:
     return " ".join(found.rest.split())
 
 
@@ -103,18 +103,18 @@ def test_a_year_of_its_own_comes_next_to_nothing() -> None:
 
 
 def test_a_question_for_a_year_asks_when() -> None:
-    assert asking_when("In which year did Ada win?").split() == ["when", "did", "Ada", "win?"]
-    assert asking_when("Until what year was Ada there?").startswith("when end")
+    assert normalize_when("In which year did Ada win?").split() == ["when", "did", "Ada", "win?"]
+    assert normalize_when("Until what year was Ada there?").startswith("when end")
 
 
 @pytest.mark.parametrize("text", ["how often is Atlas cited", "order count of Atlas", "how many times was Atlas cited"])
 def test_counts_are_asked_for_in_other_words_too(text: str) -> None:
-    assert read(text, [locate("Atlas", text)]).count
+    assert parse_constraints(text, [locate("Atlas", text)]).count
 
 
 @pytest.mark.parametrize("text", ["which states count Atlas among theirs", "what is the count Atlas was made"])
 def test_a_verb_is_no_count(text: str) -> None:
-    assert not read(text, [locate("Atlas", text)]).count
+    assert not parse_constraints(text, [locate("Atlas", text)]).count
 
 
 @pytest.mark.parametrize(

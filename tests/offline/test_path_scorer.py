@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.offline.parse import read_question
+from byokg.offline.parse import parse_question
 from byokg.offline.path_scorer import PLACE, AlignmentSettings, PathScorer, QuestionScorer, Weights
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.text.names import locate
 from byokg.types import INVERSE
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 GRAPHS = {"films": films(), "countries": countries(), "marriages": marriages()}
-SCORERS = {name: PathScorer(Steps(graph, EMBEDDER), EMBEDDER) for name, graph in GRAPHS.items()}
+SCORERS = {name: PathScorer(RelationSimilarity(graph, EMBEDDER), EMBEDDER) for name, graph in GRAPHS.items()}
 
 
 def steps(graph: ColumnarGraph, *metapaths: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -40,19 +40,19 @@ def weigh(worth: Mapping[str, float], word: str) -> float:
 
 
 def ask(graph: str, text: str, topic: str) -> QuestionScorer:
-    return SCORERS[graph].question(read_question(text, [locate(topic, text, ())]))
+    return SCORERS[graph].question(parse_question(text, [locate(topic, text, ())]))
 
 
 def feature(scorer: QuestionScorer, name: str, metapath: Sequence[str]) -> float:
     """Return one feature of one metapath through the films."""
     at = [field.name for field in fields(Weights)].index(name)
-    return float(scorer.align(steps(GRAPHS["films"], metapath)).features[0, at])
+    return float(scorer.extract_features(steps(GRAPHS["films"], metapath)).features[0, at])
 
 
 def best(graph: str, text: str, topic: str, *metapaths: Sequence[str]) -> tuple[str, ...]:
     """Return the metapath of the highest score; lengths may differ."""
     scorer = ask(graph, text, topic)
-    parts = [scorer.align(steps(GRAPHS[graph], metapath)) for metapath in metapaths]
+    parts = [scorer.extract_features(steps(GRAPHS[graph], metapath)) for metapath in metapaths]
     return tuple(metapaths[int(np.argmax([scores[0] for scores in scorer.scores(parts)]))])
 
 
@@ -101,7 +101,7 @@ class TestCuts:
 
     def test_reading_in_another_order_has_its_price(self) -> None:
         # Right to left it is the genre of a director, left to right the director of a genre.
-        reading = read_question("genre Alien directed", [locate("Alien", "genre Alien directed", ())])
+        reading = parse_question("genre Alien directed", [locate("Alien", "genre Alien directed", ())])
         assert len(reading.orders) == 2
         steps_of = SCORERS["films"].steps
         ways = ["has_genre", "directed_by"]
@@ -126,8 +126,10 @@ class TestHops:
 
     def test_a_mediated_hop_is_explained_as_one(self) -> None:
         scorer = ask("marriages", "who is the spouse of Ann", "Ann")
-        mediated = scorer.align(steps(GRAPHS["marriages"], ["people.person.spouse_s", "people.marriage.spouse"]))
-        plain = scorer.align(steps(GRAPHS["marriages"], ["people.person.parents"]))
+        mediated = scorer.extract_features(
+            steps(GRAPHS["marriages"], ["people.person.spouse_s", "people.marriage.spouse"])
+        )
+        plain = scorer.extract_features(steps(GRAPHS["marriages"], ["people.person.parents"]))
         assert mediated.features[0, PLACE["unexplained"]] == 0  # and not 1 for either edge
         assert 0 < plain.features[0, PLACE["unexplained"]] <= 1
 
@@ -150,8 +152,8 @@ class TestScores:
     def test_they_are_the_weighted_features_of_each_part(self) -> None:
         scorer = ask("films", "who directed films of Ridley Scott", "Ridley Scott")
         parts = [
-            scorer.align(steps(GRAPHS["films"], ["^directed_by"], ["^starred_actors"])),
-            scorer.align(steps(GRAPHS["films"], ["^directed_by", "directed_by"])),
+            scorer.extract_features(steps(GRAPHS["films"], ["^directed_by"], ["^starred_actors"])),
+            scorer.extract_features(steps(GRAPHS["films"], ["^directed_by", "directed_by"])),
         ]
         scores = scorer.scores(parts)
         assert [len(part) for part in scores] == [2, 1]
@@ -160,7 +162,7 @@ class TestScores:
 
     def test_scoring_leaves_the_features_as_they_were(self) -> None:
         scorer = ask("films", "who directed Alien", "Alien")
-        part = scorer.align(steps(GRAPHS["films"], ["directed_by"], ["has_genre"]))
+        part = scorer.extract_features(steps(GRAPHS["films"], ["directed_by"], ["has_genre"]))
         before = part.features.copy()
         assert np.array_equal(scorer.scores([part])[0], scorer.scores([part])[0])
         assert np.array_equal(part.features, before)
@@ -168,9 +170,9 @@ class TestScores:
     def test_other_weights_make_other_scores(self) -> None:
         none = Weights(**dict.fromkeys((field.name for field in fields(Weights)), 0.0))
         graph = GRAPHS["films"]
-        scorer = PathScorer(Steps(graph, EMBEDDER), EMBEDDER, weights=none)
-        question = scorer.question(read_question("who directed Alien", []))
-        assert question.scores([question.align(steps(graph, ["directed_by"]))])[0].tolist() == [0.0]
+        scorer = PathScorer(RelationSimilarity(graph, EMBEDDER), EMBEDDER, weights=none)
+        question = scorer.question(parse_question("who directed Alien", []))
+        assert question.scores([question.extract_features(steps(graph, ["directed_by"]))])[0].tolist() == [0.0]
 
     def test_an_important_word_counts_more(self) -> None:
         # A hop explains more of the question where its own word is worth ten times the other.
@@ -179,9 +181,11 @@ class TestScores:
         text = "directed and genre of Alien"
         coverage = []
         for important in ("directed", "genre"):
-            scorer = PathScorer(Steps(graph, EMBEDDER), EMBEDDER, importance=partial(weigh, {important: 10.0}))
-            question = scorer.question(read_question(text, [locate("Alien", text, ())]))
-            coverage.append(question.features([question.align(both)])[:, 0])
+            scorer = PathScorer(
+                RelationSimilarity(graph, EMBEDDER), EMBEDDER, importance=partial(weigh, {important: 10.0})
+            )
+            question = scorer.question(parse_question(text, [locate("Alien", text, ())]))
+            coverage.append(question.features([question.extract_features(both)])[:, 0])
         assert coverage[0][0] > coverage[0][1]
         assert coverage[1][0] < coverage[1][1]
 
@@ -191,8 +195,8 @@ def test_a_question_of_any_length_and_content_can_be_scored(text: str) -> None:
     scorer = ask("films", text, "Alien")
     scores = scorer.scores(
         [
-            scorer.align(steps(GRAPHS["films"], ["directed_by"], ["has_genre"])),
-            scorer.align(steps(GRAPHS["films"], ["directed_by", "^directed_by", "has_genre"])),
+            scorer.extract_features(steps(GRAPHS["films"], ["directed_by"], ["has_genre"])),
+            scorer.extract_features(steps(GRAPHS["films"], ["directed_by", "^directed_by", "has_genre"])),
         ]
     )
     assert [part.shape for part in scores] == [(2,), (1,)]
@@ -213,10 +217,10 @@ METAPATHS = st.integers(1, 3).flatmap(
 def test_a_metapath_is_scored_for_itself_whatever_stands_beside_it(text: str, rows: list[list[int]]) -> None:
     scorer = ask("films", text, "Alien")
     paths = np.array(rows, np.int64)
-    together = scorer.align(paths)
-    backwards = scorer.align(paths[::-1])
+    together = scorer.extract_features(paths)
+    backwards = scorer.extract_features(paths[::-1])
     assert np.isfinite(together.features).all()
     np.testing.assert_allclose(backwards.features[::-1], together.features, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(backwards.best, together.best, rtol=1e-5, atol=1e-5)
-    doubled = scorer.align(np.concatenate((paths, paths)))
+    doubled = scorer.extract_features(np.concatenate((paths, paths)))
     np.testing.assert_allclose(doubled.features, np.concatenate((together.features,) * 2), rtol=1e-5, atol=1e-5)

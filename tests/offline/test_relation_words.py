@@ -11,7 +11,7 @@ import byokg
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.relation_words import synonyms, verb_forms
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.types import EntityId, Question
 from tests.linking.graphs import EMBEDDER
 
@@ -47,7 +47,7 @@ def test_words_of_a_group_are_alike_whatever_their_form(word: str, other: str) -
     ("word", "other"), [("child", "parent"), ("pupil", "teacher"), ("employee", "hire"), ("patient", "ward")]
 )
 def test_words_for_two_ends_are_opposite_and_not_alike(word: str, other: str) -> None:
-    assert other in synonyms()[word].opposite and word in synonyms()[other].opposite
+    assert other in synonyms()[word].converse and word in synonyms()[other].converse
     assert other not in synonyms()[word].alike
 
 
@@ -68,16 +68,18 @@ def test_a_verb_has_its_regular_forms(verb: str, forms: str) -> None:
 
 
 def test_a_word_for_the_other_end_names_what_a_relation_is_walked_back_to() -> None:
-    steps = Steps(ColumnarGraph.from_triples([("Ann", "teacher", "Bob"), ("Cid", "teacher", "Dea")]), EMBEDDER)
-    along, back = steps.reach("pupil").tolist()
+    steps = RelationSimilarity(
+        ColumnarGraph.from_triples([("Ann", "teacher", "Bob"), ("Cid", "teacher", "Dea")]), EMBEDDER
+    )
+    along, back = steps.range_similarity("pupil").tolist()
     assert back > 0.2 > along
-    along, back = steps.reach("instructor").tolist()
+    along, back = steps.range_similarity("instructor").tolist()
     assert along > back
 
 
 def test_a_name_with_of_says_what_its_head_is() -> None:
-    steps = Steps(ColumnarGraph.from_triples([("Oslo", "capital_of", "Norway")]), EMBEDDER)
-    along, back = steps.reach("capital").tolist()
+    steps = RelationSimilarity(ColumnarGraph.from_triples([("Oslo", "capital_of", "Norway")]), EMBEDDER)
+    along, back = steps.range_similarity("capital").tolist()
     assert back == 1 and along < 0.2
 
 

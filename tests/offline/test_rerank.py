@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import value_id
 from byokg.linking.entities import EntityLinker
-from byokg.offline.pipeline import reading_parts
-from byokg.offline.rerank import Choice, Preference
+from byokg.offline.pipeline import build_parser_and_ranker
+from byokg.offline.rerank import CandidateReranker, Choice
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, PathEvidence
 from tests.linking.graphs import EMBEDDER
 
@@ -52,7 +52,7 @@ FACTS = [
 def preferred(question: str, topic: str, *paths: tuple[float, Sequence[str], Sequence[str]]) -> list[Choice]:
     """Order what paths from a topic lead to: each a score, relations and ends."""
     graph = ColumnarGraph.from_triples(FACTS, name="behind")
-    _, scorer = reading_parts(graph, EMBEDDER, EntityLinker(graph))
+    _, scorer = build_parser_and_ranker(graph, EMBEDDER, EntityLinker(graph))
     start = question.index(topic)
     mention = Mention(topic, start, start + len(topic))
     found = [
@@ -64,7 +64,7 @@ def preferred(question: str, topic: str, *paths: tuple[float, Sequence[str], Seq
     choices: list[Choice] = [
         (item.score, item.ends, (item.id,)) for item in context.evidence if isinstance(item, PathEvidence)
     ]
-    return Preference(graph, scorer, EMBEDDER).ordered(context, choices)
+    return CandidateReranker(graph, scorer, EMBEDDER).rerank(context, choices)
 
 
 def test_a_node_that_several_good_paths_lead_to_comes_first() -> None:

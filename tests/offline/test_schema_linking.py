@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import grow, start
-from byokg.offline.parse import Tie
-from byokg.offline.schema_linking import Steps
+from byokg.offline.parse import Role
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.types import INVERSE, EntityId
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
-FILM_STEPS = Steps(films(), EMBEDDER)
+FILM_STEPS = RelationSimilarity(films(), EMBEDDER)
 
 
 class Labelled:
     """Steps whose values are asked for by label, `^` against the arrow."""
 
     def __init__(self, graph: ColumnarGraph) -> None:
-        self.steps = Steps(graph, EMBEDDER)
+        self.steps = RelationSimilarity(graph, EMBEDDER)
         self._place = {
             label: 2 * number + inverse
             for number, relation in enumerate(graph.relations)
@@ -36,8 +36,8 @@ class Labelled:
         return [float(values[self._place[label]]) for label in labels]
 
 
-def one_relation(label: str) -> Steps:
-    return Steps(ColumnarGraph.from_triples([("Ann", label, "Lima"), ("Bob", label, "Cusco")]), EMBEDDER)
+def one_relation(label: str) -> RelationSimilarity:
+    return RelationSimilarity(ColumnarGraph.from_triples([("Ann", label, "Lima"), ("Bob", label, "Cusco")]), EMBEDDER)
 
 
 def test_steps_of_a_relation_that_was_not_told_of_are_learnt_when_it_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,80 +45,84 @@ def test_steps_of_a_relation_that_was_not_told_of_are_learnt_when_it_is_met(monk
     all_labels = graph.relations
     with monkeypatch.context() as fewer:
         fewer.setattr(ColumnarGraph, "relations", all_labels[:1])
-        steps = Steps(graph, EMBEDDER, by_need=True)
+        steps = RelationSimilarity(graph, EMBEDDER, lazy_schema=True)
     assert steps.count == 2
     growth = grow(graph, start(0), np.zeros(1, np.int64), np.empty(0, np.int64), 10)
     assert growth.steps.max() >= 2
-    told = Steps(graph, EMBEDDER, by_need=True).met(growth)
-    assert steps.met(growth).count == 2 * len(all_labels)
-    assert np.array_equal(steps.met(growth).name_vectors, told.name_vectors)
+    told = RelationSimilarity(graph, EMBEDDER, lazy_schema=True).observe(growth)
+    assert steps.observe(growth).count == 2 * len(all_labels)
+    assert np.array_equal(steps.observe(growth).name_vectors, told.name_vectors)
 
 
 class TestRelation:
     def test_a_word_of_the_label_explains_both_ways_of_walking_it_fully(self) -> None:
         graph = Labelled(countries())
-        assert graph.of(graph.steps.relation("capital"), "capital", "^capital", "borders") == [1.0, 1.0, 0.0]
+        assert graph.of(graph.steps.label_similarity("capital"), "capital", "^capital", "borders") == [1.0, 1.0, 0.0]
 
     def test_a_word_of_the_same_stem_explains_more_than_another(self) -> None:
         graph = Labelled(films())
-        directed, starred = graph.of(graph.steps.relation("director"), "directed_by", "starred_actors")
+        directed, starred = graph.of(graph.steps.label_similarity("director"), "directed_by", "starred_actors")
         assert directed > 0.5 > starred
 
     def test_a_word_of_the_namespace_counts_less_than_one_of_the_relation_itself(self) -> None:
         graph = Labelled(marriages())
-        own, namespace = graph.of(graph.steps.relation("marriage"), "people.marriage.spouse", "people.marriage.from")
+        own, namespace = graph.of(
+            graph.steps.label_similarity("marriage"), "people.marriage.spouse", "people.marriage.from"
+        )
         assert 0 < namespace < 1
-        assert graph.of(graph.steps.relation("spouse"), "people.marriage.spouse") == [1.0]
+        assert graph.of(graph.steps.label_similarity("spouse"), "people.marriage.spouse") == [1.0]
         assert own > namespace  # a synonym
 
     @pytest.mark.parametrize(
         ("word", "label"), [("wife", "spouse"), ("kids", "children"), ("sex", "gender"), ("jobs", "profession")]
     )
     def test_a_synonym_is_nearly_the_word_itself(self, word: str, label: str) -> None:
-        assert one_relation(label).relation(word).min() > 0.6
-        assert one_relation(label).relation("treaty").max() < 0.3
+        assert one_relation(label).label_similarity(word).min() > 0.6
+        assert one_relation(label).label_similarity("treaty").max() < 0.3
 
     @pytest.mark.parametrize(
         "label",
         ["birthPlace", "place_of_birth", "PLACE-OF-BIRTH", "http://example.org/ontology/birthPlace", "ns:person.birth"],
     )
     def test_labels_are_read_in_any_spelling(self, label: str) -> None:
-        assert one_relation(label).relation("birth").tolist() == [1.0, 1.0]
+        assert one_relation(label).label_similarity("birth").tolist() == [1.0, 1.0]
 
     @pytest.mark.parametrize("label", ["???", "of", "東京", "_", "^up"])
     def test_any_label_can_be_read(self, label: str) -> None:
-        assert one_relation(label).relation("birth").shape == (2,)
+        assert one_relation(label).label_similarity("birth").shape == (2,)
 
 
 class TestEnds:
     def test_the_type_of_the_nodes_reached_is_a_kind(self) -> None:
         graph = Labelled(countries())
-        assert graph.of(graph.steps.kind("city"), "capital") == [1.0]
-        assert graph.of(graph.steps.kind("countries"), "^capital", "borders", "^borders") == [1.0, 1.0, 1.0]
-        assert max(graph.of(graph.steps.kind("city"), "^capital", "borders", "official_language")) < 0.2
+        assert graph.of(graph.steps.type_similarity("city"), "capital") == [1.0]
+        assert graph.of(graph.steps.type_similarity("countries"), "^capital", "borders", "^borders") == [1.0, 1.0, 1.0]
+        assert max(graph.of(graph.steps.type_similarity("city"), "^capital", "borders", "official_language")) < 0.2
 
     def test_a_relation_names_its_tail_and_not_its_head(self) -> None:
         # "which capital" asks for what `capital` leads to; `^capital` leads to countries.
         graph = Labelled(countries())
-        assert graph.of(graph.steps.reach("capital"), "capital") == [1.0]
-        assert max(graph.of(graph.steps.reach("capital"), "^capital", "borders")) < 0.2
-        assert graph.of(graph.steps.reach("country"), "^capital") == [1.0]
+        assert graph.of(graph.steps.range_similarity("capital"), "capital") == [1.0]
+        assert max(graph.of(graph.steps.range_similarity("capital"), "^capital", "borders")) < 0.2
+        assert graph.of(graph.steps.range_similarity("country"), "^capital") == [1.0]
 
     def test_a_namespace_names_its_head(self) -> None:
         graph = Labelled(marriages())
-        tail, head = graph.of(graph.steps.reach("marriage"), "people.marriage.from", "^people.marriage.from")
+        tail, head = graph.of(graph.steps.range_similarity("marriage"), "people.marriage.from", "^people.marriage.from")
         assert head > tail
 
     def test_names_at_the_ends_tell_what_a_step_leads_to(self) -> None:
         graph = Labelled(films())
-        year, director = graph.of(graph.steps.kinship("year"), "release_year", "directed_by")
+        year, director = graph.of(graph.steps.instance_similarity("year"), "release_year", "directed_by")
         assert year > 0.5 > director
 
     def test_resembling_the_names_at_the_ends_counts_a_little_more_than_half(self) -> None:
         # Genres have no type here, and no relations. Of 0.57 · cosine, what exceeds 0.3 is stretched to [0, 1].
         graph = Labelled(films())
-        (cosine,) = graph.of(graph.steps.kinship("horror"), "has_genre")
-        assert graph.of(graph.steps.kind("horror"), "has_genre") == pytest.approx([(0.57 * cosine - 0.3) / 0.7])
+        (cosine,) = graph.of(graph.steps.instance_similarity("horror"), "has_genre")
+        assert graph.of(graph.steps.type_similarity("horror"), "has_genre") == pytest.approx(
+            [(0.57 * cosine - 0.3) / 0.7]
+        )
         assert cosine > 0.6
 
     def test_a_kind_that_is_found_nearly_everywhere_says_nothing(self) -> None:
@@ -129,7 +133,7 @@ class TestEnds:
         triples += [(director, "people.person.birth", f"city {at}") for at, (_, director, _) in enumerate(pairs)]
         triples += [(node, "common.topic.alias", f"alias of {node}") for some in pairs[:2] for node in some]
         graph = Labelled(ColumnarGraph.from_triples(triples))
-        assert graph.of(graph.steps.kind("topic"), "film.film.director", "film.film.actor") == [0.0, 0.0]
+        assert graph.of(graph.steps.type_similarity("topic"), "film.film.director", "film.film.actor") == [0.0, 0.0]
 
     def test_steps_to_nodes_without_a_name_are_known(self) -> None:
         graph = Labelled(marriages())
@@ -149,52 +153,52 @@ class TestEnds:
 @pytest.mark.parametrize("graph", [films, countries, marriages])
 @given(word=st.text(max_size=12))
 def test_values_are_bounded_for_any_word(graph: Callable[[], ColumnarGraph], word: str) -> None:
-    steps = {films: FILM_STEPS}.get(graph) or STEPS.setdefault(graph, Steps(graph(), EMBEDDER))
-    for values in (steps.relation(word), steps.kind(word), steps.reach(word)):
+    steps = {films: FILM_STEPS}.get(graph) or STEPS.setdefault(graph, RelationSimilarity(graph(), EMBEDDER))
+    for values in (steps.label_similarity(word), steps.type_similarity(word), steps.range_similarity(word)):
         assert values.shape == (steps.count,)
         assert ((values >= 0) & (values <= 1)).all()
-    assert (np.abs(steps.kinship(word)) <= 1 + 1e-5).all()
+    assert (np.abs(steps.instance_similarity(word)) <= 1 + 1e-5).all()
 
 
-STEPS: dict[Callable[[], ColumnarGraph], Steps] = {}
+STEPS: dict[Callable[[], ColumnarGraph], RelationSimilarity] = {}
 
 
 def test_a_graph_without_relations_has_no_steps() -> None:
-    steps = Steps(ColumnarGraph.from_triples([]), EMBEDDER)
+    steps = RelationSimilarity(ColumnarGraph.from_triples([]), EMBEDDER)
     assert steps.count == 0
-    assert len(steps.relation("film")) == len(steps.nameless) == 0
+    assert len(steps.label_similarity("film")) == len(steps.nameless) == 0
 
 
 def test_two_instances_and_many_threads_say_the_same() -> None:
     words = ["film", "director", "year", "who", "horror", "1979", "zzz"] * 20
-    alone = [FILM_STEPS.kind(word) for word in words]
-    other = Steps(films(), EMBEDDER)
+    alone = [FILM_STEPS.type_similarity(word) for word in words]
+    other = RelationSimilarity(films(), EMBEDDER)
     with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(other.kind, words))
+        together = list(pool.map(other.type_similarity, words))
     assert all(np.array_equal(one, two) for one, two in zip(alone, together, strict=True))
 
 
 @pytest.mark.parametrize("make", [films, countries, marriages])
-def test_what_is_learnt_by_need_is_what_was_walked_over(make: Callable[[], ColumnarGraph]) -> None:
+def test_lazy_statistics_cover_the_walked_steps(make: Callable[[], ColumnarGraph]) -> None:
     graph = make()
-    sampled, unread = Steps(graph, EMBEDDER), Steps(graph, EMBEDDER, by_need=True)
+    sampled, unread = RelationSimilarity(graph, EMBEDDER), RelationSimilarity(graph, EMBEDDER, lazy_schema=True)
     assert not unread.name_vectors.any() and np.array_equal(unread.text_vectors, sampled.text_vectors)
     from_all = [grow(graph, start(node), [0], np.empty(0, np.int64), 9) for node in range(graph.node_count)]
-    first = unread.met(from_all[0])
+    first = unread.observe(from_all[0])
     walked = np.unique(from_all[0].steps)
     others = np.setdiff1d(np.arange(unread.count), walked)
     assert first.name_vectors[walked].any(axis=1).sum() + (first.nameless[walked] == 1).sum() >= len(walked)
     assert not first.name_vectors[others].any() and not unread.name_vectors.any()
-    assert first.met(from_all[0]) is first
+    assert first.observe(from_all[0]) is first
     assert np.array_equal(first.nameless[walked] > 0.5, sampled.nameless[walked] > 0.5)
-    assert np.array_equal(first.relation("city"), sampled.relation("city"))
-    known = first.met(from_all[-1])
+    assert np.array_equal(first.label_similarity("city"), sampled.label_similarity("city"))
+    known = first.observe(from_all[-1])
     assert np.array_equal(known.name_vectors[walked], first.name_vectors[walked])
 
 
 def test_a_relation_is_called_by_its_words_by_those_for_the_same_and_by_those_for_its_other_end() -> None:
     steps = one_relation("parents")
-    assert [steps.named(word) for word in ("parent", "father", "child", "grandparent", "film")] == [
+    assert [steps.has_relation(word) for word in ("parent", "father", "child", "grandparent", "film")] == [
         *(True, True, True, False, False)
     ]
 
@@ -204,11 +208,11 @@ def test_a_node_with_several_of_what_others_have_one_of_looks_like_namesakes() -
     films = [(f"film {n}", "year", str(1900 + n)) for n in range(40)]
     cast = [(f"film {n}", "actor", f"{actor} {n}") for n in range(40) for actor in ("Ann", "Bob")]
     carrie = [("Carrie", "year", "1976"), ("Carrie", "year", "2013"), ("Carrie", "actor", "Sissy")]
-    steps = Steps(ColumnarGraph.from_triples([*films, *cast, *carrie]), EMBEDDER)
-    assert steps.namesakes([EntityId("film 1")]) == 0
-    assert steps.namesakes([EntityId("Carrie")]) > 0.5
-    assert steps.namesakes([EntityId("film 1"), EntityId("Carrie")]) == steps.namesakes([EntityId("Carrie")])
-    assert steps.namesakes([]) == 0
+    steps = RelationSimilarity(ColumnarGraph.from_triples([*films, *cast, *carrie]), EMBEDDER)
+    assert steps.name_ambiguity([EntityId("film 1")]) == 0
+    assert steps.name_ambiguity([EntityId("Carrie")]) > 0.5
+    assert steps.name_ambiguity([EntityId("film 1"), EntityId("Carrie")]) == steps.name_ambiguity([EntityId("Carrie")])
+    assert steps.name_ambiguity([]) == 0
 
 
 class TestAgainst:
@@ -216,31 +220,34 @@ class TestAgainst:
     @pytest.mark.parametrize(
         ("label", "word", "tie", "against"),
         [
-            ("reportsTo", "boss", Tie("noun", outward=True), "^"),
-            ("reportsTo", "boss", Tie("noun", outward=False), ""),
-            ("reportsTo", "reporting", Tie("oblique", outward=False), ""),
-            ("reportsTo", "report", Tie("oblique", outward=True), "^"),
-            ("managed_by", "managed", Tie("passive", outward=False), ""),
-            ("managed_by", "manages", Tie("active", outward=False), "^"),
-            ("manager", "manages", Tie("active", outward=False), "^"),
-            ("manages", "manages", Tie("active", outward=False), ""),
-            ("manages", "managed", Tie("passive", outward=False), "^"),
-            ("manages", "manager", Tie("noun", outward=True), ""),
-            ("manager_of", "manager", Tie("noun", outward=True), ""),
+            ("reportsTo", "boss", Role("noun", outward=True), "^"),
+            ("reportsTo", "boss", Role("noun", outward=False), ""),
+            ("reportsTo", "reporting", Role("oblique", outward=False), ""),
+            ("reportsTo", "report", Role("oblique", outward=True), "^"),
+            ("managed_by", "managed", Role("passive", outward=False), ""),
+            ("managed_by", "manages", Role("active", outward=False), "^"),
+            ("manager", "manages", Role("active", outward=False), "^"),
+            ("manages", "manages", Role("active", outward=False), ""),
+            ("manages", "managed", Role("passive", outward=False), "^"),
+            ("manages", "manager", Role("noun", outward=True), ""),
+            ("manager_of", "manager", Role("noun", outward=True), ""),
         ],
     )
     def test_a_word_points_one_way_along_a_relation_that_goes_on(
-        self, label: str, word: str, tie: Tie, against: str
+        self, label: str, word: str, tie: Role, against: str
     ) -> None:
         chain = ColumnarGraph.from_triples([("Ann", label, "Bob"), ("Bob", label, "Cid"), ("Cid", label, "Dea")])
-        assert Steps(chain, EMBEDDER).against(word, tie).tolist() == [against == "", against == "^"]
+        assert RelationSimilarity(chain, EMBEDDER).direction_mismatch(word, tie).tolist() == [
+            against == "",
+            against == "^",
+        ]
 
     def test_a_relation_between_different_things_has_no_other_way(self) -> None:
-        assert not FILM_STEPS.against("directed", Tie("passive", outward=False)).any()
+        assert not FILM_STEPS.direction_mismatch("directed", Role("passive", outward=False)).any()
 
     def test_a_word_that_ties_nothing_points_nowhere(self) -> None:
         chain = ColumnarGraph.from_triples([("Ann", "boss", "Bob"), ("Bob", "boss", "Cid")])
-        assert not Steps(chain, EMBEDDER).against("boss", Tie()).any()
+        assert not RelationSimilarity(chain, EMBEDDER).direction_mismatch("boss", Role()).any()
 
 
 def test_what_one_relation_calls_its_end_it_is_wherever_else_it_is_met() -> None:
@@ -251,5 +258,5 @@ def test_what_one_relation_calls_its_end_it_is_wherever_else_it_is_met() -> None
              ("Bob", "hometown", "Cusco"), ("Sea", "genre", "Waltz"), ("Sky", "genre", "Polka")]
         )
     )  # fmt: skip
-    performers, songs, towns = graph.of(graph.steps.kind("performers"), "^hometown", "^genre", "hometown")
+    performers, songs, towns = graph.of(graph.steps.type_similarity("performers"), "^hometown", "^genre", "hometown")
     assert performers > max(songs, towns)

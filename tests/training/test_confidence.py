@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from byokg.evaluation.significance import auroc, calibration_error
-from byokg.offline.calibration import AGAINST, COMMON, NAMES, Fitted
+from byokg.offline.calibration import AGAINST, COMMON, NAMES, LogisticCalibrator
 from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
 
-SHARE, GAP, LONG = (NAMES.index(name) for name in ("share", "gap", "long"))
+SHARE, GAP, LONG = (NAMES.index(name) for name in ("vote_share", "score_margin", "too_many_hops"))
 
 
 def answers(count: int, seed: int, **slopes: float) -> Judged:
@@ -22,23 +22,23 @@ def answers(count: int, seed: int, **slopes: float) -> Judged:
 
 
 def test_what_speaks_for_an_answer_is_found() -> None:
-    fitted = fit_confidence([(1.0, answers(4000, 0, share=2.0, long=-1.0))])
+    fitted = fit_confidence([(1.0, answers(4000, 0, vote_share=2.0, too_many_hops=-1.0))])
     assert fitted.weights[SHARE] > -fitted.weights[LONG] > 0.5
     assert abs(fitted.weights[GAP]) < 0.1
-    asked = answers(4000, 1, share=2.0, long=-1.0)
+    asked = answers(4000, 1, vote_share=2.0, too_many_hops=-1.0)
     chances = probabilities(fitted, asked)
     assert auroc(chances, asked.right) > 0.8 and calibration_error(chances, asked.right) < 0.05
 
 
-def test_no_sign_counts_the_wrong_way_on_graphs_that_are_not_known() -> None:
-    fitted = fit_confidence([(1.0, answers(1000, 0, share=-2.0, long=2.0, gap=1.0))])
+def test_no_feature_has_the_wrong_sign_on_unknown_graphs() -> None:
+    fitted = fit_confidence([(1.0, answers(1000, 0, vote_share=-2.0, too_many_hops=2.0, score_margin=1.0))])
     assert fitted.weights[SHARE] == fitted.weights[LONG] == 0 < fitted.weights[GAP]
-    assert "long" in AGAINST
+    assert "too_many_hops" in AGAINST
 
 
-def test_signs_that_mean_something_else_on_each_graph_count_on_a_known_one_only() -> None:
-    asked = answers(2000, 0, gap=1.0)
-    asked.signs[:, NAMES.index("covered")] = asked.right
+def test_features_of_one_graph_only_count_on_a_known_graph() -> None:
+    asked = answers(2000, 0, score_margin=1.0)
+    asked.features[:, NAMES.index("covered")] = asked.right
     everywhere = fit_confidence([(1.0, asked)])
     assert {name for name, weight in zip(NAMES, everywhere.weights, strict=True) if weight} <= COMMON
     assert fit_confidence([(1.0, asked)], everywhere).weights[NAMES.index("covered")] > 1
@@ -46,13 +46,13 @@ def test_signs_that_mean_something_else_on_each_graph_count_on_a_known_one_only(
 
 @pytest.mark.parametrize(("count", "nearer"), [(4, True), (4000, False)])
 def test_few_answers_leave_weights_where_they_were(count: int, nearer: bool) -> None:
-    near = Fitted(0.5, (1.0,) * len(NAMES), (0.0,) * len(NAMES))
-    fitted = fit_confidence([(1.0, answers(count, 0, share=-2.0))], near)
+    near = LogisticCalibrator(0.5, (1.0,) * len(NAMES), (0.0,) * len(NAMES))
+    fitted = fit_confidence([(1.0, answers(count, 0, vote_share=-2.0))], near)
     assert (abs(fitted.weights[SHARE] - 1) < abs(fitted.weights[SHARE] + 2)) == nearer
 
 
 def test_without_answers_nothing_changes() -> None:
-    near = Fitted(0.5, (1.0,) * len(NAMES), (0.0,) * len(NAMES))
+    near = LogisticCalibrator(0.5, (1.0,) * len(NAMES), (0.0,) * len(NAMES))
     assert fit_confidence([(1.0, Judged(np.empty((0, len(NAMES))), np.empty(0)))], near) == near
 
 
@@ -61,13 +61,13 @@ def test_what_is_held_out_is_judged_by_what_was_fitted_on_the_rest() -> None:
     signs = np.zeros((40, len(NAMES)))
     folds = np.arange(40) % 2
     held, none = Judged(signs, folds.astype(np.float64)), Judged(signs[:0], np.empty(0))
-    near = Fitted(0.0, (0.0,) * len(NAMES), (0.0,) * len(NAMES))
+    near = LogisticCalibrator(0.0, (0.0,) * len(NAMES), (0.0,) * len(NAMES))
     chances = cross_fitted(held, folds, none, near)
     assert chances[folds == 0].min() > 0.5 > chances[folds == 1].max()
 
 
 def test_sets_count_what_they_are_worth() -> None:
-    right, wrong = (answers(50, 0, share=0.0) for _ in range(2))
-    right, wrong = Judged(right.signs, np.ones(50)), Judged(wrong.signs, np.zeros(50))
+    right, wrong = (answers(50, 0, vote_share=0.0) for _ in range(2))
+    right, wrong = Judged(right.features, np.ones(50)), Judged(wrong.features, np.zeros(50))
     sure, unsure = (fit_confidence([(worth, right), (1.0, wrong)]) for worth in (9.0, 1 / 9))
     assert probabilities(sure, right).mean() > 0.8 and probabilities(unsure, right).mean() < 0.2

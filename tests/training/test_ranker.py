@@ -18,11 +18,11 @@ from byokg.files import list_files
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
 from byokg.offline.linker import OfflineLinker
-from byokg.offline.parse import read_question
+from byokg.offline.parse import parse_question
 from byokg.offline.path_ranker import PathRanker, ngrams, product
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.schema_linking import Steps
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.training.ranker import (
     Chain,
     FitSettings,
@@ -242,27 +242,27 @@ class TestRanker:
         answer = offline_pipeline(marriages(), weights=ranker).run(Question("q", "parents of Ann", (EntityId("Ann"),)))
         assert [item.name for item in answer.items] == ["Eva"]
 
-    def test_it_scores_what_was_learnt_by_need_as_what_was_sampled(self, ranker: Path) -> None:
+    def test_lazy_and_sampled_statistics_give_equal_scores(self, ranker: Path) -> None:
         graph = films()
         linker = linker_of(graph)
         steps = linker.scorer.steps
-        by_need = Steps(graph, EMBEDDER, by_need=True)
-        found = linker.considered(Question("q", "who zapped Alien", (EntityId("Alien"),)))
+        lazy_schema = RelationSimilarity(graph, EMBEDDER, lazy_schema=True)
+        found = linker.score_candidates(Question("q", "who zapped Alien", (EntityId("Alien"),)))
         parts = [growth.steps for growth in found.growths]
         for growth in found.growths:
-            by_need = by_need.met(growth)
-        by_need.name_vectors[:] = steps.name_vectors
-        whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, by_need))
-        vector = whole.question(found.reading)
-        known, learned = (one.fits(vector, parts, of) for one, of in ((whole, steps), (learnt, by_need)))
+            lazy_schema = lazy_schema.observe(growth)
+        lazy_schema.name_vectors[:] = steps.name_vectors
+        whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, lazy_schema))
+        vector = whole.question(found.parsed)
+        known, learned = (one.fits(vector, parts, of) for one, of in ((whole, steps), (learnt, lazy_schema)))
         assert np.allclose(known, learned, atol=1e-3)
 
     def test_its_scores_are_the_same_alone_and_together(self, ranker: Path) -> None:
         graph = films()
         linker = linker_of(graph)
         learnt = PathRanker.load(ranker, graph, linker.scorer.steps, EMBEDDER)
-        found = linker.considered(Question("q", "who zapped Alien", (EntityId("Alien"),)))
-        vector = learnt.question(found.reading)
+        found = linker.score_candidates(Question("q", "who zapped Alien", (EntityId("Alien"),)))
+        vector = learnt.question(found.parsed)
         parts = [growth.steps for growth in found.growths]
         scores = learnt.fits(vector, parts)
         first = learnt.fits(vector, parts[:1])
@@ -277,6 +277,6 @@ class TestRanker:
         assert product(np.zeros((1, 2)), np.ones((2, 1))).tolist() == [[0.0]]
 
     def test_a_mention_is_one_sign_in_ngrams(self) -> None:
-        reading = read_question("who directed Blade Runner", [Mention("Blade Runner", 13, 25)])
+        reading = parse_question("who directed Blade Runner", [Mention("Blade Runner", 13, 25)])
         assert ngrams(reading)[:4] == ["who", "directed", "_", "^ who"]
         assert "directed _ $" in ngrams(reading)

@@ -12,7 +12,7 @@ import pytest
 
 from byokg.errors import ConfigError, DatasetError
 from byokg.llm.decoding import ConstrainedRanker
-from byokg.offline.parse import read_question
+from byokg.offline.parse import parse_question
 from byokg.training.sft import IGNORED, Pair, SftSettings, fine_tune, read_pairs, token_rows
 from byokg.training.small_model import PROMPT, masked_question, path_text, small_model
 from byokg.types import Mention
@@ -124,7 +124,7 @@ def test_labels_are_read_and_questions_without_a_query_left_out(tmp_path: Path) 
 
 
 def test_mentions_are_masked_and_paths_are_words() -> None:
-    reading = read_question("who directed Blade Runner?", [Mention("Blade Runner", 13, 25)])
+    reading = parse_question("who directed Blade Runner?", [Mention("Blade Runner", 13, 25)])
     assert masked_question(reading) == "who directed _"
     assert path_text(("^directed_by", "written_by")) == "^directed_by written_by"
     with pytest.raises(ConfigError, match="hold spaces"):
