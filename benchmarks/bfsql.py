@@ -53,7 +53,7 @@ from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.pipelines.bfs_agent import FOLDED_TOKENS, BfsAgent  # noqa: E402
 from byokg.retrieval.graph_tools import GraphTools  # noqa: E402
 from byokg.text.names import estimate_tokens  # noqa: E402
-from byokg.types import EntityId  # noqa: E402
+from byokg.types import EntityId, Question  # noqa: E402
 
 QUESTIONS, MOST_PAGES, AGENT_QUESTIONS = 150, 50, 30
 
@@ -210,7 +210,9 @@ def agents(store: ColumnarGraph, asked: Sequence[Case]) -> list[Row]:
         sent = []
         for case in asked:
             model = Script(case=case, name=store.nodes([case.seed])[0].name)
-            BfsAgent(store, LanguageModel(model), embedder, entities, folded_tokens=folded).ask(case.question)
+            BfsAgent(store, LanguageModel(model), embedder, entities, folded_tokens=folded).run(
+                Question("ask", case.question)
+            )
             sent.append(sum(model.sent))
         rows.append(labelled(name, "median tokens sent", median(sent)))
     return rows

@@ -174,7 +174,7 @@ class Byokg:
 
     def ask(self, text: str) -> Answer:
         """Answer a question given as text."""
-        return self.pipeline.ask(text)
+        return self.run(Question(id="ask", text=text))
 
     def paths(
         self,

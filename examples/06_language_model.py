@@ -11,6 +11,7 @@ from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.llm.reply_store import RecordedReplies
 from byokg.pipelines.lean import lean_pipeline
+from byokg.types import Question
 
 QUESTION = "What is the capital of the country that the Elbe flows through?"
 MODEL = ScriptedChatModel(rules=(Rule("<answers>\nPrague [e1]\nBerlin [e1]\n</answers>"),))
@@ -21,10 +22,10 @@ with tempfile.TemporaryDirectory() as folder:
 
     with RecordedReplies(replies) as store:
         model = LanguageModel(MODEL, store=store)
-        answer = lean_pipeline(graph.store, model).ask(QUESTION)
+        answer = lean_pipeline(graph.store, model).run(Question("ask", QUESTION))
         print("asked:", [(item.name, item.id, item.support) for item in answer.items])
 
     with RecordedReplies(replies, mode="replay") as store:
         replay = LanguageModel(None, model.provider, model.model, model.parameters, store=store)
-        answer = lean_pipeline(graph.store, replay).ask(QUESTION)
+        answer = lean_pipeline(graph.store, replay).run(Question("ask", QUESTION))
         print("replayed:", [item.name for item in answer.items])

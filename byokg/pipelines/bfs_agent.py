@@ -144,10 +144,6 @@ class BfsAgent:
         seconds["answer"] = time.perf_counter() - began - seconds["retrieve"]
         return Answer(question.id, items, context.rounds, dict(seconds))
 
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
-
     def _folded(self, message: Message) -> Message:
         """Return a tool's result as it is kept for later rounds; any other message as it is."""
         if message.role != "tool" or estimate_tokens(message.text) <= self._folded_tokens:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,7 +30,8 @@ from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
 from byokg.pipelines.components import PipelineComponents, RetrieverFactory
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
-from byokg.pipelines.loop import KGLinker, Loop, Stage
+from byokg.pipelines.instrumentation import StageClock
+from byokg.pipelines.loop import KGLinker, Loop, Stage, retrieve_all
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -199,16 +198,13 @@ class Direct:
 
     def run(self, question: Question) -> Answer:
         """Answer one question. Raises `LlmError`."""
-        began = time.perf_counter()
-        messages = prompt_messages(self._prompt.fill(question=question.text))
-        reply = self._model.reply(messages, stage=DIRECT_STAGE, question_id=question.id, schema=self._schema)
-        answers = read_answers(reply.text)
-        items = tuple(AnswerItem(one.name, None, 1 / (1 + at)) for at, one in enumerate(answers))
-        return Answer(question.id, items, (), {"answer": time.perf_counter() - began})
-
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
+        clock = StageClock()
+        with clock.stage("answer"):
+            messages = prompt_messages(self._prompt.fill(question=question.text))
+            reply = self._model.reply(messages, stage=DIRECT_STAGE, question_id=question.id, schema=self._schema)
+            answers = read_answers(reply.text)
+            items = tuple(AnswerItem(one.name, None, 1 / (1 + at)) for at, one in enumerate(answers))
+        return Answer(question.id, items, (), dict(clock.seconds))
 
 
 QUERY_STAGE = "query_generation"
@@ -262,30 +258,22 @@ class DirectQuery:
             LlmError: a language model gave no usable reply.
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
-        seconds: dict[str, float] = defaultdict(float)
-        began = time.perf_counter()
-        artifacts = self._linker.propose(question, Context())
-        linked = self._entities.link(artifacts, question.text)
-        artifacts = replace(artifacts, queries=self._writer.write(question, linked))
-        seconds["link"] = time.perf_counter() - began
-        began = time.perf_counter()
+        clock = StageClock()
+        with clock.stage("link"):
+            artifacts = self._linker.propose(question, Context())
+            linked = self._entities.link(artifacts, question.text)
+            artifacts = replace(artifacts, queries=self._writer.write(question, linked))
         request = Request(question, artifacts, linked, Context(question=question.text))
-        found = self._retriever.retrieve(request)
-        context = request.context.add(artifacts, linked, [found], request.steps)
-        seconds["retrieve"] = time.perf_counter() - began
-        began = time.perf_counter()
-        if self._answers == "rows":
-            items: Sequence[AnswerItem] = self._answerer.answer(question, context)
-        else:
-            items = unite(
-                self._direct.run(question).items, context.evidence, CitationChecker(self._store, context.evidence)
-            )
-        seconds["answer"] = time.perf_counter() - began
-        return Answer(question.id, tuple(items), context.rounds, dict(seconds))
-
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
+        found = retrieve_all([self._retriever], request, clock)
+        context = request.context.add(artifacts, linked, found, request.steps)
+        with clock.stage("answer"):
+            if self._answers == "rows":
+                items: Sequence[AnswerItem] = self._answerer.answer(question, context)
+            else:
+                items = unite(
+                    self._direct.run(question).items, context.evidence, CitationChecker(self._store, context.evidence)
+                )
+        return Answer(question.id, tuple(items), context.rounds, dict(clock.seconds))
 
 
 class QueryWriter:

@@ -1,111 +1,64 @@
-"""Instrumentation of a pipeline's stages: start, duration, results."""
+"""Stages of a pipeline: their wall time, and one hook that receives each as it begins and ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any, cast
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol, Self, runtime_checkable
 
-from byokg.linking.entities import EntityLinker
-from byokg.pipelines.loop import Answerer, KGLinker, Loop
-from byokg.types import Answer, AnswerItem, Artifacts, Context, Evidence, Linked, Question, Request, Retriever
-
-Watch = Callable[[str], AbstractContextManager[dict[str, Any]]]
+StageHook = Callable[[str], AbstractContextManager[dict[str, Any]]]
 """Called with the name of a stage (`propose`, `link`, `retrieve NAME`, `answer`); entered as it begins and left as it
 ends. Results of the stage are put into the mapping before it is left."""
 
 
-@dataclass(frozen=True)
-class InstrumentedPipeline:
-    """A pipeline that answers each question within a context, which receives the answer's results."""
-
-    of: Any
-    within: Callable[[Question], AbstractContextManager[dict[str, Any]]]
-
-    def run(self, question: Question) -> Answer:
-        """Answer the question."""
-        with self.within(question) as brought:
-            answer: Answer = self.of.run(question)
-            brought["answers"] = [item.name for item in answer.items]
-            return answer
+@contextmanager
+def no_hook(name: str) -> Iterator[dict[str, Any]]:
+    """Receive a stage and do nothing."""
+    yield {}
 
 
-def instrument(pipeline: Any, watch: Watch) -> Any:
-    """Return a pipeline that does the same, and has its stages watched; one that is no loop is returned as it is.
+@runtime_checkable
+class Instrumentable(Protocol):
+    """A pipeline that calls hooks at its stages."""
 
-    A pipeline may be watched by several.
+    def hooked(self, on_stage: StageHook) -> Self:
+        """Return a pipeline that does the same and calls one more hook."""
+
+
+def instrument(pipeline: Any, on_stage: StageHook) -> Any:
+    """Return a pipeline that does the same and calls a hook at its stages; one without stages is returned as it is.
+
+    A pipeline may have several hooks.
     """
-    if isinstance(pipeline, InstrumentedPipeline):
-        return replace(pipeline, of=instrument(pipeline.of, watch))
-    if not isinstance(pipeline, Loop):
-        return pipeline
-    stages = [
-        replace(
-            stage,
-            linker=_Linker(stage.linker, watch),
-            retrievers=tuple(_WatchedRetriever(each, watch) for each in stage.retrievers),
-        )
-        for stage in pipeline.stages
-    ]
-    # Of an entity linker the loop needs nothing else.
-    entities = cast(EntityLinker, _Entities(pipeline.entities, watch))
-    return Loop(entities, stages, _WatchedAnswerer(pipeline.answerer, watch), pipeline.estimator, pipeline.abstain)
+    return pipeline.hooked(on_stage) if isinstance(pipeline, Instrumentable) else pipeline
 
 
-@dataclass(frozen=True)
-class _Linker:
-    of: KGLinker
-    watch: Watch
+def join_hooks(outer: StageHook, inner: StageHook) -> StageHook:
+    """Return one hook that calls two, the second within the first."""
 
-    def propose(self, question: Question, context: Context) -> Artifacts:
-        with self.watch("propose") as brought:
-            made = self.of.propose(question, context)
-            brought |= {
-                "entities": [mention.text for mention in made.mentions],
-                "paths": [" / ".join(path.relations) for path in made.paths],
-                "queries": [query.text for query in made.queries],
-                "draft answers": list(made.draft_answers),
-            }
-            return made
+    @contextmanager
+    def both(name: str) -> Iterator[dict[str, Any]]:
+        with outer(name) as results, inner(name) as same:
+            yield results
+            same |= results
+
+    return both
 
 
-@dataclass(frozen=True)
-class _Entities:
-    of: EntityLinker
-    watch: Watch
+class StageClock:
+    """Adds up the wall time of one question's stages, and calls a hook at each."""
 
-    def link(self, artifacts: Artifacts, question: str = "") -> Linked:
-        with self.watch("link") as brought:
-            linked = self.of.link(artifacts, question)
-            brought["nodes"] = [one.name for one in linked.entities]
-            return linked
+    def __init__(self, on_stage: StageHook = no_hook) -> None:
+        self._on_stage = on_stage
+        self.seconds: dict[str, float] = defaultdict(float)
+        """By part of an answer: `link`, `retrieve`, `answer`."""
 
-
-@dataclass(frozen=True)
-class _WatchedRetriever:
-    of: Retriever
-    watch: Watch
-
-    @property
-    def name(self) -> str:
-        of = self.of
-        return of.name if isinstance(of, _WatchedRetriever) else type(of).__name__.removesuffix("Retriever").lower()
-
-    def retrieve(self, request: Request) -> Sequence[Evidence]:
-        with self.watch(f"retrieve {self.name}") as brought:
-            found = self.of.retrieve(request)
-            brought["evidence"] = len(found)
-            return found
-
-
-@dataclass(frozen=True)
-class _WatchedAnswerer:
-    of: Answerer
-    watch: Watch
-
-    def answer(self, question: Question, context: Context) -> Sequence[AnswerItem]:
-        with self.watch("answer") as brought:
-            items = self.of.answer(question, context)
-            brought["answers"] = [item.name for item in items]
-            return items
+    @contextmanager
+    def stage(self, name: str, part: str = "") -> Iterator[dict[str, Any]]:
+        """Enclose a stage whose time counts for a part, by default one of its own name; yield its results."""
+        began = time.perf_counter()
+        with self._on_stage(name) as results:
+            yield results
+        self.seconds[part or name] += time.perf_counter() - began

@@ -6,8 +6,6 @@ The parts that differ by question stand at the end of a prompt, so that provider
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -28,7 +26,8 @@ from byokg.offline.pipeline import build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, shown_grounds, solved_text
 from byokg.pipelines.components import RetrieverFactory
 from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import ENDED, KGLinker, is_new
+from byokg.pipelines.instrumentation import StageClock
+from byokg.pipelines.loop import ENDED, KGLinker, is_new, propose_and_link, retrieve_all
 from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
@@ -93,17 +92,16 @@ class Lean:
             LlmError: a language model gave no usable reply.
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
-        seconds: dict[str, float] = defaultdict(float)
-        context = self._retrieved(question, Context(question=question.text), self._first, seconds)
+        clock = StageClock()
+        context = self._retrieved(question, Context(question=question.text), self._first, clock)
         items: list[AnswerItem] = []
         for left in reversed(range(self._rounds)):
-            began = time.perf_counter()
-            shown = self._context.write_for_round(context)
-            text = self._call_model(question, context, shown.text, left)
-            grounds = shown_grounds(self._store, context, shown)
-            answers = read_answers(text, known=grounds.names)
-            items = checked_answers(self._store, context, answers, shown, grounds)
-            seconds["answer"] += time.perf_counter() - began
+            with clock.stage("answer"):
+                shown = self._context.write_for_round(context)
+                text = self._call_model(question, context, shown.text, left)
+                grounds = shown_grounds(self._store, context, shown)
+                answers = read_answers(text, known=grounds.names)
+                items = checked_answers(self._store, context, answers, shown, grounds)
             if not left or any(item.cited for item in items):
                 break
             artifacts = self._reader.read(text, question, True, shown.text)
@@ -113,23 +111,14 @@ class Lean:
                     artifacts, linked, [], [Step(ENDED, {}, {"because": "nothing new was asked for"})]
                 )
                 break
-            context = self._retrieved(question, context, _FixedProposer(artifacts), seconds)
-        return Answer(question.id, tuple(items), context.rounds, dict(seconds))
+            context = self._retrieved(question, context, _FixedProposer(artifacts), clock)
+        return Answer(question.id, tuple(items), context.rounds, dict(clock.seconds))
 
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
-
-    def _retrieved(self, question: Question, context: Context, linker: KGLinker, seconds: dict[str, float]) -> Context:
+    def _retrieved(self, question: Question, context: Context, linker: KGLinker, clock: StageClock) -> Context:
         """Return the context with one more round: a linker's artifacts, linked, and the evidence for them."""
-        began = time.perf_counter()
-        artifacts = linker.propose(question, context)
-        linked = self.entities.link(artifacts, question.text)
-        seconds["link"] += time.perf_counter() - began
-        began = time.perf_counter()
+        artifacts, linked = propose_and_link(linker, self.entities, question, context, clock)
         request = Request(question, artifacts, linked, context)
-        found = [retriever.retrieve(request) for retriever in self._retrievers]
-        seconds["retrieve"] += time.perf_counter() - began
+        found = retrieve_all(self._retrievers, request, clock)
         return context.add(artifacts, linked, found, request.steps)
 
     def _call_model(self, question: Question, context: Context, facts: str, left: int) -> str:

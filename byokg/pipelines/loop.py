@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal, Protocol, Self
 
 from byokg.errors import ConfigError, at_least
 from byokg.linking.entities import EntityLinker
+from byokg.pipelines.instrumentation import StageClock, StageHook, join_hooks, no_hook
 from byokg.types import (
     Answer,
     AnswerItem,
     Artifacts,
     Context,
+    Evidence,
     Feedback,
     Linked,
     Question,
@@ -25,6 +25,7 @@ from byokg.types import (
 )
 
 
+@dataclass(eq=False)
 class Loop:
     """Answers questions over a graph; every part can be exchanged.
 
@@ -35,6 +36,7 @@ class Loop:
         estimator: estimates the probability that the first answer is right, which becomes the score of all, and appends
             runners-up; None keeps the scores of the answerer.
         abstain: probability below which there is no answer, in [0, 1].
+        on_stage: called at each stage of a question.
 
     Raises:
         ConfigError: there is no stage, or one without a round; or `abstain` is no probability, or has no estimator.
@@ -46,27 +48,22 @@ class Loop:
     ends the agent's walk alone. `until="no_new_entity"` keeps to the letter in both.
     """
 
-    def __init__(
-        self,
-        entities: EntityLinker,
-        stages: Sequence[Stage],
-        answerer: Answerer,
-        estimator: ConfidenceEstimator | None = None,
-        abstain: float = 0.0,
-    ) -> None:
-        if not stages:
+    entities: EntityLinker
+    stages: Sequence[Stage]
+    answerer: Answerer
+    estimator: ConfidenceEstimator | None = None
+    abstain: float = 0.0
+    on_stage: StageHook = no_hook
+
+    def __post_init__(self) -> None:
+        if not self.stages:
             raise ConfigError("a pipeline without a stage retrieves nothing; give one or more")
-        if not 0 <= abstain <= 1:
-            raise ConfigError(f"abstain={abstain} is no probability; give one in [0, 1], such as 0.5")
-        if abstain and estimator is None:
-            raise ConfigError(f"abstain={abstain} needs a confidence estimator; give one, or leave it 0")
-        for stage in stages:
+        if not 0 <= self.abstain <= 1:
+            raise ConfigError(f"abstain={self.abstain} is no probability; give one in [0, 1], such as 0.5")
+        if self.abstain and self.estimator is None:
+            raise ConfigError(f"abstain={self.abstain} needs a confidence estimator; give one, or leave it 0")
+        for stage in self.stages:
             at_least(1, "answers nothing", rounds=stage.rounds)
-        self.entities = entities
-        self.stages = tuple(stages)
-        self.answerer = answerer
-        self.estimator = estimator
-        self.abstain = abstain
 
     def run(self, question: Question) -> Answer:
         """Answer one question.
@@ -75,19 +72,19 @@ class Loop:
             LlmError: a language model gave no usable reply.
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
-        seconds: dict[str, float] = defaultdict(float)
-        context = self._gathered(question, seconds)
-        began = time.perf_counter()
-        items = tuple(self.answerer.answer(question, context))
+        clock = StageClock(self.on_stage)
+        context = self._gathered(question, clock)
         note = ""
-        if self.estimator is not None:
-            items, note = self._estimated(self.estimator, question, context, items)
-        seconds["answer"] += time.perf_counter() - began
-        return Answer(question.id, items, context.rounds, dict(seconds), note=note)
+        with clock.stage("answer") as results:
+            items = tuple(self.answerer.answer(question, context))
+            results["answers"] = [item.name for item in items]
+            if self.estimator is not None:
+                items, note = self._estimated(self.estimator, question, context, items)
+        return Answer(question.id, items, context.rounds, dict(clock.seconds), note=note)
 
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
+    def hooked(self, on_stage: StageHook) -> Self:
+        """Return a loop of the same parts that calls one more hook."""
+        return replace(self, on_stage=join_hooks(on_stage, self.on_stage))
 
     def _estimated(
         self, estimator: ConfidenceEstimator, question: Question, context: Context, items: tuple[AnswerItem, ...]
@@ -108,12 +105,12 @@ class Loop:
                 note += f"; next best: {estimate.further[0].name!r} ({estimate.further[0].score:.2f})"
         return (*(replace(item, score=estimate.probability) for item in items), *estimate.further), note
 
-    def _gathered(self, question: Question, seconds: dict[str, float]) -> Context:
+    def _gathered(self, question: Question, clock: StageClock) -> Context:
         """Return the context after the rounds of all stages, or after the one that finished."""
         context = Context(question=question.text)
         for stage in self.stages:
             for number in range(stage.rounds):
-                context, ended, finished = self._round(stage, question, context, number == 0, seconds)
+                context, ended, finished = self._round(stage, question, context, number == 0, clock)
                 if finished:
                     return context
                 if ended:
@@ -121,27 +118,51 @@ class Loop:
         return context
 
     def _round(
-        self, stage: Stage, question: Question, context: Context, first: bool, seconds: dict[str, float]
+        self, stage: Stage, question: Question, context: Context, first: bool, clock: StageClock
     ) -> tuple[Context, bool, bool]:
         """Return the context with one more round, whether that ends the stage, and whether it ends the loop."""
-        began = time.perf_counter()
-        artifacts = stage.linker.propose(question, context)
-        linked = self.entities.link(artifacts, question.text)
-        seconds["link"] += time.perf_counter() - began
+        artifacts, linked = propose_and_link(stage.linker, self.entities, question, context, clock)
         because = _ending(stage.until, artifacts, linked, context, first)
         if because:
             ending = Step(ENDED, {}, {"because": because})
             return context.add(artifacts, linked, [], [ending]), True, artifacts.finished
-        began = time.perf_counter()
         request = Request(question, artifacts, linked, context)
-        found = [retriever.retrieve(request) for retriever in stage.retrievers]
-        seconds["retrieve"] += time.perf_counter() - began
+        found = retrieve_all(stage.retrievers, request, clock)
         held = any(not isinstance(item, Feedback) for item in (*context.evidence, *(one for of in found for one in of)))
         finished = request.finished and held and stage.until != "no_new_entity"
         endings = [Step(ENDED, {}, {"because": "a retriever has finished"})] if finished else []
         context = context.add(artifacts, linked, found, [*request.steps, *endings])
         rows = any(isinstance(item, RowsEvidence) and item.rows for item in context.rounds[-1].evidence)
         return context, stage.until == "rows" and rows, finished
+
+
+def propose_and_link(
+    linker: KGLinker, entities: EntityLinker, question: Question, context: Context, clock: StageClock
+) -> tuple[Artifacts, Linked]:
+    """Return a round's artifacts, and the nodes of its mentions."""
+    with clock.stage("propose", "link") as results:
+        artifacts = linker.propose(question, context)
+        results |= {
+            "entities": [mention.text for mention in artifacts.mentions],
+            "paths": [" / ".join(path.relations) for path in artifacts.paths],
+            "queries": [query.text for query in artifacts.queries],
+            "draft answers": list(artifacts.draft_answers),
+        }
+    with clock.stage("link") as results:
+        linked = entities.link(artifacts, question.text)
+        results["nodes"] = [one.name for one in linked.entities]
+    return artifacts, linked
+
+
+def retrieve_all(retrievers: Sequence[Retriever], request: Request, clock: StageClock) -> list[Sequence[Evidence]]:
+    """Return the evidence of each retriever."""
+    found = []
+    for retriever in retrievers:
+        name = type(retriever).__name__.removesuffix("Retriever").lower()
+        with clock.stage(f"retrieve {name}", "retrieve") as results:
+            found.append(retriever.retrieve(request))
+            results["evidence"] = len(found[-1])
+    return found
 
 
 ENDED = "ended"

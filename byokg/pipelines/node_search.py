@@ -112,10 +112,6 @@ class NodeSearch:
         )
         return Answer(question.id, items, (), {"retrieve": time.perf_counter() - began})
 
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
-
     def _scores(self, text: str) -> Float64:
         if self._embedder is not None:
             asked = exact(self._embedder.encode([text])[0])

@@ -15,12 +15,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from byokg.errors import import_extra
 from byokg.llm.messages import Call, Meter, Reply
-from byokg.pipelines.instrumentation import InstrumentedPipeline, instrument
-from byokg.types import Question
+from byokg.pipelines.instrumentation import StageHook, instrument
+from byokg.types import Answer, Question
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
@@ -55,38 +56,60 @@ class Tracing:
         """Send the remaining spans."""
         self._provider.shutdown()
 
-    def pipeline(self, pipeline: Any) -> InstrumentedPipeline:
+    def pipeline(self, pipeline: Any) -> TracedPipeline:
         """Return a pipeline that does the same, with a span for each question and stage."""
-        return InstrumentedPipeline(instrument(pipeline, self._stage), self._question)
+        return TracedPipeline(instrument(pipeline, self._stage), self)
 
     def meter(self, meter: Meter) -> Meter:
         """Return a meter that counts the same, with a span for each call."""
         return _TracedMeter(meter, self._tracer)
 
     @contextmanager
-    def _question(self, question: Question) -> Iterator[dict[str, Any]]:
-        with self._tracer.start_as_current_span("invoke_agent byokg") as span:
-            span.set_attributes(
-                {
-                    "gen_ai.operation.name": "invoke_agent",
-                    "gen_ai.agent.name": "byokg",
-                    "gen_ai.conversation.id": question.id,
-                }
-            )
-            if _captures_content():
-                span.set_attribute("byokg.question", question.text)
-            brought: dict[str, Any] = {}
-            yield brought
-            _count(span, brought)
+    def question(self, question: Question) -> Iterator[dict[str, Any]]:
+        """Enclose the answering of a question in a span."""
+        attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.agent.name": "byokg",
+            "gen_ai.conversation.id": question.id,
+        }
+        if _captures_content():
+            attributes["byokg.question"] = question.text
+        with self._span("invoke_agent byokg", attributes) as results:
+            yield results
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[dict[str, Any]]:
-        brought: dict[str, Any] = {}
-        with self._tracer.start_as_current_span(name) as span:
-            if name.startswith("retrieve "):
-                span.set_attributes({"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name.split()[1]})
-            yield brought
-            _count(span, brought)
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name.removeprefix("retrieve ")}
+        with self._span(name, tool if name.startswith("retrieve ") else {}) as results:
+            yield results
+
+    @contextmanager
+    def _span(self, name: str, attributes: dict[str, str]) -> Iterator[dict[str, Any]]:
+        """Enclose work in a span; at its end, the sizes of the work's results become attributes."""
+        results: dict[str, Any] = {}
+        with self._tracer.start_as_current_span(name, attributes=attributes) as span:
+            yield results
+            counts = {key: value if isinstance(value, int) else len(value) for key, value in results.items()}
+            span.set_attributes({f"byokg.{key.replace(' ', '_')}": count for key, count in counts.items()})
+
+
+@dataclass(frozen=True)
+class TracedPipeline:
+    """A pipeline with a span for each question."""
+
+    pipeline: Any
+    tracing: Tracing
+
+    def run(self, question: Question) -> Answer:
+        """Answer the question."""
+        with self.tracing.question(question) as results:
+            answer: Answer = self.pipeline.run(question)
+            results["answers"] = [item.name for item in answer.items]
+            return answer
+
+    def hooked(self, on_stage: StageHook) -> Self:
+        """Return a pipeline that does the same and calls one more hook at its stages."""
+        return replace(self, pipeline=instrument(self.pipeline, on_stage))
 
 
 class _TracedMeter:
@@ -148,12 +171,6 @@ class _TracedMeter:
             attributes["gen_ai.input.messages"] = json.dumps(sent)
         span: Span = self._tracer.start_span(f"chat {call.model}", kind=SpanKind.CLIENT, attributes=attributes)
         return span
-
-
-def _count(span: Span, brought: dict[str, Any]) -> None:
-    """Write on a span how many of each thing came."""
-    counts = {key: value if isinstance(value, int) else len(value) for key, value in brought.items()}
-    span.set_attributes({f"byokg.{key.replace(' ', '_')}": count for key, count in counts.items()})
 
 
 def _captures_content() -> bool:

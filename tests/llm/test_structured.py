@@ -17,6 +17,7 @@ from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
 from byokg.llm.providers import Anthropic
 from byokg.llm.reply_blocks import reply_schema
 from byokg.pipelines.byokg import Direct
+from byokg.types import Question
 from tests.llm.conftest import model
 from tests.llm.memory import MemoryReplies
 from tests.llm.servers.model_server import ModelServer
@@ -142,8 +143,14 @@ def test_a_call_that_breaks_off_is_read_as_far_as_it_goes() -> None:
 def test_every_prompt_that_asks_for_results_says_which(server: ModelServer) -> None:
     server.answer = in_text
     asked = model("openai", server, structured=True)
-    assert [item.name for item in Direct(asked).ask("Who directed Heat?").items] == ["Michael Mann", "Al Pacino"]
-    assert [item.name for item in Direct(asked, thinking=True).ask("Who?").items] == ["Michael Mann", "Al Pacino"]
+    assert [item.name for item in Direct(asked).run(Question("ask", "Who directed Heat?")).items] == [
+        "Michael Mann",
+        "Al Pacino",
+    ]
+    assert [item.name for item in Direct(asked, thinking=True).run(Question("ask", "Who?")).items] == [
+        "Michael Mann",
+        "Al Pacino",
+    ]
     schemas = [request.body["response_format"]["json_schema"]["schema"] for request in server.asked]
     assert [list(schema["properties"]) for schema in schemas] == [["answers"], ["reason", "answers"]]
     assert schemas[0]["properties"]["answers"]["items"] == {"type": "string"}

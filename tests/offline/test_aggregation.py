@@ -95,7 +95,7 @@ def bridges(tmp_path_factory: pytest.TempPathFactory) -> Loop:
 def test_kinds_and_properties_are_those_that_the_question_names(
     bridges: Loop, question: str, answers: list[str]
 ) -> None:
-    assert sorted(item.name for item in bridges.ask(question).items) == answers
+    assert sorted(item.name for item in bridges.run(Question("ask", question)).items) == answers
 
 
 DRUGS = """id,name,type,year:int
@@ -135,7 +135,7 @@ def drugs(tmp_path_factory: pytest.TempPathFactory) -> Loop:
 def test_a_relation_asks_for_nodes_and_not_for_what_its_edges_say(
     drugs: Loop, question: str, answers: list[str]
 ) -> None:
-    assert sorted(item.name for item in drugs.ask(question).items) == answers
+    assert sorted(item.name for item in drugs.run(Question("ask", question)).items) == answers
 
 
 @pytest.fixture(scope="module")
@@ -156,13 +156,13 @@ def pipeline(graph: ColumnarGraph) -> Loop:
     ],
 )
 def test_questions_beyond_a_path_are_answered(pipeline: Loop, question: str, answers: list[str]) -> None:
-    answer = pipeline.ask(question)
+    answer = pipeline.run(Question("ask", question))
     assert sorted(item.name for item in answer.items) == answers
     assert all(item.grounded for item in answer.items)
 
 
 def test_a_count_says_what_was_counted(pipeline: Loop) -> None:
-    answer = pipeline.ask("How many companies has Ada worked for?")
+    answer = pipeline.run(Question("ask", "How many companies has Ada worked for?"))
     (item,) = [each for step in answer.rounds for each in step.evidence if isinstance(each, ComputedEvidence)]
     assert item.operation == "count"
     assert item.text.startswith("count of 2: ")
@@ -223,7 +223,7 @@ CLUBS = [
     ],
 )
 def test_dates_that_edges_lead_to_are_compared_with_a_time(text: str, names: set[str]) -> None:
-    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).ask(text)
+    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).run(Question("ask", text))
     assert {item.name for item in answer.items} == names
     assert any(isinstance(item, ComputedEvidence) for item in answer.rounds[-1].evidence)
 
@@ -237,7 +237,7 @@ def test_dates_that_edges_lead_to_are_compared_with_a_time(text: str, names: set
     ],
 )
 def test_a_number_that_is_no_count_of_edges_is_not_compared_with_one(text: str, done: bool) -> None:
-    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).ask(text)
+    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).run(Question("ask", text))
     computed = [item for item in answer.rounds[-1].evidence if isinstance(item, ComputedEvidence)]
     assert bool(computed) == done
     assert not done or {item.name for item in answer.items} == {"Reds"}
@@ -246,8 +246,8 @@ def test_a_number_that_is_no_count_of_edges_is_not_compared_with_one(text: str, 
 def test_nothing_is_the_most_where_all_have_as_many() -> None:
     edges = [("football", "sport.teams", team) for team in ("Reds", "Blues")]
     edges += [(team, "organization.players", f"one of the {team}") for team in ("Reds", "Blues")]
-    answer = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER).ask(
-        "which team of football has the most players?"
+    answer = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER).run(
+        Question("ask", "which team of football has the most players?")
     )
     assert not any(isinstance(item, ComputedEvidence) for item in answer.rounds[-1].evidence)
 
@@ -278,7 +278,7 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
     monkeypatch.setattr("byokg.offline.execute._MOST_COUNTED", counted)
     towns = ColumnarGraph.from_triples([("Nordland", "contains_town", f"Town {n}") for n in range(5)])
     pipeline = offline_pipeline(towns, retrievers={"path": lambda store: PathRetriever(store, max_ends=2)})
-    found = pipeline.ask("How many towns does Nordland contain?")
+    found = pipeline.run(Question("ask", "How many towns does Nordland contain?"))
     assert [item.name for item in found.items] == [answer]
     evidence = [item for one in found.rounds for item in one.evidence]
     computed = next(item for item in evidence if isinstance(item, ComputedEvidence))
@@ -290,7 +290,7 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
 
 def test_what_nothing_at_hand_has_any_of_is_no_superlative() -> None:
     graph = ColumnarGraph.from_triples([("Ada", "died of", "fever"), ("Bob", "later known as", "Bobby")])
-    answer = offline_pipeline(graph, EMBEDDER).ask("What was Ada most known for?")
+    answer = offline_pipeline(graph, EMBEDDER).run(Question("ask", "What was Ada most known for?"))
     assert not [item for one in answer.rounds for item in one.evidence if isinstance(item, ComputedEvidence)]
 
 
@@ -298,9 +298,9 @@ def test_without_types_a_kind_is_what_a_relation_leads_to() -> None:
     homes = [(f"House {n}", "city", city) for n, city in enumerate(("Arlen", "Arlen", "Bergen"))]
     owners = [("Arlen", "owner", "Ada"), ("Bergen", "owner", "Ben"), ("Bergen", "owner", "Cleo")]
     pipeline = offline_pipeline(ColumnarGraph.from_triples([*homes, *owners]), EMBEDDER)
-    assert [item.name for item in pipeline.ask("Which city has the most owners?").items] == ["Bergen"]
-    assert [item.name for item in pipeline.ask("How many cities are there?").items] == ["2"]
-    assert not pipeline.ask("Which river has the most owners?").items
+    assert [item.name for item in pipeline.run(Question("ask", "Which city has the most owners?")).items] == ["Bergen"]
+    assert [item.name for item in pipeline.run(Question("ask", "How many cities are there?")).items] == ["2"]
+    assert not pipeline.run(Question("ask", "Which river has the most owners?")).items
 
 
 # Ann and Ben play in Red, Cid in Blue; all of them for Peru. Paper A cites B and C, B cites C; all are about Bees.

@@ -126,43 +126,46 @@ class TestAnswers:
         ],
     )
     def test_they_are_the_ends_of_the_path_that_the_question_describes(self, text: str, expected: list[str]) -> None:
-        assert sorted(names(FILM_PIPELINE.ask(text))) == sorted(expected)
+        assert sorted(names(FILM_PIPELINE.run(Question("ask", text)))) == sorted(expected)
 
     def test_they_cite_the_path_they_stand_at_the_end_of(self) -> None:
-        answer = FILM_PIPELINE.ask("who directed Alien")
+        answer = FILM_PIPELINE.run(Question("ask", "who directed Alien"))
         (item,) = answer.items
         (cited,) = [found for found in evidence(answer) if found.id in item.citations]
         assert (cited.source, cited.relations, cited.ends) == ("Alien", ("directed_by",), (item.id,))
         assert cited.paths[0].nodes == ("Alien", "Ridley Scott")
 
     def test_a_misspelt_topic_is_understood(self) -> None:
-        assert names(FILM_PIPELINE.ask("which films did James Camreon direct")) == ["Aliens", "Titanic"]
+        assert names(FILM_PIPELINE.run(Question("ask", "which films did James Camreon direct"))) == [
+            "Aliens",
+            "Titanic",
+        ]
 
     def test_ids_are_not_mixed_up_with_names(self) -> None:
         pipeline = offline_pipeline(countries(), EMBEDDER)
-        (item,) = pipeline.ask("what is the capital of Peru").items
+        (item,) = pipeline.run(Question("ask", "what is the capital of Peru")).items
         assert (item.id, item.name) == ("lima", "Lima")
         assert names(ask(pipeline, "which country has the capital Madrid")) == ["Spain"]
 
     def test_two_topics_are_answered_by_what_they_agree_on(self) -> None:
         # Peru borders Chile and Bolivia; Quechua is spoken in Peru and Bolivia.
         pipeline = offline_pipeline(countries(), EMBEDDER)
-        answer = pipeline.ask("which country borders Peru and has the official language Quechua")
+        answer = pipeline.run(Question("ask", "which country borders Peru and has the official language Quechua"))
         assert names(answer) == ["Bolivia"]
         assert {item.source for item in evidence(answer) if item.id in answer.items[0].citations} == {"pe", "que"}
 
     def test_a_question_without_a_topic_has_no_answer(self) -> None:
-        assert FILM_PIPELINE.ask("who is it").items == ()
+        assert FILM_PIPELINE.run(Question("ask", "who is it")).items == ()
 
 
 class TestNamelessNodes:
     def test_they_are_walked_through_and_are_never_answers(self) -> None:
         pipeline = offline_pipeline(marriages(), EMBEDDER)
-        assert names(pipeline.ask("who is the spouse of Ann")) == ["Bob"]
-        assert names(pipeline.ask("who is the spouse of Dea")) == ["Cid"]
-        assert names(pipeline.ask("when did Ann marry")) == ["1999"]
+        assert names(pipeline.run(Question("ask", "who is the spouse of Ann"))) == ["Bob"]
+        assert names(pipeline.run(Question("ask", "who is the spouse of Dea"))) == ["Cid"]
+        assert names(pipeline.run(Question("ask", "when did Ann marry"))) == ["1999"]
         for text in ("who is Ann", "spouse_s of Ann", "marriage of Bob", "m.0m1"):
-            assert not any(name.startswith("m.") for name in names(pipeline.ask(text)))
+            assert not any(name.startswith("m.") for name in names(pipeline.run(Question("ask", text))))
 
 
 class TestWhatIsGiven:
@@ -191,12 +194,13 @@ class TestSameAgain:
         program = (
             "from tests.linking.graphs import countries, films, marriages\n"
             "from byokg.offline.pipeline import offline_pipeline\n"
+            "from byokg.types import Question\n"
             "from tests.offline.test_pipeline import FILM_QUESTIONS\n"
             "asked = FILM_QUESTIONS + ['capital of Peru', 'who borders Peru and speaks Quechua', 'spouse of Ann']\n"
             "for graph in (films, countries, marriages):\n"
             "    pipeline = offline_pipeline(graph())\n"
             "    for text in asked:\n"
-            "        answer = pipeline.ask(text)\n"
+            "        answer = pipeline.run(Question('ask', text))\n"
             "        print(answer.items, answer.rounds)\n"
         )
         outputs = [
@@ -225,7 +229,7 @@ TEXTS = st.lists(
 
 @given(TEXTS | st.text())
 def test_any_text_is_answered_with_nodes_that_are_no_topics(text: str) -> None:
-    answer = FILM_PIPELINE.ask(text)
+    answer = FILM_PIPELINE.run(Question("ask", text))
     nodes = {EntityId(end) for head, _, tail in FILMS for end in (head, tail)}
     found = [item for one in answer.rounds for item in one.evidence]
     paths = evidence(answer)
@@ -247,7 +251,7 @@ def test_any_text_is_answered_with_nodes_that_are_no_topics(text: str) -> None:
 )
 def test_strange_texts_do_no_harm(text: str) -> None:
     for pipeline in (FILM_PIPELINE, EMPTY_PIPELINE, LONELY_PIPELINE):
-        assert isinstance(pipeline.ask(text), Answer)
+        assert isinstance(pipeline.run(Question("ask", text)), Answer)
 
 
 EVERYTHING = offline_pipeline(
@@ -260,7 +264,7 @@ EVERYTHING = offline_pipeline(
 
 @given(TEXTS, st.lists(st.text(st.characters(categories=["Cs", "L", "P"]), min_size=1, max_size=4), max_size=2))
 def test_halves_of_characters_do_no_harm_to_any_part(text: str, names: list[str]) -> None:
-    answer = EVERYTHING.ask(f"{text} \ud800 Alien\udfff?")
+    answer = EVERYTHING.run(Question("ask", f"{text} \ud800 Alien\udfff?"))
     assert [step.stage for step in answer.rounds[0].steps if "problem" in step.got] == []
     linked = EVERYTHING.entities.link(Artifacts(tuple(map(Mention, names)), draft_answers=tuple(names)), text)
     assert all(one.id in set(FILM_GRAPH.entities()) for one in linked.entities)

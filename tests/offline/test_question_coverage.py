@@ -10,7 +10,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop
-from byokg.types import Answer, Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Node, Triple
+from byokg.types import Answer, Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Node, Question, Triple
 from tests.linking.graphs import EMBEDDER, films
 
 FILMS = offline_pipeline(films(), EMBEDDER)
@@ -56,9 +56,9 @@ def score(answer: Answer) -> float:
     ],
 )
 def test_a_constraint_that_the_graph_cannot_satisfy_is_named_and_lowers_the_score(constraint: str, word: str) -> None:
-    plain = RIVERS.ask("Which rivers flow through France?")
+    plain = RIVERS.run(Question("ask", "Which rivers flow through France?"))
     assert [item.name for item in plain.items] == ["Loire", "Rhone"] and "not used" not in plain.note
-    answer = RIVERS.ask(f"Which rivers flow through France {constraint}?")
+    answer = RIVERS.run(Question("ask", f"Which rivers flow through France {constraint}?"))
     assert "not used" in answer.note and f"{word}" in answer.note
     assert score(answer) < score(plain)
 
@@ -66,12 +66,12 @@ def test_a_constraint_that_the_graph_cannot_satisfy_is_named_and_lowers_the_scor
 @pytest.mark.parametrize("constraint", ["in Zubrowka", "in winter"])
 def test_a_constraint_behind_a_negation_is_named(constraint: str) -> None:
     question = "Which rivers flow through France but not through Italy"
-    answer = RIVERS.ask(f"{question} {constraint}?")
-    assert constraint.split()[-1] in answer.note and score(answer) < score(RIVERS.ask(f"{question}?"))
+    answer = RIVERS.run(Question("ask", f"{question} {constraint}?"))
+    assert constraint.split()[-1] in answer.note and score(answer) < score(RIVERS.run(Question("ask", f"{question}?")))
 
 
 def test_a_question_with_many_names_is_no_title() -> None:
-    assert '"Veldrin Osk"' in FILMS.ask("who directed Blade Runner according to Veldrin Osk").note
+    assert '"Veldrin Osk"' in FILMS.run(Question("ask", "who directed Blade Runner according to Veldrin Osk")).note
 
 
 def test_a_title_or_type_before_a_name_is_used() -> None:
@@ -79,12 +79,12 @@ def test_a_title_or_type_before_a_name_is_used() -> None:
     nodes = [Node(EntityId("k"), "Kilimanjaro", "Mountain"), Node(EntityId("t"), "Tanzania", "Country")]
     edges = [Triple(EntityId("k"), "mountain_in", EntityId("t"))]
     pipeline = offline_pipeline(ColumnarGraph.from_records(nodes, edges), EMBEDDER)
-    assert "not used" not in pipeline.ask("Which country does Mount Kilimanjaro lie in?").note
-    assert '"Osk"' in pipeline.ask("Which country does Kilimanjaro Osk lie in?").note
+    assert "not used" not in pipeline.run(Question("ask", "Which country does Mount Kilimanjaro lie in?")).note
+    assert '"Osk"' in pipeline.run(Question("ask", "Which country does Kilimanjaro Osk lie in?")).note
 
 
 def test_a_word_that_restricts_is_named() -> None:
-    assert 'not used: "only"' in RIVERS.ask("Which rivers only flow through France?").note
+    assert 'not used: "only"' in RIVERS.run(Question("ask", "Which rivers only flow through France?")).note
 
 
 @pytest.mark.parametrize(
@@ -98,25 +98,25 @@ def test_a_word_that_restricts_is_named() -> None:
     ],
 )
 def test_function_words_and_paraphrases_are_used(question: str) -> None:
-    answer = FILMS.ask(question)
+    answer = FILMS.run(Question("ask", question))
     assert answer.items and "not used" not in answer.note
 
 
 def test_a_time_that_edges_tell_is_used() -> None:
-    answer = RIVERS.ask("Who won the Golden Prize in 1960?")
+    answer = RIVERS.run(Question("ask", "Who won the Golden Prize in 1960?"))
     assert [item.name for item in answer.items] == ["Bob"] and not answer.note
 
 
 def test_a_time_that_no_edge_falls_into_leaves_no_answer() -> None:
-    answer = RIVERS.ask("Who won the Golden Prize in 1921?")
+    answer = RIVERS.run(Question("ask", "Who won the Golden Prize in 1921?"))
     assert not answer.items
     assert answer.note == "nothing is left: in 1921: 0 of 3"
 
 
 def test_what_something_is_part_of_does_not_stand_for_it_unsaid() -> None:
-    answer = RIVERS.ask("Which rivers flow through Paris?")
+    answer = RIVERS.run(Question("ask", "Which rivers flow through Paris?"))
     assert '"Paris" (instead: France)' in answer.note
-    assert score(answer) < score(RIVERS.ask("Which rivers flow through France?"))
+    assert score(answer) < score(RIVERS.run(Question("ask", "Which rivers flow through France?")))
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_what_something_is_part_of_does_not_stand_for_it_unsaid() -> None:
     ],
 )
 def test_dates_and_numbers_that_are_asked_for_are_never_answered_by_entities(question: str, reason: str) -> None:
-    answer = RIVERS.ask(question)
+    answer = RIVERS.run(Question("ask", question))
     assert not answer.items and answer.note == reason
 
 
 def test_all_nodes_of_a_type_are_no_answer_to_what_restricts_them() -> None:
-    answer = RIVERS.ask("How many rivers were discovered by Zoltan?")
+    answer = RIVERS.run(Question("ask", "How many rivers were discovered by Zoltan?"))
     assert '"Zoltan"' in answer.note and '"discovered"' in answer.note
     assert score(answer) < 0.5
 
@@ -162,25 +162,25 @@ def namesakes() -> Loop:
 
 
 def test_of_namesakes_one_is_taken_and_both_are_listed(namesakes: Loop) -> None:
-    answer = namesakes.ask("Which company does Todd work for?")
+    answer = namesakes.run(Question("ask", "Which company does Todd work for?"))
     assert len(answer.items) == 1 and answer.items[0].score <= 0.5
     assert '"Todd" taken as Todd (Person, id ' in answer.note
     assert "id p7, born 1970" in answer.note and "id p9, born 1980" in answer.note
 
 
 def test_a_number_of_one_namesake_is_not_that_of_both(namesakes: Loop) -> None:
-    answer = namesakes.ask("How many companies does Todd work for?")
+    answer = namesakes.run(Question("ask", "How many companies does Todd work for?"))
     assert [item.name for item in answer.items] == ["1"] and "also Todd" in answer.note
 
 
 def test_the_only_namesake_with_the_relation_is_meant(namesakes: Loop) -> None:
-    answer = namesakes.ask("Who is Todd married to?")
+    answer = namesakes.run(Question("ask", "Who is Todd married to?"))
     assert [item.name for item in answer.items] == ["Ann"]
     assert "taken as" not in answer.note and answer.items[0].score > 0.8
 
 
 def test_one_name_of_one_node_is_not_ambiguous(namesakes: Loop) -> None:
-    assert not namesakes.ask("Which company does Ann work for?").note
+    assert not namesakes.run(Question("ask", "Which company does Ann work for?")).note
 
 
 def test_prompts_list_linked_namesakes_apart() -> None:

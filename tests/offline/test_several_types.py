@@ -14,6 +14,7 @@ from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.store import GraphStore
 from byokg.offline.pipeline import offline_pipeline
+from byokg.types import Question
 
 pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed: pip install 'byokg[sparql]'")
 
@@ -63,7 +64,7 @@ def rdf(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
 
 @pytest.mark.parametrize("question", ASKED)
 def test_a_node_answers_for_each_of_its_types(columnar: ColumnarGraph, question: str) -> None:
-    answer = offline_pipeline(columnar).ask(question)
+    answer = offline_pipeline(columnar).run(Question("ask", question))
     assert {item.name for item in answer.items} == ASKED[question]
 
 
@@ -100,5 +101,7 @@ def test_a_folder_of_arrays_and_a_store_of_triples_agree_on_schema_filters_and_a
             ids = [sorted(node["id"] for node in bfs_query(store, request)["nodes"]) for store in stores]
             assert ids[0] == ids[1]
     for question in ASKED:
-        answers = [[item.name for item in offline_pipeline(store).ask(question).items] for store in stores]
+        answers = [
+            [item.name for item in offline_pipeline(store).run(Question("ask", question)).items] for store in stores
+        ]
         assert sorted(answers[0]) == sorted(answers[1]), question

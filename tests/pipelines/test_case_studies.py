@@ -15,7 +15,18 @@ from byokg.pipelines.byokg import byokg_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
-from byokg.types import Answer, EntityId, Feedback, Node, PathEvidence, Properties, RowsEvidence, Triple, TripleEvidence
+from byokg.types import (
+    Answer,
+    EntityId,
+    Feedback,
+    Node,
+    PathEvidence,
+    Properties,
+    Question,
+    RowsEvidence,
+    Triple,
+    TripleEvidence,
+)
 
 FIRST, LATER = "not its content", "part of its content"
 RELATIONS, ENTITIES = "Select the relations to follow", "Select the entities to explore next"
@@ -26,7 +37,7 @@ def asked(store: GraphStore, question: str, *rules: Rule) -> Answer:
     """Answer with paths, queries and the agent."""
     model = LanguageModel(ScriptedChatModel(rules=rules))
     retrievers = {"path": PathRetriever, "query": QueryRetriever, "agentic": AgenticRetriever}
-    return byokg_pipeline(store, model, retrievers=retrievers).ask(question)
+    return byokg_pipeline(store, model, retrievers=retrievers).run(Question("ask", question))
 
 
 def seen(answer: Answer, number: int) -> set[str]:

@@ -104,7 +104,7 @@ def names(answer: Answer) -> list[str]:
 
 class TestAnswers:
     def test_rows_join_what_the_model_answers_by_itself(self, arcade: ArcadeStore) -> None:
-        answer = pipeline(arcade).ask(QUESTION)
+        answer = pipeline(arcade).run(Question("ask", QUESTION))
         assert [(item.name, item.id, item.citations) for item in answer.items] == [
             ("Spanish", "spa", ("e1",)),
             ("Aymara", None, ()),
@@ -114,7 +114,7 @@ class TestAnswers:
         assert len(SEEN) == 3
 
     def test_or_the_model_answers_from_the_rows(self, arcade: ArcadeStore) -> None:
-        answer = pipeline(arcade, rows="Quechua", answers="rows").ask(QUESTION)
+        answer = pipeline(arcade, rows="Quechua", answers="rows").run(Question("ask", QUESTION))
         assert names(answer) == ["Quechua"]
         assert len(SEEN) == 3 and not any(DIRECT in prompt for prompt in SEEN)
 
@@ -129,7 +129,7 @@ class TestAnswers:
 
 class TestTheQuery:
     def test_its_prompt_has_schema_and_linked_entities(self, arcade: ArcadeStore) -> None:
-        pipeline(arcade, entities="Perru\n1990").ask(QUESTION)
+        pipeline(arcade, entities="Perru\n1990").run(Question("ask", QUESTION))
         (prompt,) = [seen for seen in SEEN if QUERIES in seen]
         assert 'name "Peru", type Country, id "pe"\nyear 1990' in prompt
         assert "(Country)-[official_language]->(Language)" in prompt
@@ -144,14 +144,16 @@ class TestTheQuery:
 
     def test_of_rdf_the_entities_are_iris(self, oxigraph: OxigraphStore) -> None:
         text = "SELECT ?l WHERE { <urn:byokg:node:pe> kg:official_language ?l }"
-        answer = pipeline(oxigraph, query=text).ask(QUESTION)
+        answer = pipeline(oxigraph, query=text).run(Question("ask", QUESTION))
         assert names(answer) == ["Spanish", "Aymara", "Quechua"]
         (prompt,) = [seen for seen in SEEN if "You write SPARQL queries" in seen]
         assert 'name "Peru", type Country, id <urn:byokg:node:pe>' in prompt
 
     def test_where_nothing_is_linked_it_is_written_all_the_same(self, arcade: ArcadeStore) -> None:
         text = "MATCH (c:Country) RETURN count(c) AS n"
-        assert names(pipeline(arcade, query=text, entities="").ask("How many countries are there?")) == [
+        assert names(
+            pipeline(arcade, query=text, entities="").run(Question("ask", "How many countries are there?"))
+        ) == [
             "Spanish",
             "Aymara",
             "5",
@@ -163,7 +165,7 @@ class TestTheQuery:
         ["", "MATCH (c:Contry) RETURN c", "MATCH (c) DETACH DELETE c", "I am sorry, but I know no Cypher."],
     )
     def test_a_bad_one_leaves_what_the_model_knows(self, arcade: ArcadeStore, query: str) -> None:
-        answer = pipeline(arcade, query=query).ask(QUESTION)
+        answer = pipeline(arcade, query=query).run(Question("ask", QUESTION))
         assert names(answer) == ["Spanish", "Aymara"] and not any(item.grounded for item in answer.items)
         (first,) = answer.rounds
         assert all(isinstance(item, Feedback) for item in first.evidence) and len(first.evidence) == bool(query)
@@ -174,7 +176,7 @@ class TestTheQuery:
             query="MATCH (c:Contry {name: 'Peru'})-[:official_language]->(l) RETURN l",
             correction=LANGUAGES,
             repairs=1,
-        ).ask(QUESTION)
+        ).run(Question("ask", QUESTION))
         assert names(answer) == ["Spanish", "Aymara", "Quechua"]
 
 
@@ -241,9 +243,9 @@ def test_a_model_that_writes_the_gold_queries_of_published_questions_gets_their_
     arcade.replace(graph)
     try:
         good = scripted(arcade, writes(asked, str))
-        answers = [names(good.ask(one["question"])) for one in asked]
+        answers = [names(good.run(Question("ask", one["question"]))) for one in asked]
         bad = scripted(arcade, writes(related, lambda query: query.replace("-[:", "-[:NO_")))
-        told = [bad.ask(one["question"]).rounds[0].evidence for one in related]
+        told = [bad.run(Question("ask", one["question"])).rounds[0].evidence for one in related]
     finally:
         arcade.replace(before)
     for one, answer in zip(asked, answers, strict=True):

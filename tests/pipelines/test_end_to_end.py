@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from byokg.pipelines.loop import ENDED
-from byokg.types import Answer, Evidence, Feedback, PathEvidence, RowsEvidence
+from byokg.types import Answer, Evidence, Feedback, PathEvidence, Question, RowsEvidence
 from tests.pipelines.atlas.run import QUESTIONS, pipeline, record
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip in
 @pytest.fixture(scope="module")
 def answers(atlas_store: ArcadeStore) -> Mapping[str, Answer]:
     asked = pipeline(atlas_store)
-    return {id: asked.ask(text) for id, text in QUESTIONS.items()}
+    return {id: asked.run(Question("ask", text)) for id, text in QUESTIONS.items()}
 
 
 def retrieved(answer: Answer, number: int = 0) -> set[str]:
@@ -86,7 +86,7 @@ def test_the_second_round_corrects_the_query_of_the_first(answers: Mapping[str, 
 
 
 def test_queries_first_corrects_a_query_before_anything_else_is_retrieved(atlas_store: ArcadeStore) -> None:
-    answer = pipeline(atlas_store, cypher_rounds=2).ask(QUESTIONS["two-rounds"])
+    answer = pipeline(atlas_store, cypher_rounds=2).run(Question("ask", QUESTIONS["two-rounds"]))
     assert [{item.retriever for item in one.evidence} for one in answer.rounds[:2]] == [{"query"}, {"query"}]
     assert any("no relation type 'has_won'; nearest: won" in problem for problem in problems(answer, 0))
     assert retrieved(answer, 0) == set() and retrieved(answer, 1) == {"query"}
@@ -177,7 +177,7 @@ def test_a_retriever_that_is_switched_off_is_all_that_is_missing(
 ) -> None:
     from tests.pipelines.atlas.run import RETRIEVERS
 
-    without = pipeline(atlas_store, retrievers={**RETRIEVERS, name: None}).ask(QUESTIONS["good"])
+    without = pipeline(atlas_store, retrievers={**RETRIEVERS, name: None}).run(Question("ask", QUESTIONS["good"]))
     assert contents(without) == contents(answers["good"], name)
     assert contents(answers["good"]) != contents(without)
 
@@ -187,7 +187,7 @@ class TestTasksLeftOut:
 
     def without(self, task: str, store: ArcadeStore) -> Answer:
         tasks = [each for each in ("entities", "paths", "query", "answers", "bfsql") if each != task]
-        return pipeline(store, tasks=tasks).ask(QUESTIONS["good"])
+        return pipeline(store, tasks=tasks).run(Question("ask", QUESTIONS["good"]))
 
     def test_without_paths_only_those_to_drafts_are_left(
         self, answers: Mapping[str, Answer], atlas_store: ArcadeStore

@@ -211,7 +211,7 @@ def test_whatever_chooses_comes_out_with_queries_that_run(source: str) -> None:
 
 def test_a_graph_of_nothing_answers_nothing() -> None:
     nothing = ColumnarGraph.from_records([], [])
-    assert graphraft_offline_pipeline(nothing).ask("who made Alien?").items == ()
+    assert graphraft_offline_pipeline(nothing).run(Question("ask", "who made Alien?")).items == ()
     assert CandidateFinder(nothing).find([]).items == ()
     with pytest.raises(EntityNotFound, match="'x'"):
         CandidateFinder(nothing).find([EntityId("x")])
@@ -224,8 +224,8 @@ def test_names_of_control_characters_and_questions_in_other_languages_run() -> N
     graph = ColumnarGraph.from_records(nodes, edges)
     for one in CandidateFinder(graph).find([node.id for node in nodes]).items:
         check_cypher(one.query)
-    assert names(graphraft_offline_pipeline(graph).ask("Столицей какой страны является Wien?"))
-    assert names(graphraft_offline_pipeline(graph).ask("東京はどの国の首都ですか")) == []
+    assert names(graphraft_offline_pipeline(graph).run(Question("ask", "Столицей какой страны является Wien?")))
+    assert names(graphraft_offline_pipeline(graph).run(Question("ask", "東京はどの国の首都ですか"))) == []
 
 
 def test_it_is_a_retriever_of_any_loop() -> None:

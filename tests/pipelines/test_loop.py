@@ -220,9 +220,6 @@ class TestAnswer:
         assert set(answer.seconds) == {"link", "retrieve", "answer"}
         assert min(answer.seconds.values()) >= 0
 
-    def test_a_text_can_be_asked_as_it_is(self) -> None:
-        assert pipeline([mentioning("Alien"), FINISHED]).ask("who directed Alien").items[0].name == "ask"
-
     def test_two_runs_give_equal_answers(self) -> None:
         chain = pipeline([mentioning("Alien"), mentioning("Titanic"), FINISHED])
         assert chain.run(QUESTION) == chain.run(QUESTION)
