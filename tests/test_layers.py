@@ -36,7 +36,7 @@ PARTS = {
         ("columnar",),
         ("exporter",),
         ("rdf",),
-        ("name_indexes",),
+        ("name_indexes", "value_indexes"),
         ("export_formats",),
         ("importers",),
         ("syntax",),

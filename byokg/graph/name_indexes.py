@@ -74,13 +74,13 @@ def name_entries(store: GraphStore, aliases: Sequence[str] = ()) -> Iterator[tup
             of an RDF property with several values. What RDF calls names is among them without being named here.
     """
     keys = dict.fromkeys((*aliases, *rdf_names(store)))
-    for number, node in _numbered(store):
+    for number, node in numbered_nodes(store):
         yield number, node.name
         for name in also_called(node, keys):
             yield number, name
 
 
-def _numbered(store: GraphStore) -> Iterator[tuple[int, Node]]:
+def numbered_nodes(store: GraphStore) -> Iterator[tuple[int, Node]]:
     """Yield number and node, in the order of numbers."""
     ids = store.entities()
     first = 0
@@ -392,7 +392,7 @@ class DenseFacts:
 
 def embedded_entries(store: GraphStore) -> Iterator[tuple[int, str]]:
     """Yield number and name of each node that has a name of its own, in the order of numbers."""
-    return ((number, node.name) for number, node in _numbered(store) if not is_identifier(node.name))
+    return ((number, node.name) for number, node in numbered_nodes(store) if not is_identifier(node.name))
 
 
 def dense_names(

@@ -16,6 +16,7 @@ same, only some are taken.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -154,7 +155,7 @@ class NameCandidates:
         inside = self._inside(words, numbers)
         far = self._far(known, max(length, text_length))
         # With more guesses than words, no share of the text's letters is covered for certain.
-        covered = 1.0 if len(guesses) > len(slots) else effort.covered
+        covered = math.inf if len(guesses) > len(slots) else effort.covered
         rows = [self._listed(guesses, length, replace(effort, covered=covered)), inside, far]
         found = _distinct(np.concatenate(rows))
         weights = self._weights(slots, numbers, guesses)
@@ -284,7 +285,7 @@ class NameCandidates:
             lists.append(_Lists(*cut, common, guesses[at].most))
             left -= lists[-1].size
             covered += guesses[at].most
-        needed = max(1, int(effort.needed * covered))
+        needed = max(1, int(effort.needed * min(covered, length)))
         # Names in the last lists alone share too few letters: these lists are not read to look up a few rows in them.
         read, rest = len(lists), 0
         while read > 1 and rest + lists[read - 1].most < needed:

@@ -345,9 +345,16 @@ class NameIndex:
 
     def write(self, folder: str | Path, made_for: str = "") -> None:
         """Write the index into an empty folder; `made_for` identifies the owners' numbering."""
+        _write_column(Path(folder) / _NAMES, self._table.spellings())
+        self.write_beside(folder, made_for)
+
+    def write_beside(self, folder: str | Path, made_for: str = "") -> None:
+        """Write an index whose owners are the positions of its names into an empty folder, without the names.
+
+        `open` must be given the names.
+        """
         for field in fields(NameArrays):
             _write_array(Path(folder), _NAME_ARRAY, field.name, getattr(self._table.arrays, field.name))
-        _write_column(Path(folder) / _NAMES, self._table.spellings())
         _write_rest(Path(folder), self._table, made_for)
 
     @classmethod

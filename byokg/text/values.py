@@ -96,6 +96,46 @@ def read_literal(text: str) -> ReadLiteral | None:
     return ReadLiteral(read.kind, read.value, tuple(dict.fromkeys((stripped, *read.spellings))))
 
 
+_TIME_OF_DAY = re.compile(
+    r"(\d{1,2})[:.](\d\d)(?::(\d\d))?(?: ?([ap])\.?m\.?)?|(\d{1,2}) ?([ap])\.?m\.?", re.IGNORECASE
+)
+_ISO = re.compile(r"\d{4}-\d\d(-\d\d)?")
+
+
+def canonical_forms(text: str) -> tuple[str, ...]:
+    """Return the canonical forms of a number, a date or a time of day; none for any other text.
+
+    Numbers are plain digits, dates ISO 8601 of their precision, times `HH:MM` or `HH:MM:SS`. A date with two readings
+    has both, month first.
+
+    >>> canonical_forms("1,000"), canonical_forms("5/8/2017"), canonical_forms("7:19 PM"), canonical_forms("Heat")
+    (('1000',), ('2017-05-08', '2017-08-05'), ('19:19',), ())
+    """
+    if not any(map(_is_digit, text)):
+        return ()
+    if (found := _TIME_OF_DAY.fullmatch(text.strip())) and (time := _time_of_day(found)):
+        return (time,)
+    read = read_literal(text)
+    if read is None or read.kind in ("id", "decade"):
+        return ()
+    if read.kind == "date":
+        return tuple(form for form in read.spellings if _ISO.fullmatch(form))
+    if isinstance(read.value, float) and read.value.is_integer() and abs(read.value) < 1e15:
+        return (str(int(read.value)),)
+    return (str(read.value),)
+
+
+def _time_of_day(found: re.Match[str]) -> str:
+    """Write a time of day; empty where there is none, or for a number such as 7.30."""
+    hour, minute, second, half, alone, its_half = found.groups()
+    half, hour, minute = half or its_half, int(hour or alone), int(minute or 0)
+    if ("." in found[0] and not half) or minute > 59 or hour > 23 or (half and not 1 <= hour <= 12):
+        return ""
+    if half:
+        hour = hour % 12 + (12 if half.lower() == "p" else 0)
+    return f"{hour:02d}:{minute:02d}" + (f":{second}" if second else "")
+
+
 def is_wordless(text: str) -> bool:
     """True if a text has no letter: it has no approximate matches (1990 is not 1991)."""
     return not any(map(str.isalpha, text))

@@ -72,6 +72,19 @@ class NodeTypes:
         ends = (high - low).cumsum().tolist()
         return first, [tuple(further[start:stop]) for start, stop in pairwise([0, *ends])]
 
+    def codes_of(self, nodes: Integers) -> tuple[Int64, Int64]:
+        """Return the number of every type of some nodes, and the position of its node among them.
+
+        A node without a type has the number 0, whose label is empty if there are labels.
+        """
+        own = np.arange(len(nodes), dtype=np.int64)
+        first = np.zeros(len(nodes), np.int64) if self._first is None else self._codes[nodes].astype(np.int64)
+        if not len(self.further):
+            return first, own
+        low, high = (self.further.node.searchsorted(nodes, side) for side in ("left", "right"))
+        place, rows = spread(low, high - low)
+        return np.concatenate((first, self.further.type[rows].astype(np.int64))), np.concatenate((own, place))
+
     def members(self, label: str) -> Int64:
         """Return the nodes of a type, ascending."""
         if label not in self.labels:

@@ -1,0 +1,134 @@
+"""The index over the property values of a graph: in the graph's folder, or made in memory.
+
+`values/` belongs to the graph as it was when the index was built: it holds the graph's checksum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.errors import ConfigError
+from byokg.files import new_folder
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import numbered_nodes
+from byokg.graph.property_view import without_values
+from byokg.graph.store import ALL_VALUES, GraphStore, NodeArray
+from byokg.index.values import MOST_VALUES, ValueColumn, ValueIndex
+from byokg.types import Value
+
+VALUES = "values"
+_HOLDERS = 1000
+"""Nodes with a value that are returned at most, by default."""
+
+
+def value_index(store: GraphStore) -> ValueIndex:
+    """Return the index over the values of a graph's node properties: the one in its folder, else one made in memory.
+
+    Raises:
+        GraphCorrupt: the saved index is damaged, or belongs to another graph.
+    """
+    store = without_values(store)
+    if isinstance(store, ColumnarGraph):
+        if store.folder is not None and (store.folder / VALUES).exists():
+            return ValueIndex.open(store.folder / VALUES, store.checksum)
+        return ValueIndex.build(list(_columns(store)))
+    return ValueIndex.build(list(_collected(store)))
+
+
+def build_values(graph: ColumnarGraph, most: int = MOST_VALUES) -> ValueIndex:
+    """Index the values of a saved graph, and write the index into the graph's folder: completely, or not at all.
+
+    An index that is there already is replaced.
+
+    Raises:
+        ConfigError: the graph lies in no folder.
+        GraphError: the folder cannot be written.
+    """
+    if graph.folder is None:
+        raise ConfigError(f"{graph.name} is in memory only; save it and open the folder, or use value_index")
+    index = ValueIndex.build(list(_columns(graph)), most)
+    with new_folder(graph.folder / VALUES, overwrite=True, refuse=None) as partial:
+        index.write(partial, graph.checksum or "")
+    return index
+
+
+def nodes_holding(store: GraphStore, type: str, property: str, value: Value, most: int = _HOLDERS) -> NodeArray:
+    """Return the nodes of a type with a value of a property: up to `most` numbers, ascending.
+
+    Args:
+        store: the graph.
+        type: a node type; empty for nodes without one.
+        property: name of the property.
+        value: as stored.
+        most: nodes at most.
+    """
+    store = without_values(store)
+    if not isinstance(store, ColumnarGraph):
+        found = (
+            number
+            for number, node in numbered_nodes(store)
+            if node.properties.get(property) == value and type in (node.types or ("",))
+        )
+        return np.fromiter((number for number, _ in zip(found, range(most), strict=False)), np.int64)
+    _, properties = store.node_columns
+    column = properties.column(property)
+    if column is None:
+        return np.empty(0, np.int64)
+    try:
+        sought = pa.scalar(value, pa.large_string()).cast(column.values.type) if isinstance(value, str) else value
+        rows = np.flatnonzero(pc.equal(column.values, sought).fill_null(False).to_numpy(zero_copy_only=False))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+        return np.empty(0, np.int64)  # no such value can be there
+    held = rows if column.nodes is None else column.nodes[rows].astype(np.int64)
+    first, further = store.node_types.of_nodes(held)
+    has = [type in (one, *more) for one, more in zip(first, further, strict=True)]
+    return held[np.array(has, np.bool_)][:most]
+
+
+def _columns(graph: ColumnarGraph) -> Iterator[ValueColumn]:
+    """Yield the distinct values of each property of each type of a graph in columns."""
+    _, properties = graph.node_columns
+    kinds = graph.node_types
+    sizes = graph.schema().node_types
+    for column in properties.columns():
+        if column.name.endswith(ALL_VALUES):
+            continue
+        held, values = column.held()
+        coded = values.dictionary_encode()
+        codes, size = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
+        type_codes, rows = kinds.codes_of(held)
+        pairs, counts = np.unique(type_codes * size + codes[rows], return_counts=True)
+        labels, starts = np.unique(pairs // max(size, 1), return_index=True)
+        for label, start, stop in zip(
+            labels.tolist(), starts.tolist(), [*starts[1:].tolist(), len(pairs)], strict=True
+        ):
+            type = kinds.labels[label] if kinds.labels else ""
+            distinct = coded.dictionary.take(pa.array(pairs[start:stop] % size))
+            yield ValueColumn(type, column.name, distinct, counts[start:stop], sizes.get(type, len(held)))
+
+
+def _collected(store: GraphStore) -> Iterator[ValueColumn]:
+    """Yield the distinct values of each property of each type of any graph, by a look at every node."""
+    found: dict[tuple[str, str], Counter[Value]] = {}
+    sizes: Counter[str] = Counter()
+    for _, node in numbered_nodes(store):
+        for type in node.types or ("",):
+            sizes[type] += 1
+            for key, value in node.properties.items():
+                if not key.endswith(ALL_VALUES):
+                    found.setdefault((type, key), Counter())[value] += 1
+    for (type, key), counted in found.items():
+        yield _counted(type, key, counted, sizes[type])
+
+
+def _counted(type: str, key: str, counted: Counter[Value], of: int) -> ValueColumn:
+    """Return a column of values of any kinds; of several kinds as text."""
+    kinds = {bool if isinstance(value, bool) else value.__class__ for value in counted}
+    stored = list(counted) if len(kinds) == 1 else [str(value) for value in counted]
+    values = pa.array(stored, pa.large_string()) if isinstance(stored[0], str) else pa.array(stored)
+    return ValueColumn(type, key, values, np.fromiter(counted.values(), np.int64, len(counted)), of)
