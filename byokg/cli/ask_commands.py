@@ -17,15 +17,12 @@ from rich.tree import Tree
 
 from byokg.cli.config import read_settings
 from byokg.cli.evaluation import open_session
+from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
-    IdProperty,
-    NameProperty,
-    Setting,
     Words,
     print_json,
-    server_settings,
     stdout,
 )
 from byokg.cli.terminal import note as tell
@@ -131,16 +128,16 @@ def ask(
         raise typer.Exit(NO_ANSWER)
 
 
+@expand_records
 def trace(
+    *,
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that an evaluation wrote.")],
     id: Annotated[str, typer.Argument(metavar="ID", help="Question, as in the data set.")],
     graph: Annotated[
         str | None, typer.Option(metavar="GRAPH", help="Graph of the run, for the names of nodes.")
     ] = None,
     as_json: AsJson = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
 
@@ -156,7 +153,7 @@ def trace(
         with ExitStack() as held:
             store: GraphStore | None = None
             if graph is not None:
-                settings = server_settings(graph, id_property, name_property, setting)
+                settings = server.settings(graph)
                 store = held.enter_context(use_graph(graph, **settings))
             show_trace(record, stdout(), store)
         if stages := _stages(run, id):

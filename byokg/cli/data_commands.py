@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from byokg.cli.language_model import replies_file
+from byokg.cli.options import expand_records
 from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, stderr, stdout
 from byokg.errors import ConfigError
 from byokg.llm.reply_store import RecordedReplies
@@ -105,8 +107,6 @@ def audit(
 
     Exit code 4: there are findings. --json lists all questions of each finding.
     """
-    from dataclasses import asdict
-
     from byokg.cli.evaluation import open_store
     from byokg.cli.questions import keyed
     from byokg.evaluation.datasets.audit import audit as look
@@ -142,25 +142,34 @@ def audit(
         raise typer.Exit(FOUND)
 
 
+@dataclass(frozen=True)
+class DumpOptions:
+    """Content that is kept of a dump."""
+
+    dump: Annotated[str | None, typer.Option(help="Which it is: freebase or wikidata.")] = None
+    language: Annotated[
+        list[str] | None, typer.Option(metavar="CODE", help="Language of texts to keep; en unless given. Repeatable.")
+    ] = None
+    no_users: Annotated[bool, typer.Option("--no-users", help="Leave out Freebase's user.… and base.…")] = False
+    descriptions: Annotated[bool, typer.Option("--descriptions", help="Keep Wikidata's descriptions.")] = False
+    keep: Annotated[
+        list[str] | None, typer.Option(metavar="RELATION", help="A further relation to keep. Repeatable.")
+    ] = None
+    skip_bad: Annotated[
+        int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N lines that are no statements.")
+    ] = 0
+
+
 @app.command("graph")
+@expand_records
 def graph(
+    *,
     words: Annotated[
         list[str] | None, typer.Argument(metavar="DUMP | KEY=VALUE…", help="A dump's file, or a data set's settings.")
     ] = None,
     config_dir: ConfigDir = None,
     out: Annotated[Path | None, typer.Option(metavar="PLACE", help="Folder, or file for a dump, to write.")] = None,
-    dump: Annotated[str | None, typer.Option(help="Which it is: freebase or wikidata.")] = None,
-    language: Annotated[
-        list[str] | None, typer.Option(metavar="CODE", help="Language of texts to keep; en unless given. Repeatable.")
-    ] = None,
-    no_users: Annotated[bool, typer.Option("--no-users", help="Leave out Freebase's user.… and base.…")] = False,
-    descriptions: Annotated[bool, typer.Option("--descriptions", help="Keep Wikidata's descriptions.")] = False,
-    keep: Annotated[
-        list[str] | None, typer.Option(metavar="RELATION", help="A further relation to keep. Repeatable.")
-    ] = None,
-    skip_bad: Annotated[
-        int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N lines that are no statements.")
-    ] = 0,
+    content: DumpOptions,
 ) -> None:
     """Convert a data set's graph files, or the dump of Freebase or Wikidata, for byokg graph build.
 
@@ -176,10 +185,10 @@ def graph(
     if len(dumps) == 1 and not others:
         from byokg.graph.rdf.dumps import Wanted, dump_of
 
-        source = dumps[0]
-        languages = tuple(language or ("en",))
-        wanted = Wanted(dump or dump_of(source), languages, not no_users, descriptions, tuple(keep or ()))
-        _filter_dump(source, out, wanted, skip_bad)
+        source, languages, keep = dumps[0], tuple(content.language or ("en",)), tuple(content.keep or ())
+        kind = content.dump or dump_of(source)
+        wanted = Wanted(kind, languages, not content.no_users, content.descriptions, keep)
+        _filter_dump(source, out, wanted, content.skip_bad)
         return
     from byokg.evaluation.datasets.base import QuestionSet
 
@@ -313,14 +322,20 @@ def _make_printer() -> Callable[[str, int, int | None], None]:
     return tell
 
 
+@dataclass(frozen=True)
+class DrawOptions:
+    """Questions that are drawn from a graph."""
+
+    questions: Annotated[int, typer.Option(min=1, help="Questions, paraphrases and unanswerable ones included.")] = 1000
+    seed: Annotated[int, typer.Option(help="The same graph and seed give the same questions on every machine.")] = 0
+    types: Annotated[str, typer.Option(metavar="TYPE,…", help="Types of questions; all unless given.")] = ""
+
+
+@expand_records
 def make(
     graph: Annotated[str, typer.Argument(metavar="FOLDER", help="A built graph.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")],
-    questions: Annotated[
-        int, typer.Option(min=1, help="Questions, paraphrases and unanswerable ones included.")
-    ] = 1000,
-    seed: Annotated[int, typer.Option(help="The same graph and seed give the same questions on every machine.")] = 0,
-    types: Annotated[str, typer.Option(metavar="TYPE,…", help="Types of questions; all unless given.")] = "",
+    drawn: DrawOptions,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a test set that is there already.")] = False,
     rewrite: Annotated[
         str, typer.Option(metavar="llm=…", help="Have a language model put the questions into other words.")
@@ -348,7 +363,7 @@ def make(
 
     if is_address(graph):
         raise ConfigError(f"testset reads a graph in files; make one with: byokg graph build {graph} --out DIR")
-    wanted = [kind.strip() for kind in types.split(",") if kind.strip()]
+    wanted = [kind.strip() for kind in drawn.types.split(",") if kind.strip()]
     if unknown := [kind for kind in wanted if kind not in KINDS]:
         raise ConfigError(f"--types {unknown[0]} is none; there are {', '.join(KINDS)}")
     refuse_other(out, overwrite)
@@ -358,7 +373,7 @@ def make(
     if rewrite and not rewrite.startswith("llm="):
         raise ConfigError(f"--rewrite {rewrite} names no language model; write --rewrite llm=anthropic, for instance")
     settings = read_settings([rewrite, *(words or []), "pipeline=direct"]) if rewrite else None
-    made = make_testset(ColumnarGraph.open(graph), questions, seed, kinds)
+    made = make_testset(ColumnarGraph.open(graph), drawn.questions, drawn.seed, kinds)
     if settings is not None:
         made = _rewritten(made, settings)
     write_testset(made, out, overwrite)
@@ -366,8 +381,8 @@ def make(
     _print_record({"questions": asked, **made.counts(), "written to": str(out)})
     if missing := [kind for kind in kinds if kind not in made.counts()["types"]]:
         note(f"the graph gives no question of type {', '.join(missing)}")
-    if asked < questions:
-        note(f"the graph gives no more than these {asked:,} of {questions:,}")
+    if asked < drawn.questions:
+        note(f"the graph gives no more than these {asked:,} of {drawn.questions:,}")
 
 
 def _rewritten(made: Testset, settings: Settings) -> Testset:
@@ -421,8 +436,6 @@ def stats(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
 ) -> None:
     """Count recorded replies and their tokens by provider, model and stage."""
-    from dataclasses import asdict
-
     with _opened(store) as replies:
         counts, size, waiting = replies.counts(), replies.path.stat().st_size, len(replies.pending())
         total = sum(count.replies for count in counts)

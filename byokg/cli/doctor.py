@@ -23,7 +23,8 @@ from packaging.version import Version
 from rich.console import Console
 from rich.text import Text
 
-from byokg.cli.terminal import IdProperty, NameProperty, Setting, server_settings, stdout
+from byokg.cli.options import ServerOptions, expand_records
+from byokg.cli.terminal import stdout
 from byokg.errors import ByokgError
 from byokg.evaluation.tables import labels, table
 from byokg.files import open_file_limits
@@ -47,19 +48,19 @@ BUNDLES = frozenset({"all", "dev"})
 """Extras that repeat others or serve only those who change byokg."""
 
 
+@expand_records
 def doctor(
+    *,
     graph: Annotated[
         str | None, typer.Argument(metavar="GRAPH", help="A graph to check as well: a folder, or a server's address.")
     ] = None,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Check this machine, the installed extras, keys (set or not, never shown) and a graph.
 
     Prints a remedy for everything missing or wrong.
     """
-    settings = {} if graph is None else server_settings(graph, id_property, name_property, setting)
+    settings = {} if graph is None else server.settings(graph)
     checks = diagnose(graph, settings=settings)
     show(checks, stdout())
     raise typer.Exit(exit_code(checks))

@@ -7,17 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
-    IdProperty,
-    NameProperty,
     Place,
-    Setting,
     Words,
     folder_given,
     note,
     print_json,
-    server_settings,
     stderr,
     stdout,
 )
@@ -32,7 +29,9 @@ if TYPE_CHECKING:
 Out = Annotated[str, typer.Option(metavar="DIR", help="Folder to write; appears only when complete.")]
 
 
+@expand_records
 def export(
+    *,
     place: Place,
     out: Out,
     words: Annotated[
@@ -42,9 +41,7 @@ def export(
         str, typer.Option("--format", metavar="NAME", help="csv|neo4j-admin|neptune|ntriples|parquet|graphml|rog")
     ] = "csv",
     hops: Annotated[int, typer.Option(min=1, help="How far a question's subgraph reaches (rog).")] = 2,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Write a graph as nodes.csv and edges.csv, which `byokg graph build` reads, or in another tool's format.
 
@@ -58,7 +55,7 @@ def export(
 
     if words and layout != "rog":
         raise ConfigError(f"{words[0]} is for --format rog, which writes the subgraphs of a data set's questions")
-    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server.settings(place)) as store:
         folder = folder_given(out, "--out")
         if layout == "rog":
             from byokg.evaluation.datasets.subgraphs import write_subgraphs
@@ -87,12 +84,12 @@ def _asked_of(store: Opened, words: list[str] | None) -> tuple[Dataset, list[Exa
     return dataset, keyed(examples, store, lambda: name_index(store), note)
 
 
+@expand_records
 def coverage(
+    *,
     place: Place,
     words: Words = None,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
     top: Annotated[int, typer.Option(min=0, help="Missing relations shown; --json has all.")] = 20,
     as_json: AsJson = False,
 ) -> None:
@@ -107,7 +104,7 @@ def coverage(
     from byokg.graph.name_indexes import name_index
     from byokg.open import use_graph
 
-    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server.settings(place)) as store:
         dataset, examples = _asked_of(store, words)
         result = look(examples, store, lambda: name_index(store))
         name = store.name

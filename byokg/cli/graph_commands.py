@@ -18,18 +18,15 @@ from rich.text import Text
 
 from byokg.cli.export_commands import Out, coverage, export
 from byokg.cli.linking_commands import embed
+from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
-    IdProperty,
-    NameProperty,
     Place,
-    Setting,
     folder_given,
     in_these_words,
     note,
     print_json,
     schema_shown,
-    server_settings,
     stderr,
     stdout,
 )
@@ -229,55 +226,101 @@ GRAPH = "GRAPH is a folder, or neo4j://…, bolt://…, neptune-graph://ID, nept
 Refresh = Annotated[
     bool, typer.Option("--refresh", "--refresh-schema", help="Read a server's schema anew, though it is cached.")
 ]
-Cypher = Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")]
-Sparql = Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")]
-
-
 Aliases = Annotated[
     list[str] | None,
     typer.Option(metavar="PROPERTY", help="A node property that holds further names; may be repeated."),
 ]
 
 
-@graph_app.command("build")
-def build(
-    source: Annotated[str, typer.Argument(metavar="SRC", help="File or folder to import, or a server's address.")],
-    out: Out,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
-    cypher: Cypher = False,
-    sparql: Sparql = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
-    aliases: Aliases = None,
+_UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
+_LEAST_MEMORY = 1 << 28
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """Query engines to build into a graph's folder."""
+
+    cypher: Annotated[bool, typer.Option("--cypher", help="Build an openCypher engine into it (ArcadeDB).")] = False
+    sparql: Annotated[bool, typer.Option("--sparql", help="Build a SPARQL engine into it (Oxigraph).")] = False
+
+    @property
+    def languages(self) -> list[Language]:
+        """Return the query languages of the engines."""
+        chosen: dict[Language, bool] = {"cypher": self.cypher, "sparql": self.sparql}
+        return [language for language, wanted in chosen.items() if wanted]
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """Limits of an import, and parts of a graph that are left out."""
+
     skip_bad: Annotated[
         int, typer.Option("--skip-bad", metavar="N", min=0, help="Leave out up to N bad lines, and list them.")
-    ] = 0,
+    ] = 0
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Memory to work with, about, such as 800M or 4G.")
-    ] = "4G",
-    no_names: Annotated[bool, typer.Option("--no-names", help="Do not index names: only exact ids are found.")] = False,
+    ] = "4G"
+    no_names: Annotated[bool, typer.Option("--no-names", help="Do not index names: only exact ids are found.")] = False
     no_edge_properties: Annotated[
         bool,
         typer.Option("--no-edge-properties", help="Leave out times, sources and the like of edges, and their numbers."),
-    ] = False,
+    ] = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return the memory in bytes. Raises `ConfigError` for text that is no size, or one below 256 MiB."""
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])i?B?", self.memory.strip(), re.IGNORECASE)
+        size = int(float(match[1]) * (1 << _UNITS[match[2].upper()])) if match else 0
+        if size < _LEAST_MEMORY:
+            raise ConfigError(
+                f"--memory {self.memory!r} is no size of at least 256M; write a number and a unit, such as 4G"
+            )
+        return size
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Layout of tables of edges, as far as it is not detected."""
+
     columns: Annotated[
         str,
         typer.Option(
             metavar="NAMES",
             help="What columns of edges hold: source,relation,target,weight:float,- or source=HEADER,target=HEADER.",
         ),
-    ] = "",
+    ] = ""
     header: Annotated[
         bool | None, typer.Option("--header/--no-header", help="Whether the first line names the columns of edges.")
-    ] = None,
-    delimiter: Annotated[str, typer.Option(metavar="CHAR", help="What separates fields: , ; | tab or space.")] = "",
+    ] = None
+    delimiter: Annotated[str, typer.Option(metavar="CHAR", help="What separates fields: , ; | tab or space.")] = ""
     comment: Annotated[
         str | None, typer.Option(metavar="CHAR", help="What lines of comments begin with; '' if there are none.")
-    ] = None,
+    ] = None
     undirected: Annotated[
         bool, typer.Option("--undirected", help="Edges of tables lead both ways, unless a column states it.")
-    ] = False,
+    ] = False
+
+    @property
+    def options(self) -> TableOptions:
+        """Return the options of an importer."""
+        from byokg.graph.importers.dialects import TableOptions
+
+        names = tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()
+        return TableOptions(names, self.header, self.delimiter, self.comment, self.undirected)
+
+
+@graph_app.command("build")
+@expand_records
+def build(
+    *,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="File or folder to import, or a server's address.")],
+    out: Out,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph that is there already.")] = False,
+    engines: EngineOptions,
+    server: ServerOptions,
+    aliases: Aliases = None,
+    reading: ImportOptions,
+    layout: TableLayout,
 ) -> None:
     """Import a graph, save it, and index the names of its nodes.
 
@@ -300,18 +343,17 @@ def build(
     from byokg.graph.importers.choose import files_read, graph_folder
     from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
 
-    folder, wanted, size = folder_given(out, "--out"), _languages(cypher, sparql), _memory(memory)
-    settings = server_settings(source, id_property, name_property, setting)
-    options = _table_options(columns, header, delimiter, comment, undirected)
+    folder, wanted, memory = folder_given(out, "--out"), engines.languages, reading.memory_bytes
+    settings, options, edge_properties = server.settings(source), layout.options, not reading.no_edge_properties
     refuse_missing(wanted)  # missing packages are reported before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
     try:
         # Graph, names and engines appear together, or not at all.
-        with graph_folder(source, folder, overwrite, not no_edge_properties, options) as partial:
-            graph = _make(source, partial, settings, skip_bad, size, not no_edge_properties, options)
+        with graph_folder(source, folder, overwrite, edge_properties, options) as partial:
+            graph = _make(source, partial, settings, reading, memory, options)
             seconds = time.perf_counter() - began
-            indexed = "names are not indexed" if no_names else _index_names(graph, aliases or [])
+            indexed = "names are not indexed" if reading.no_names else _index_names(graph, aliases or [])
             counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
             dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
             read = files_read(graph)
@@ -331,44 +373,13 @@ def build(
             note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
 
 
-def _table_options(
-    columns: str = "",
-    header: bool | None = None,
-    delimiter: str = "",
-    comment: str | None = None,
-    undirected: bool = False,
-) -> TableOptions:
-    from byokg.graph.importers.dialects import TableOptions
-
-    names = tuple(name.strip() for name in columns.split(",")) if columns else ()
-    return TableOptions(names, header, delimiter, comment, undirected)
-
-
-_UNITS = {"K": 10, "M": 20, "G": 30, "T": 40}
-_LEAST_MEMORY = 1 << 28
-
-
-def _memory(text: str) -> int:
-    """Read a size of memory."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([KMGT])i?B?", text.strip(), re.IGNORECASE)
-    size = int(float(match[1]) * (1 << _UNITS[match[2].upper()])) if match else 0
-    if size < _LEAST_MEMORY:
-        raise ConfigError(f"--memory {text!r} is no size of at least 256M; write a number and a unit, such as 4G")
-    return size
-
-
 def _make(
-    source: str,
-    out: Path,
-    settings: dict[str, Any],
-    skip_bad: int,
-    memory: int,
-    edge_properties: bool,
-    options: TableOptions,
+    source: str, out: Path, settings: dict[str, Any], reading: ImportOptions, memory: int, options: TableOptions
 ) -> ColumnarGraph:
     """Import files, or copy a server's graph, into a folder."""
     from byokg.open import is_address
 
+    edge_properties = not reading.no_edge_properties
     if not is_address(source):
         from byokg.cli.terminal import building
         from byokg.graph.importers.choose import import_into, source_files
@@ -377,7 +388,7 @@ def _make(
             raise ConfigError(f"--{next(iter(settings)).replace('_', '-')} is for servers; files say which are the ids")
         bad: list[Exception] = []
         told = building(source_files(source), out, note)
-        graph = import_into(source, out, skip_bad, bad.append, memory, told, edge_properties, options)
+        graph = import_into(source, out, reading.skip_bad, bad.append, memory, told, edge_properties, options)
         if bad:
             note(f"left out {len(bad):,} bad lines:")
         for error in bad:
@@ -385,7 +396,7 @@ def _make(
         return graph
     if not edge_properties:
         raise ConfigError("--no-edge-properties is for files; a copy of a server's graph has all that edges have")
-    if options != _table_options():
+    if options != TableLayout().options:
         reason = "--columns, --header, --delimiter, --comment and --undirected are for tables"
         raise ConfigError(f"{reason}; leave them out for a server")
     from byokg.cli.terminal import copied
@@ -412,12 +423,12 @@ def _index_names(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
 
 
 @graph_app.command("names")
+@expand_records
 def names(
+    *,
     place: Place,
     aliases: Aliases = None,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Index the names of a graph anew, to find nodes by name.
 
@@ -427,7 +438,7 @@ def names(
     from byokg.open import is_address
 
     if is_address(place):
-        _keep_names(place, aliases or [], server_settings(place, id_property, name_property, setting))
+        _keep_names(place, aliases or [], server.settings(place))
         return
     print(_index_names(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
 
@@ -459,14 +470,15 @@ def age(seconds: float) -> str:
 
 
 @graph_app.command("engine")
+@expand_records
 def engine(
+    *,
     place: Annotated[str, typer.Argument(metavar="DIR", help="A built graph.")],
-    cypher: Cypher = False,
-    sparql: Sparql = False,
+    engines: EngineOptions,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Build an engine anew that is there already.")] = False,
 ) -> None:
     """Build a query engine into a graph that is there already."""
-    wanted = _languages(cypher, sparql)
+    wanted = engines.languages
     if not wanted:
         raise ConfigError("which engine? add --cypher (ArcadeDB), --sparql (Oxigraph), or both")
     from byokg.open import add_engine, refuse_missing
@@ -479,11 +491,6 @@ def engine(
         except GraphExists as error:
             raise in_these_words(error) from error
         _say_engines(folder, [language])
-
-
-def _languages(cypher: bool, sparql: bool) -> list[Language]:
-    wanted: list[Language] = ["cypher"] if cypher else []
-    return [*wanted, "sparql"] if sparql else wanted
 
 
 def _say_engines(folder: Path, languages: list[Language]) -> None:
@@ -501,13 +508,13 @@ def _cache(refresh: bool) -> SchemaCache:
 
 
 @graph_app.command("info")
+@expand_records
 def info(
+    *,
     place: Place,
     everything: Annotated[bool, typer.Option("--all", help="List every node type and relation.")] = False,
     refresh: Refresh = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show a graph's counts, origin, node types and relations; of a folder, verify the checksums first.
@@ -517,7 +524,7 @@ def info(
     from byokg.graph.name_indexes import verify_dense, verify_name_index
     from byokg.open import use_graph
 
-    with use_graph(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, _cache(refresh), **server.settings(place)) as store:
         indexes = Indexes()
         if isinstance(store, ColumnarGraph):
             store.verify()
@@ -531,14 +538,14 @@ def info(
 
 
 @graph_app.command("schema")
+@expand_records
 def schema(
+    *,
     place: Place,
     question: Annotated[str, typer.Argument(help="What relations and properties should be relevant to.")] = "",
     budget_tokens: Annotated[int, typer.Option(min=1, help="Tokens the text may take.")] = 2000,
     refresh: Refresh = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Print the part of a schema that a prompt would get for a question, within a budget of tokens.
@@ -552,7 +559,7 @@ def schema(
     from byokg.index.embedders import StaticEmbedder
     from byokg.open import use_graph
 
-    with use_graph(place, _cache(refresh), **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, _cache(refresh), **server.settings(place)) as store:
         with schema_shown(store):
             renderer = SchemaRenderer(store.schema(), StaticEmbedder())
         shown = renderer.render(question, budget_tokens)
@@ -579,16 +586,16 @@ def schema(
 
 
 @graph_app.command("query")
+@expand_records
 def query(
+    *,
     place: Place,
     text: Annotated[str, typer.Argument(metavar="QUERY", help="One reading query, in quotes.")],
     language: Annotated[str | None, typer.Option(metavar="cypher|sparql", help="When a folder holds both.")] = None,
     timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
     layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Run one query that only reads, guarded, with a time limit and a row limit.
 
@@ -604,7 +611,7 @@ def query(
     from byokg.graph.store import QueryLimits, as_json
     from byokg.open import close, open_queryable
 
-    settings = server_settings(place, id_property, name_property, setting)
+    settings = server.settings(place)
     store = open_queryable(place, cast("Language | None", language), **settings)
     try:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
@@ -14,20 +14,17 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
-    IdProperty,
-    NameProperty,
     Place,
-    Setting,
     Words,
     embedding_shown,
     folder_given,
     in_these_words,
     note,
     print_json,
-    server_settings,
     stderr,
     stdout,
     watch,
@@ -193,18 +190,24 @@ _LINKER = "byokg.linking.entities.EntityLinker"
 _DISAMBIGUATED = "both, disambiguated"
 
 
+@dataclass(frozen=True)
+class LookupOptions:
+    """How a mention is looked up, and how much of the outcome is shown."""
+
+    top: Annotated[int, typer.Option(min=1, help="Candidates for each mention.")] = 5
+    method: Annotated[str, typer.Option(metavar="exact|fuzzy|dense|both", help="Beyond equal names.")] = "fuzzy"
+    fusion: Annotated[str, typer.Option(metavar="union|rrf", help="How both are ordered.")] = "union"
+    question: Annotated[str, typer.Option(help="Lets the question they come from decide between them.")] = ""
+    embedding: Annotated[str, typer.Option(metavar="OPTION", help="Embedder, as in embedding=OPTION.")] = "static"
+    explain: Annotated[bool, typer.Option("--explain", help="Show what made the order.")] = False
+
+
+@expand_records
 def link(
     place: Place,
     mentions: Annotated[list[str], typer.Argument(metavar="MENTION…", help="What to look for, each in quotes.")],
-    top: Annotated[int, typer.Option(min=1, help="Candidates for each mention.")] = 5,
-    method: Annotated[str, typer.Option(metavar="exact|fuzzy|dense|both", help="Beyond equal names.")] = "fuzzy",
-    fusion: Annotated[str, typer.Option(metavar="union|rrf", help="How both are ordered.")] = "union",
-    question: Annotated[str, typer.Option(help="Lets the question they come from decide between them.")] = "",
-    embedding: Annotated[str, typer.Option(metavar="OPTION", help="Embedder, as in embedding=OPTION.")] = "static",
-    explain: Annotated[bool, typer.Option("--explain", help="Show what made the order.")] = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    lookup: LookupOptions,
+    server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
     """Show candidate nodes of a name, a date or an id.
@@ -218,27 +221,23 @@ def link(
     from byokg.linking.entities import METHODS, EntityLinker, Fusion
     from byokg.open import use_graph
 
-    known = _one_of("--method", method, METHODS)
-    fused = _one_of("--fusion", fusion, get_args(Fusion))
+    method = _one_of("--method", lookup.method, METHODS)
+    fusion = _one_of("--fusion", lookup.fusion, get_args(Fusion))
     for number, text in enumerate(mentions, start=1):
         if not text.strip():
             raise ConfigError(f"mention {number} is empty; give what to look for in quotes")
-    embedder: Embedder = read_settings([f"embedding={embedding}"]).build("embedding")
-    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
+    embedder: Embedder = read_settings([f"embedding={lookup.embedding}"]).build("embedding")
+    question, top, disambiguate = lookup.question, lookup.top, bool(lookup.question.strip())
+    with use_graph(place, **server.settings(place)) as store:
+        watched = watch(store, note)
         linker = EntityLinker(
-            watch(store, note),
-            known,
-            top,
-            fusion=fused,
-            extend=True,
-            disambiguate=bool(question.strip()),
-            embedder=embedder,
+            watched, method, top, fusion=fusion, extend=True, disambiguate=disambiguate, embedder=embedder
         )
         found = looked_up(store, linker, mentions, question, top)
     if as_json:
         print_json({"graph": store.name, "method": method, "question": question or None, "mentions": found})
     else:
-        show(found, stdout(), explain)
+        show(found, stdout(), lookup.explain)
 
 
 def evaluate_linking(

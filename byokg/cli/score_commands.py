@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
-    IdProperty,
-    NameProperty,
-    Setting,
     Words,
     note,
     part_words,
     print_json,
-    server_settings,
     stdout,
 )
 from byokg.errors import ConfigError, RunError
@@ -43,19 +41,28 @@ if TYPE_CHECKING:
 _JUDGE = "judge"
 
 
+@dataclass(frozen=True)
+class PublishedOptions:
+    """Published figures beside ours."""
+
+    anchors: Annotated[
+        str, typer.Option(metavar="DATASET", help="Show published figures: webqsp, cwq, metaqa, stark prime, …")
+    ] = ""
+    published_graph: Annotated[
+        bool, typer.Option("--published-graph", help="The graph is the one that published figures are about.")
+    ] = False
+
+
+@expand_records
 def score(
+    *,
     predictions: Annotated[Path, typer.Argument(metavar="PREDICTIONS", help="A run folder, or a file of predictions.")],
     words: Words = None,
     config_dir: ConfigDir = None,
     profile: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Metric profile; may be repeated; all, or judge.")
     ] = None,
-    anchors: Annotated[
-        str, typer.Option(metavar="DATASET", help="Show published figures; with --profile all of itself.")
-    ] = "",
-    published_graph: Annotated[
-        bool, typer.Option("--published-graph", help="The graph is the one that published figures are about.")
-    ] = False,
+    published: PublishedOptions,
     seed: Annotated[int, typer.Option(help="Of the intervals.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -90,10 +97,10 @@ def score(
         for one in scored
         for name, estimate in one.estimates.items()
     }
-    published = _published(anchors, subject, "all" in names)
-    like, unlike = split_published(published, [subject], published_graph)
+    listed = _published(published.anchors, subject, "all" in names)
+    like, unlike = split_published(listed, [subject], published.published_graph)
     if as_json:
-        figures = {"published": anchor_json(like, unlike, ours)} if published else {}
+        figures = {"published": anchor_json(like, unlike, ours)} if listed else {}
         print_json({**score_json(scored, cases, subject.name, repeats), **figures})
         return
     console = stdout()
@@ -175,16 +182,13 @@ def _only(cases: list[Case], asked: Sequence[Example]) -> list[Case]:
     return [case for case in cases if (case.first_id or case.id) in wanted or not wanted]
 
 
+@expand_records
 def compare(
+    *,
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; all are compared with the first.")],
     profile: Annotated[str, typer.Option(metavar="NAME", help="Metric profile that all are scored under.")] = "strict",
     metric: Annotated[str, typer.Option(help="What breakdown and lists are about; the profile's first.")] = "",
-    anchors: Annotated[
-        str, typer.Option(metavar="DATASET", help="Show published figures: webqsp, cwq, metaqa, stark prime, …")
-    ] = "",
-    published_graph: Annotated[
-        bool, typer.Option("--published-graph", help="The graph is the one that published figures are about.")
-    ] = False,
+    published: PublishedOptions,
     force: Annotated[
         bool, typer.Option("--force", help="Compare runs with other questions on those they share.")
     ] = False,
@@ -212,16 +216,14 @@ def compare(
 
     if profile not in PROFILES:
         raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
-    published = read_published(anchors) if anchors else []
+    listed = read_published(published.anchors) if published.anchors else []
     read = read_runs(runs)
-    alone = len(read) == 1 and published
+    alone = len(read) == 1 and listed
     compared = [] if alone else compare_runs(read, PROFILES[profile], metric, force, seed)
     subjects = [run_conditions(run) for run in read]
-    like, unlike = split_published(published, subjects, published_graph)
+    like, unlike = split_published(listed, subjects, published.published_graph)
     ours: dict[tuple[str, str], dict[str, float]] = {}
-    wanted = select_profiles(
-        [each.profile for each in published if each.profile is not None and each.profile in PROFILES]
-    )
+    wanted = select_profiles([each.profile for each in listed if each.profile is not None and each.profile in PROFILES])
     for run in read if wanted else ():
         for scored in score_cases(run.cases, wanted, seed):
             for name, estimate in scored.estimates.items():
@@ -323,7 +325,9 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
     return judge_profile(verdicts)
 
 
+@expand_records
 def report(
+    *,
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Folders of finished runs over one data set.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write.")] = Path("report.html"),
     baseline: Annotated[
@@ -335,9 +339,7 @@ def report(
     replies: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Recorded replies, to show prompts and replies.")
     ] = None,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Write a report about runs as one HTML file that needs no network.
 
@@ -355,7 +357,7 @@ def report(
     with ExitStack() as opened:
         store = None
         if graph is not None:
-            store = _graph_of(read[0], graph, server_settings(graph, id_property, name_property, setting))
+            store = _graph_of(read[0], graph, server.settings(graph))
             opened.callback(close, store)
         recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
         page = build_page(read, examples, first, store, recorded)

@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -90,16 +89,6 @@ Words = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
 Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
-IdProperty = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Property that identifies a server's nodes; else its own ids do.")
-]
-NameProperty = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Property that names a server's nodes; else it is guessed.")
-]
-Setting = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="What graph.KEY=VALUE is for ask and eval; may be repeated."),
-]
 ConfigDir = Annotated[
     str | None,
     typer.Option(
@@ -310,32 +299,6 @@ def copied(title: str, nodes: int | None, edges: int | None, console: Console) -
         yield lambda done, edges_done: bar.update(
             task, completed=done, figures=f"{pace.text(done)}, {edges_done:,}{of_edges} edges"
         )
-
-
-def server_settings(
-    place: str, id_property: str | None, name_property: str | None, words: Sequence[str] | None
-) -> dict[str, Any]:
-    """Return the settings of a server's store that options give, for whatever opens a graph by its place.
-
-    Args:
-        place: a folder or an address.
-        id_property: see `CypherStore`.
-        name_property: see `CypherStore`.
-        words: `KEY=VALUE`, any setting of the store; checked as those of `graph` are.
-
-    Raises:
-        ConfigError: the store has no such setting, or it takes no such value.
-    """
-    given: dict[str, Any] = {"id_property": id_property, "name_property": name_property}
-    given = {key: value for key, value in given.items() if value is not None}
-    if words:
-        from byokg.cli.components import component_or_value
-        from byokg.cli.config import read_settings
-
-        chosen = read_settings([f"graph.path={place}", *(f"graph.{word}" for word in words)]).components["graph"]
-        keys = dict.fromkeys(re.split("[.=]", word)[0] for word in words)
-        given |= {key: component_or_value(chosen[key], f"graph.{key}") for key in keys}
-    return given
 
 
 class _Pace:

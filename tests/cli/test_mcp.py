@@ -494,7 +494,7 @@ def test_sigterm_ends_it_though_calls_run(graph: Path, over: str) -> None:
 def test_a_package_that_is_too_old_is_refused_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commands, "version", lambda package: "1.30.0")
     with pytest.raises(ConfigError, match=r"mcp 1\.30\.0 is installed.*needs 2"):
-        commands.serve(["graph"])
+        commands._refuse_other_mcp()
 
 
 def test_a_folder_whose_engine_is_not_installed_is_served_without_queries(
@@ -510,7 +510,7 @@ def test_a_folder_whose_engine_is_not_installed_is_served_without_queries(
     with ExitStack() as stack:
         place = str(tmp_path / "graph")
         engines = _starting(place, stack)
-        served = _opened(place, {}, engines, stack, lambda store, queries: GraphTools(store, queries=queries))
+        served = _opened(place, {}, engines, stack, GraphTools)
         assert "run_query" not in served.tools.tools
         assert served.tools.call("bfs_query", {"seeds": ["client 15"]})["node_count"] == 2
     assert "served without run_query for cypher" in capsys.readouterr().err

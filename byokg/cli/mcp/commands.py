@@ -12,7 +12,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from byokg.cli.mcp.addresses import LOOPBACK
-from byokg.cli.terminal import IdProperty, NameProperty, Place, Setting, note, print_json, server_settings
+from byokg.cli.options import ServerOptions, expand_records
+from byokg.cli.terminal import Place, note, print_json
 from byokg.errors import ConfigError, EntityNotFound, MissingExtra
 
 if TYPE_CHECKING:
@@ -59,20 +62,33 @@ def _group() -> None:
     pass
 
 
+@dataclass(frozen=True)
+class HttpOptions:
+    """Where clients reach the server."""
+
+    http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False
+    host: Annotated[str, typer.Option(help="Address to listen at; beyond this machine needs a token.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes a free one.")] = 8000
+    cors: Annotated[list[str] | None, typer.Option(metavar="ORIGIN", help="Web pages that may call it.")] = None
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """Limits of a call of a tool, and the form of `bfs_query`."""
+
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Longest time of one call.")] = 30.0
+    budget_tokens: Annotated[int, typer.Option(min=200, help="Size of one result at most, as estimated.")] = 4000
+    page_tokens: Annotated[int, typer.Option(min=200, help="Size of one page, unless a call asks for more.")] = 1500
+    strict: Annotated[bool, typer.Option("--strict", help="bfs_query as the article has it.")] = False
+
+
 @app.command("serve")
+@expand_records
 def serve(
     places: Annotated[list[str], typer.Argument(metavar="GRAPH…", help="Folders of graphs, or addresses of servers.")],
-    http: Annotated[bool, typer.Option("--http", help="Streamable HTTP at /mcp, instead of stdio.")] = False,
-    host: Annotated[str, typer.Option(help="Address to listen at; beyond this machine needs a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen at; 0 takes a free one.")] = 8000,
-    cors: Annotated[list[str] | None, typer.Option(metavar="ORIGIN", help="Web pages that may call it.")] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="Longest time of one call.")] = 30.0,
-    budget_tokens: Annotated[int, typer.Option(min=200, help="Size of one result at most, as estimated.")] = 4000,
-    page_tokens: Annotated[int, typer.Option(min=200, help="Size of one page, unless a call asks for more.")] = 1500,
-    strict: Annotated[bool, typer.Option("--strict", help="bfs_query as the article has it.")] = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    web: HttpOptions,
+    limits: CallLimits,
+    server: ServerOptions,
 ) -> None:
     """Serve the tools over graphs: on standard input and output, or with --http to many clients.
 
@@ -84,50 +100,38 @@ def serve(
     A folder's query engines, if it has any, answer run_query. Settings of a server's store are for all servers named.
     """
     token = os.environ.get(TOKEN) or None
-    if http and host not in LOOPBACK and token is None:
-        raise ConfigError(f"--host {host} can be reached from other machines; set {TOKEN} to what clients shall send")
+    if web.http and web.host not in LOOPBACK and token is None:
+        raise ConfigError(
+            f"--host {web.host} can be reached from other machines; set {TOKEN} to what clients shall send"
+        )
     from byokg.open import is_address
 
     _refuse_other_mcp()
     servers = [place for place in places if is_address(place)]
-    settings = {place: server_settings(place, id_property, name_property, setting) for place in servers or places}
+    settings = {place: server.settings(place) for place in servers or places}
     with ExitStack() as stack:
         engines = [_starting(place, stack) for place in places]  # before all that takes time to import
         import asyncio
-        import logging
-        import threading
 
-        from byokg.cli.mcp.server import GraphServer, LogLines, serve_stdio, share_heaps
-        from byokg.graph.pathql.evaluate import prepare
+        from byokg.cli.mcp.server import GraphServer, serve_stdio
         from byokg.retrieval.graph_tools import GraphTools
 
-        share_heaps()
-        threading.Thread(target=prepare, daemon=True).start()  # a call that is over cannot wait for it
-        logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
-        logs.setFormatter(LogLines())
-        logging.getLogger().addHandler(logs)
-        logging.getLogger("byokg.mcp").setLevel(logging.INFO)
+        _prepare_process()
+        tools = partial(
+            GraphTools,
+            budget_tokens=limits.budget_tokens,
+            page_tokens=limits.page_tokens,
+            path_queries=True,
+            strict=limits.strict,
+        )
         served = [
-            _opened(
-                place,
-                settings.get(place, {}),
-                started,
-                stack,
-                lambda store, queries: GraphTools(
-                    store,
-                    queries=queries,
-                    budget_tokens=budget_tokens,
-                    page_tokens=page_tokens,
-                    path_queries=True,
-                    strict=strict,
-                ),
-            )
+            _opened(place, settings.get(place, {}), started, stack, tools)
             for place, started in zip(places, engines, strict=True)
         ]
-        graph = GraphServer(served, timeout, budget_tokens)
+        graph = GraphServer(served, limits.timeout, limits.budget_tokens)
         stack.callback(graph.close)
-        if http:
-            _serve_http(graph, host, port, token, cors or [], stack.close)
+        if web.http:
+            _serve_http(graph, web, token, stack.close)
         else:
             for told in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(told, lambda number, _: _leave(stack.close, 128 + number))
@@ -135,6 +139,21 @@ def serve(
             note(f"serving {names} on standard input and output; end it with Ctrl-D or Ctrl-C")
             asyncio.run(serve_stdio(graph))
             _leave(stack.close, 0)  # threads of calls that a store keeps busy are not waited for
+
+
+def _prepare_process() -> None:
+    """Share memory between threads, load the path engine in the background, and write logs to standard error."""
+    import logging
+
+    from byokg.cli.mcp.server import LogLines, share_heaps
+    from byokg.graph.pathql.evaluate import prepare
+
+    share_heaps()
+    threading.Thread(target=prepare, daemon=True).start()  # a call that is over cannot wait for it
+    logs = logging.StreamHandler()  # standard error: standard output belongs to the protocol
+    logs.setFormatter(LogLines())
+    logging.getLogger().addHandler(logs)
+    logging.getLogger("byokg.mcp").setLevel(logging.INFO)
 
 
 def _refuse_other_mcp() -> None:
@@ -172,7 +191,7 @@ def _opened(
     settings: dict[str, Any],
     queries: list[QueryStore],
     stack: ExitStack,
-    tools: Callable[[Any, list[QueryStore]], Any],
+    tools: Callable[..., Any],
 ) -> Served:
     """Open a graph that has some engines; at an address, one is there."""
     from byokg.cli.mcp.server import Served
@@ -189,7 +208,7 @@ def _opened(
             store.watch(note)
             store.read_ahead()
     name = store.name if is_address(place) else Path(place).name or store.name
-    return Served(name.removesuffix(".graph"), store, tools(store, queries))
+    return Served(name.removesuffix(".graph"), store, tools(store, queries=queries))
 
 
 def _starter(place: str, language: Language) -> Callable[[], QueryStore]:
@@ -212,9 +231,7 @@ def _leave(close: Callable[[], None], code: int) -> None:
     os._exit(code)
 
 
-def _serve_http(
-    graph: GraphServer, host: str, port: int, token: str | None, origins: list[str], close: Callable[[], None]
-) -> None:
+def _serve_http(graph: GraphServer, web: HttpOptions, token: str | None, close: Callable[[], None]) -> None:
     """Serve until the process is stopped (Ctrl-C, or SIGTERM), which takes at most two seconds."""
     import socket
 
@@ -232,6 +249,7 @@ def _serve_http(
             leaving.start()
             super().handle_exit(sig, frame)
 
+    host, port = web.host, web.port
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         if sys.platform != "win32":  # where it would let others take a port that is in use
@@ -243,7 +261,7 @@ def _serve_http(
         listening.listen(128)  # from here on, clients wait to be accepted
         shown = f"[{host}]" if ":" in host else host
         note(f"serving at http://{shown}:{listening.getsockname()[1]}/mcp; end it with Ctrl-C")
-        app = http_app(graph, host, token, origins)
+        app = http_app(graph, host, token, web.cors or [])
         config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
         try:
             Ending(config).run(sockets=[listening])
@@ -252,14 +270,14 @@ def _serve_http(
         _leave(close, 0)
 
 
+@expand_records
 def bfs(
+    *,
     place: Annotated[str | None, typer.Argument(metavar="GRAPH", help="A graph's folder, or an address.")] = None,
     request: Annotated[str | None, typer.Argument(metavar="REQUEST", help="JSON; - reads it from input.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of requests and exit.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Request and response as the article has them.")] = False,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    server: ServerOptions,
 ) -> None:
     """Print the part of a graph around some nodes, as BFS-QL selects it.
 
@@ -286,24 +304,31 @@ def bfs(
         asked = BfsRequest.model_validate(read_request(StrictBfsRequest, text).model_dump(exclude_none=True))
     else:
         asked = read_request(BfsRequest, text)
-    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store:
+    with use_graph(place, **server.settings(place)) as store:
         tools = GraphTools(store)
         print_json(bfs_query(store, asked, tools.nearest, tools.relevance, strict))
 
 
+@dataclass(frozen=True)
+class PathOptions:
+    """Limits of a path search, and the edges that are inferred for it."""
+
+    timeout: Annotated[float, typer.Option(help="Seconds at most.")] = 10.0
+    rules: Annotated[Path | None, typer.Option(help="Infer edges by the rules in this file: IF {…} THEN {…}.")] = None
+    schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False
+    counts: Annotated[bool, typer.Option("--count", help="Print how many paths there are, and no path.")] = False
+    most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000
+
+
+@expand_records
 def paths(
+    *,
     place: Place,
     query: Annotated[str, typer.Argument(help="PATHS START … END … VIA …, @FILE, or - for standard input.")],
     form: Annotated[PathFormat, typer.Option("--format", help="How paths are written.")] = PathFormat.TABLE,
     out: Annotated[Path | None, typer.Option(help="Write to this file.")] = None,
-    timeout: Annotated[float, typer.Option(help="Seconds at most.")] = 10.0,
-    rules: Annotated[Path | None, typer.Option(help="Infer edges by the rules in this file: IF {…} THEN {…}.")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Infer edges by the graph's own RDFS and OWL.")] = False,
-    counts: Annotated[bool, typer.Option("--count", help="Print how many paths there are, and no path.")] = False,
-    most: Annotated[int, typer.Option("--max-paths", help="Paths at most, where the query has no LIMIT.")] = 10_000,
-    id_property: IdProperty = None,
-    name_property: NameProperty = None,
-    setting: Setting = None,
+    search: PathOptions,
+    server: ServerOptions,
 ) -> None:
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
@@ -319,19 +344,19 @@ def paths(
     text = sys.stdin.read() if query == "-" else query
     if query.startswith("@"):
         text = _text_of(Path(query[1:]))
-    with use_graph(place, **server_settings(place, id_property, name_property, setting)) as store, _proposals(store):
-        wanted = [] if rules is None else parse_rules(_text_of(rules))
-        if schema:
+    with use_graph(place, **server.settings(place)) as store, _proposals(store):
+        wanted = [] if search.rules is None else parse_rules(_text_of(search.rules))
+        if search.schema:
             if not isinstance(store, ColumnarGraph):
                 raise ConfigError("--schema is for graph folders; a server infers by itself")
             wanted += schema_rules(store)
-        if counts:
+        if search.counts:
             if wanted:
                 raise ConfigError("--count counts paths along stored edges; leave --rules and --schema out")
-            number, truncated = count(store, text, PathLimits(timeout))
+            number, truncated = count(store, text, PathLimits(search.timeout))
             print(f"{number:,}{' or more: a limit was reached' if truncated else ''}")
             return
-        found = run(store, text, PathLimits(timeout, most), wanted)
+        found = run(store, text, PathLimits(search.timeout, search.most), wanted)
         match form:
             case PathFormat.SVG:
                 written = drawing.svg(found)
