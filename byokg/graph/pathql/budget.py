@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
+from byokg.errors import QueryTimeout
 from byokg.graph.cancellation import check
 from byokg.graph.pathql.expander import Expander, StepRows
+from byokg.graph.pathql.query import Restrictor
 from byokg.graph.sorted_ids import spread
 
 
@@ -38,7 +40,7 @@ class SearchBudget:
 
     def __init__(self, limits: PathLimits, wanted: int, whole: SearchBudget | None = None) -> None:
         """Begin now; `wanted` paths are enough. A part of a `whole` spends what that has."""
-        self._limits, self._whole = limits, whole or self
+        self.limits, self._whole = limits, whole or self
         self._until: float = time.perf_counter() + limits.timeout_s if whole is None else whole._until
         self._steps = 10 * limits.max_steps
         self._truncated = False
@@ -48,7 +50,7 @@ class SearchBudget:
 
     def part(self, wanted: int | None = None) -> SearchBudget:
         """Return the budget of one of several searches; it counts its own paths."""
-        return SearchBudget(self._limits, self.wanted if wanted is None else wanted, self._whole)
+        return SearchBudget(self.limits, self.wanted if wanted is None else wanted, self._whole)
 
     @property
     def truncated(self) -> bool:
@@ -62,7 +64,7 @@ class SearchBudget:
     @property
     def spent(self) -> int:
         """Return the steps looked at."""
-        return 10 * self._limits.max_steps - self._whole._steps
+        return 10 * self.limits.max_steps - self._whole._steps
 
     def spend(self, steps: int) -> bool:
         """Count steps; True if the search may continue. Records the limit otherwise."""
@@ -74,6 +76,18 @@ class SearchBudget:
             return False
         return True
 
+    def go_on(self) -> None:
+        """Raise `QueryTimeout` if the time is over."""
+        if not self.spend(0):
+            raise QueryTimeout(self.limits.timeout_s)
+
+    def open(self) -> bool:
+        """True if another search may begin; records the limit otherwise."""
+        if self.wanted <= 0:
+            self.full = True
+            return False
+        return self.spend(1)
+
     @property
     def left_s(self) -> float:
         """Return how many seconds are left."""
@@ -81,11 +95,11 @@ class SearchBudget:
 
     def rows(self, width: int) -> int:
         """Return how many rows of a width may be held at a time."""
-        return max(1, self._limits.max_steps // (2 * width + 2))
+        return max(1, self.limits.max_steps // (2 * width + 2))
 
     def capped(self, steps: StepRows) -> StepRows:
         """Leave out steps beyond `hub_cap`, and record whether there were any."""
-        cap = self._limits.hub_cap
+        cap = self.limits.hub_cap
         if cap is None or len(steps.origin) <= cap:
             return steps
         rank = np.arange(len(steps.origin)) - np.searchsorted(steps.origin, steps.origin)
@@ -94,6 +108,25 @@ class SearchBudget:
             return steps
         self.truncated = True
         return steps.take(kept)
+
+
+@dataclass(frozen=True)
+class PairSearch:
+    """A search for paths from one node to another."""
+
+    moves: Expander
+    source: int
+    target: int
+    restrictor: Restrictor
+    most: int | None
+    """Steps of a path at most; None for no bound."""
+    budget: SearchBudget
+    """Limits of the search, and number of wanted paths."""
+
+    @property
+    def start(self) -> Int64:
+        """Return the vertex where paths start: (1,)."""
+        return np.array([self.source * self.moves.states], np.int64)
 
 
 Result = TypeVar("Result")

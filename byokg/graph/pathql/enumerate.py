@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
-from byokg.graph.pathql.expander import Expander, StepRows
+from byokg.graph.pathql.budget import PairSearch, PathRows, Search, SearchBudget
+from byokg.graph.pathql.expander import Expander
 from byokg.graph.pathql.query import PathQuery, Restrictor, Selector
-from byokg.graph.pathql.search import Layer, among, follow, prune, sort_layer
+from byokg.graph.pathql.search import Layer, among, arriving, follow, prune, sort_layer
 from byokg.graph.sorted_ids import VisitedSet, borrow_visited, distinct
 
 _BLOCK = 1 << 13
@@ -156,47 +157,60 @@ class _Front:
         return True
 
 
+class _Fronts:
+    """The steps out of both ends of the paths of a pair."""
+
+    def __init__(self, pair: PairSearch) -> None:
+        self._pair, moves = pair, pair.moves
+        closed = (pair.source, pair.target) if pair.restrictor.by_node else ()
+        self.near = _Front(moves, pair.start, closed, False)
+        self.far = _Front(moves, pair.target * moves.states + np.flatnonzero(moves.accepting), closed, True)
+
+    @property
+    def middle(self) -> Int64:
+        """Return the vertices in which both meet."""
+        return self.near.vertices[among(self.near.vertices, self.far.vertices)]
+
+    def ahead(self, middle: Int64) -> list[Layer]:
+        """Return the steps from the source to some vertices."""
+        return prune(self.near.layers, middle, backward=True)
+
+    def behind(self, middle: Int64) -> list[Layer]:
+        """Return the steps from some vertices to the target."""
+        return prune(self.far.layers[::-1], middle, backward=False)
+
+    def exhausted(self, length: int) -> bool:
+        """True if a path without repetition cannot be so long, as far as that is known."""
+        by_node = self._pair.restrictor.by_node
+        bounds = [front.longest(by_node) for front in (self.near, self.far) if front.layers]
+        return any(bound is not None and length > bound for bound in bounds)
+
+
 def between(
-    moves: Expander,
-    source: int,
-    target: int,
-    quota: Quota,
-    restrictor: Restrictor,
-    most: int | None,
-    budget: SearchBudget,
-    longest: int,
-    may_give_up: bool = False,
+    pair: PairSearch, quota: Quota, longest: int, may_give_up: bool = False
 ) -> Search[tuple[list[PathRows], bool]]:
     """Find the paths from one node to another, by length and then in order of a depth-first search.
 
     Args:
-        moves: the steps.
-        source: node where paths start.
-        target: node where they end.
+        pair: the search.
         quota: number of wanted paths; counted down.
-        restrictor: elements that must not repeat.
-        most: steps at most; None for no bound.
-        budget: limits of the search.
         longest: largest number of steps of a path under the restrictor.
         may_give_up: stop after much work without a result.
 
     Returns:
         The paths, those of each length together, and whether it gave up before the next length.
     """
-    states = moves.states
-    by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
+    restrictor, budget = pair.restrictor, pair.budget
     found: list[PathRows] = []
-    if source == target and moves.empty and quota.take(0, 1) and budget.wanted > 0:
+    if pair.source == pair.target and pair.moves.empty and quota.take(0, 1) and budget.wanted > 0:
         budget.wanted -= 1
-        found.append(PathRows.at(np.array([source * states], np.int64)))
-    if restrictor is Restrictor.ACYCLIC and source == target:
+        found.append(PathRows.at(pair.start))
+    if restrictor is Restrictor.ACYCLIC and pair.source == pair.target:
         return found, False
-    closed = (source, target) if by_node else ()
-    start = np.array([source * states], np.int64)
-    near = _Front(moves, start, closed, False)
-    far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
+    fronts = _Fronts(pair)
+    near, far = fronts.near, fronts.far
     until = budget.spent + _PATIENCE if may_give_up else None
-    for length in range(1, (longest if most is None else min(most, longest)) + 1):
+    for length in range(1, (longest if pair.most is None else min(pair.most, longest)) + 1):
         if quota.filled:
             break
         side = far if far.effort() < near.effort() else near
@@ -204,20 +218,17 @@ def between(
             return found, True
         if len(side.vertices) == 0 or not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
-        if length % _FAR == 0 and restrictor is not Restrictor.WALK:
-            bounds = [front.longest(by_node) for front in (near, far) if front.layers]
-            if any(bound is not None and length > bound for bound in bounds):
-                break
-        middle = near.vertices[among(near.vertices, far.vertices)]
+        if length % _FAR == 0 and restrictor is not Restrictor.WALK and fronts.exhausted(length):
+            break
+        middle = fronts.middle
         if len(middle) == 0:
             continue
         if budget.wanted <= 0:
             budget.full = True
             break
-        layers = [*prune(near.layers, middle, backward=True), *prune(far.layers[::-1], middle, backward=False)]
         wanted = quota.wanted(budget.wanted)
-        enough = wanted + (wanted == budget.wanted)
-        rows = _through(layers, start, restrictor, moves, enough, budget, until)
+        layers = [*fronts.ahead(middle), *fronts.behind(middle)]
+        rows = _through(layers, pair.start, pair, restrictor, wanted + (wanted == budget.wanted), until)
         budget.full |= len(rows) > budget.wanted
         taken = quota.take(length, min(len(rows), budget.wanted))
         budget.wanted -= taken
@@ -230,36 +241,32 @@ def between(
     return found, False
 
 
-def count_paths(
-    moves: Expander, source: int, target: int, restrictor: Restrictor, most: int, budget: SearchBudget
-) -> Search[int]:
-    """Count the paths of at most some steps from one node to another without putting them together.
+def count_paths(pair: PairSearch) -> Search[int]:
+    """Count the paths of at most `pair.most` steps from one node to another without putting them together.
 
     Halves of paths are listed from both ends, and those that meet are counted if they have nothing in common that may
     not be repeated: by inclusion and exclusion, so that pairs of halves are never listed.
     """
-    states = moves.states
-    by_node = restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
-    total = int(source == target and moves.empty)
-    if restrictor is Restrictor.ACYCLIC and source == target:
+    moves, restrictor, budget = pair.moves, pair.restrictor, pair.budget
+    total = int(pair.source == pair.target and moves.empty)
+    if restrictor is Restrictor.ACYCLIC and pair.source == pair.target:
         return total
-    closed = (source, target) if by_node else ()
-    start = np.array([source * states], np.int64)
-    near = _Front(moves, start, closed, False)
-    far = _Front(moves, target * states + np.flatnonzero(moves.accepting), closed, True)
-    for _ in range(most):
+    fronts = _Fronts(pair)
+    near, far = fronts.near, fronts.far
+    for _ in range(pair.most or 0):
         side = min((near, far), key=lambda each: (len(each.layers), each.effort()))
         if not (yield from side.grow(budget)) or len(side.vertices) == 0:
             break
-        middle = near.vertices[among(near.vertices, far.vertices)]
-        if by_node and near.layers and far.layers:
-            middle = middle[~among(middle // states, np.array(closed))]
+        middle = fronts.middle
+        halves = restrictor.by_node and bool(near.layers and far.layers)
+        if halves:
+            middle = middle[~among(middle // moves.states, np.array((pair.source, pair.target)))]
         if len(middle) == 0:
             continue
-        half = Restrictor.ACYCLIC if by_node and near.layers and far.layers else restrictor
+        half = Restrictor.ACYCLIC if halves else restrictor
         room = budget.rows(len(near.layers) + 1)
-        ahead = _through(prune(near.layers, middle, backward=True), start, half, moves, room, budget)
-        behind = _through(prune(far.layers[::-1], middle, backward=False), middle, half, moves, room, budget)
+        ahead = _through(fronts.ahead(middle), pair.start, pair, half, room)
+        behind = _through(fronts.behind(middle), middle, pair, half, room)
         budget.truncated |= len(ahead) >= room or len(behind) >= room
         total += _apart(ahead, behind, restrictor, moves)
     return total
@@ -301,16 +308,10 @@ def _apart(ahead: PathRows, behind: PathRows, restrictor: Restrictor, moves: Exp
 
 
 def _through(
-    layers: list[Layer],
-    start: Int64,
-    restrictor: Restrictor,
-    moves: Expander,
-    limit: int,
-    budget: SearchBudget,
-    until: int | None = None,
+    layers: list[Layer], start: Int64, pair: PairSearch, restrictor: Restrictor, limit: int, until: int | None = None
 ) -> PathRows:
     """Return the first paths through layers that fulfil a restrictor, or those found within the budget."""
-    layers = [sort_layer(layer) for layer in layers]
+    layers, moves, budget = [sort_layer(layer) for layer in layers], pair.moves, pair.budget
     found: list[PathRows] = []
     count = 0
     stack = [(PathRows.at(start), 0, 0)]
@@ -357,9 +358,7 @@ def outward(
         query: selector of the paths of each pair.
         budget: limits of the search.
     """
-    restrictor, most = query.restrictor, query.max_length
-    states = moves.states
-    accepted = moves.accepting if not backward else np.arange(states) == 0
+    most, states = query.max_length, moves.states
     first = np.flatnonzero(moves.accepting) if backward else np.zeros(1, np.int64)
     rows, length = PathRows.at((starts[:, None] * states + first).reshape(-1)), 0
     shares, passed = _Shares(query, starts, states), _Shares(query, starts, 1)
@@ -369,47 +368,55 @@ def outward(
         if ends is not None:
             away = yield from _away(moves, ends, not backward, most, budget, stack.enter_context(borrow_visited(1))[0])
         if moves.empty:
-            found += _wanted(
-                PathRows.at((starts if ends is None else np.intersect1d(starts, ends)) * states), shares, budget
-            )
+            at_once = PathRows.at((starts if ends is None else np.intersect1d(starts, ends)) * states)
+            found += shares.wanted(at_once, budget)
         while len(rows) and (most is None or length < most) and budget.wanted > 0:
             length += 1
             vertices, which = np.unique(rows.vertices[:, -1], return_inverse=True)
             if not budget.spend(moves.effort(vertices, backward)):
                 break
             steps = yield vertices, backward
-            row, step, cut = _pairs(which.reshape(-1), steps, budget.rows(length + 1))
+            row, step, cut = follow(which.reshape(-1), Layer(*steps), budget.rows(length + 1))
             budget.truncated |= cut
             if not budget.spend(len(row) * length):
                 break
-            far, label = steps.far.take(step), steps.label.take(step)
+            grown = row, steps.far.take(step), steps.label.take(step)
             if away is not None:
-                near = away.within(far, None if most is None else most - length)
-                row, far, label = row[near], far[near], label[near]
-            ending = accepted[far % states]
-            if ends is not None:
-                ending &= among(far if states == 1 else far // states, ends)
-            done = np.flatnonzero(ending)
-            kept = done[allowed(rows, row[done], far[done], label[done], restrictor, moves, last=True)]
-            found += _wanted(rows.longer(row[kept], far[kept], label[kept]), shares, budget)
+                near = away.within(grown[1], None if most is None else most - length)
+                grown = grown[0][near], grown[1][near], grown[2][near]
+            done = _selected(grown, arriving(grown[1], moves, backward, ends))
+            found += shares.wanted(rows.longer(*_allowed(rows, done, query.restrictor, moves, last=True)), budget)
             if ends is not None and shares.filled(len(starts) * len(ends)):
                 break
-            on = np.flatnonzero(allowed(rows, row, far, label, restrictor, moves, last=False))
-            if restrictor is Restrictor.WALK and query.selector is not Selector.ALL:
+            on = _allowed(rows, grown, query.restrictor, moves, last=False)
+            if query.restrictor is Restrictor.WALK and query.selector is not Selector.ALL:
                 # None of the k shortest begins with more than the k shortest to a vertex.
-                on = on[passed.take(rows.vertices[row[on], 0] // states, far[on], length)]
-            rows = rows.longer(row[on], far[on], label[on])
+                on = _selected(on, passed.take(rows.vertices[on[0], 0] // states, on[1], length))
+            rows = rows.longer(*on)
         if len(rows) and budget.wanted <= 0:
             budget.full = True
+    return _by_start(found, starts, states, backward)
+
+
+_Grown: TypeAlias = tuple[Int64, Int64, Int64]
+"""Steps behind rows of paths: row, far vertex and label of each."""
+
+
+def _selected(grown: _Grown, kept: npt.NDArray[np.bool_]) -> _Grown:
+    return grown[0][kept], grown[1][kept], grown[2][kept]
+
+
+def _allowed(rows: PathRows, grown: _Grown, restrictor: Restrictor, moves: Expander, last: bool) -> _Grown:
+    """Return the steps that may follow; `last` is True for the last ones of paths."""
+    return _selected(grown, allowed(rows, *grown, restrictor, moves, last))
+
+
+def _by_start(found: list[PathRows], starts: Int64, states: int, backward: bool) -> list[PathRows]:
+    """Return paths in their own direction, those of each start together."""
     if len(starts) > 1:
         own = [(each, each.vertices[:, 0] // states) for each in found]
         found = [each.take(np.flatnonzero(of == start)) for start in starts.tolist() for each, of in own if start in of]
     return [PathRows(each.vertices[:, ::-1], each.labels[:, ::-1]) for each in found] if backward else found
-
-
-def _pairs(which: Int64, steps: StepRows, limit: int) -> tuple[Int64, Int64, bool]:
-    """Return the first pairs of a row and a step, where row r stands at the origin which[r]."""
-    return follow(which, Layer(steps.origin, steps.far, steps.label), limit)
 
 
 class _Shares:
@@ -433,19 +440,18 @@ class _Shares:
         """True if no path of so many pairs is wanted any more."""
         return len(self._quotas) == pairs and all(quota.filled for quota in self._quotas.values())
 
-
-def _wanted(rows: PathRows, shares: _Shares, budget: SearchBudget) -> Iterator[PathRows]:
-    """Yield those of the paths of a length that are wanted of each pair."""
-    if len(rows) == 0:
-        return
-    starts, ends = rows.vertices[:, 0] // shares.states, rows.vertices[:, -1]
-    kept = np.flatnonzero(shares.take(starts, ends, rows.labels.shape[1]))
-    if len(kept) > budget.wanted:
-        budget.full = True
-        kept = kept[: budget.wanted]
-    budget.wanted -= len(kept)
-    if len(kept):
-        yield rows.take(kept)
+    def wanted(self, rows: PathRows, budget: SearchBudget) -> Iterator[PathRows]:
+        """Yield those of the paths of a length that are wanted of each pair."""
+        if len(rows) == 0:
+            return
+        starts, ends = rows.vertices[:, 0] // self.states, rows.vertices[:, -1]
+        kept = np.flatnonzero(self.take(starts, ends, rows.labels.shape[1]))
+        if len(kept) > budget.wanted:
+            budget.full = True
+            kept = kept[: budget.wanted]
+        budget.wanted -= len(kept)
+        if len(kept):
+            yield rows.take(kept)
 
 
 @dataclass(frozen=True)
@@ -547,7 +553,7 @@ def cheapest(
             yield begun.rows(), cost
         if targets is not None and len(wanted) == len(targets) and all(each.closed(cost) for each in wanted.values()):
             return
-        closed = begun.length > 0 and node == source and restrictor in (Restrictor.SIMPLE, Restrictor.ACYCLIC)
+        closed = begun.length > 0 and node == source and restrictor.by_node
         if closed or (query.max_length is not None and begun.length >= query.max_length):
             continue
         if pruned_ and begun.length:

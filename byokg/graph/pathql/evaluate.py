@@ -15,63 +15,38 @@ differ by the edge.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import islice, product
+from itertools import product
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from byokg.arrays import Int64
-from byokg.errors import PathQueryInvalid, QueryTimeout
+from byokg.errors import PathQueryInvalid
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.automaton import Automaton, compile_expression
-from byokg.graph.pathql.budget import PathLimits, PathRows, Search, SearchBudget, run, together
-from byokg.graph.pathql.enumerate import Quota, between, cheapest, count_paths, fulfils, outward
-from byokg.graph.pathql.expander import Bound, Expander, MatchExpander, StoreExpander, steps_along
-from byokg.graph.pathql.extras.pattern_expander import PatternExpander
-from byokg.graph.pathql.extras.patterns import PatternSolver
-from byokg.graph.pathql.extras.solutions import SolutionTable
+from byokg.graph.pathql.budget import PairSearch, PathLimits, SearchBudget, run
+from byokg.graph.pathql.enumerate import count_paths
+from byokg.graph.pathql.expander import Bound
 from byokg.graph.pathql.names import NameResolver, check_bound
 from byokg.graph.pathql.query import (
-    AnyLink,
     Endpoint,
-    Group,
     InferenceRule,
-    PathExpression,
     PathQuery,
     Restrictor,
     Selector,
-    Variable,
-    as_expression,
-    both_roles,
     check_variables,
-    is_step,
     variables,
 )
-from byokg.graph.pathql.result import FoundRows, PathResult
-from byokg.graph.pathql.search import Sides, deviations, shortest
-from byokg.graph.pathql.single_source import single_source_paths
+from byokg.graph.pathql.result import FoundRows, PathResult, PathSpeller
+from byokg.graph.pathql.searches import PathSearches
+from byokg.graph.pathql.via import Via
 from byokg.graph.property_view import without_values
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
-from byokg.types import Value
 
 if TYPE_CHECKING:
     from byokg.graph.pathql.extras.rules import Inferred
-
-_ONE_EACH = (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST)
-_FEW_PATHS = 1000
-"""Shortest paths that an engine may send if one is wanted: their order is known only here."""
-_FEW_PAIRS = 100
-"""Pairs of a start and an end that are each searched from both ends."""
-_FEW_NODES = 20_000
-"""Largest number of nodes per call for edges."""
-_TOGETHER = 16
-"""Searches that ask a server together."""
 
 
 def paths(
@@ -128,11 +103,6 @@ def _arrays(store: GraphStore) -> GraphStore:
     return held if isinstance(held, ColumnarGraph) else store
 
 
-def _has_undirected(store: GraphStore) -> bool:
-    """Return True if the arrays of a graph hold undirected edges."""
-    return isinstance(store, ColumnarGraph) and store.topology.undirected is not None
-
-
 def prepare() -> None:
     """Make the parser now, which takes some tenths of a second, and not with the first query; for servers."""
     _parse_query("PATHS START ?x END ?y VIA ?p")
@@ -144,13 +114,6 @@ def _parse_query(query: str | PathQuery) -> PathQuery:
     from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
 
     return parse(query)
-
-
-_AUTOMATA: WeakKeyDictionary[GraphStore, dict[Hashable, tuple[PathExpression, Automaton]]] = WeakKeyDictionary()
-"""Cached automata of the last expressions on each graph."""
-_KEPT_AUTOMATA = 64
-
-_ANY = AnyLink()
 
 
 def count(store: GraphStore, query: str | PathQuery, limits: PathLimits | None = None) -> tuple[int, bool]:
@@ -205,24 +168,18 @@ class _QueryEvaluation:
         wanted = limits.max_paths if query.limit is None else query.limit
         self._budget = SearchBudget(limits, wanted + query.offset)
         self._inferred = inferred
-        self._finite = False
-        self._either_way = False
-        """Whether some edge may be walked in both directions."""
         self._end_names = query.start.variable.name, query.end.variable.name
         self._linked = False
         """Whether the pattern of one end binds the other end too."""
-        self._sides: Sides | None = None
-        self._looks_ahead = False
-        self._bound: list[str] = []
-        """Variables of VIA other than start and end."""
         check_variables(query)
-        self._moves = self._via()
+        self._via = Via(store, query, self._names, self._budget, inferred.types if inferred else {})
+        self._moves = self._via.moves
 
     def result(self) -> PathResult:
         """Search, and join the paths with the patterns of start and end."""
         query, budget = self._query, self._budget
         every_walk = query.selector is Selector.ALL and query.restrictor is Restrictor.WALK
-        if every_walk and query.max_length is None and not self._finite:
+        if every_walk and query.max_length is None and not self._via.finite:
             raise PathQueryInvalid(
                 "ALL WALK may find infinitely many paths, since a walk can go round a cycle for ever; "
                 "add MAX LENGTH, or ask for TRAIL, ACYCLIC or SIMPLE paths, or for SHORTEST k"
@@ -233,7 +190,9 @@ class _QueryEvaluation:
         linked = self._linked or not set(starts.bound).isdisjoint(ends.bound)
         if linked:  # not every path agrees with both patterns, so that any number may be needed
             budget.wanted = max(budget.wanted, self._limits.max_paths)
-        searched = self._priced(starts, ends) if query.cost else map(FoundRows, self._searched(starts, ends))
+        searches = PathSearches(self._store, query, self._names, self._via, budget)
+        pair = starts.nodes, ends.nodes
+        searched = searches.priced(*pair) if query.cost else map(FoundRows, searches.paths(*pair))
         found: list[FoundRows] = []
         for each in searched:
             found.append(self._with_patterns(each, starts, ends, room))
@@ -243,26 +202,20 @@ class _QueryEvaluation:
                 break
         found = self._cut(found)
         truncated = budget.truncated or (budget.full and (query.limit is None or (linked and room > 0)))
-        return PathResult(
-            self._store,
-            query,
-            self._names,
-            self._moves,
-            found,
+        bound = (
             [name for name in starts.bound if name not in self._end_names],
-            self._bound,
+            self._via.bound,
             [name for name in ends.bound if name not in {*starts.bound, *self._end_names}],
-            truncated,
-            time.perf_counter() - self._began,
-            self._inferred,
         )
+        speller = PathSpeller(self._store, self._names, self._moves, self._inferred)
+        return PathResult(query, speller, found, bound, truncated, time.perf_counter() - self._began)
 
     def counted(self) -> tuple[int, bool]:
         """Count all paths between two nodes."""
         source, target = (self._names.node(end.names[0]) for end in (self._query.start, self._query.end))
-        assert self._query.max_length is not None
-        search = count_paths(self._moves, source, target, self._query.restrictor, self._query.max_length, self._budget)
-        return run(self._moves, search), self._budget.truncated
+        query, budget = self._query, self._budget
+        search = count_paths(PairSearch(self._moves, source, target, query.restrictor, query.max_length, budget))
+        return run(self._moves, search), budget.truncated
 
     def _with_patterns(self, found: FoundRows, starts: _Ends, ends: _Ends, room: int) -> FoundRows:
         """Join paths with the solutions of the patterns of their ends, up to some of them.
@@ -315,77 +268,6 @@ class _QueryEvaluation:
                 kept.append(FoundRows(each.rows.take(part), each.bindings[part], each.costs[part]))
         return kept
 
-    # Steps
-
-    def _via(self) -> Expander:
-        query = self._query
-        via: PathExpression | Group
-        if isinstance(query.via, Variable):
-            via, variable = _ANY, query.via
-            self._bound = [variable.name]
-        else:
-            via, variable = query.via, None
-        ends = self._end_names
-        if isinstance(via, Group):
-            check_bound([query.start.variable, query.end.variable], set(variables(via)), "VIA")
-            simple = as_expression(via, *ends)
-            if simple is None:
-                self._patterns.check(via)
-                moves = PatternExpander(self._patterns, via, *ends, self._budget.spend)
-                self._bound = moves.bound
-                return moves
-            via, variable = simple
-            self._bound = [] if variable is None else [variable.name]
-        name = None if variable is None else variable.name
-        if not query.whole and is_step(via):
-            automaton = self._automaton(via, repeated=True)
-            self._either_way = automaton.either_way or _has_undirected(self._store)
-            return self._edges(automaton, name)
-        automaton = self._automaton(via, repeated=False)
-        if query.whole:
-            self._finite = automaton.longest is not None
-            self._either_way = automaton.either_way or _has_undirected(self._store)
-            return self._edges(automaton)
-        return self._matches(automaton)
-
-    def _matches(self, automaton: Automaton) -> MatchExpander:
-        return MatchExpander(self._edges(automaton), _shortest_walk, self._budget.spend)
-
-    @cached_property
-    def _patterns(self) -> PatternSolver:
-        return PatternSolver(
-            self._store,
-            self._names,
-            lambda path: self._matches(self._automaton(path, False)),
-            self._inferred.types if self._inferred else {},
-            both_roles(self._query, self._names.is_type),
-            self._go_on,
-        )
-
-    def _go_on(self) -> None:
-        """Raise `QueryTimeout` where the time is over."""
-        if not self._budget.spend(0):
-            raise QueryTimeout(self._limits.timeout_s)
-
-    def _automaton(self, path: PathExpression, repeated: bool) -> Automaton:
-        known = _AUTOMATA.setdefault(self._store, {})
-        # By identity, because to compare thousands of alternatives takes longer than a search.
-        key = (id(path), self._query.undirected, repeated, frozenset(self._query.prefixes.items()))
-        if key not in known:
-            if len(known) >= _KEPT_AUTOMATA:
-                known.clear()
-            count = len(self._store.relations)
-            known[key] = (
-                path,
-                compile_expression(
-                    path, count, lambda name: (self._names.relation(name),), self._query.undirected, repeated
-                ),
-            )
-        return known[key][1]
-
-    def _edges(self, automaton: Automaton, variable: str | None = None) -> Expander:
-        return steps_along(self._store, automaton, variable, self._budget.capped)
-
     # Ends
 
     def _ends(self, end: Endpoint, where: str) -> _Ends:
@@ -393,257 +275,21 @@ class _QueryEvaluation:
         given = np.unique(np.array([self._names.node(each) for each in end.names], np.int64)) if end.names else None
         if end.pattern is None:
             return _Ends(given)
+        from byokg.graph.pathql.extras.solutions import SolutionTable
+
         check_bound([end.variable], set(variables(end.pattern)), where)
-        self._patterns.check(end.pattern)
+        self._via.patterns.check(end.pattern)
         begun = SolutionTable({}, 1) if given is None else SolutionTable({name: given}, len(given))
-        table = self._patterns.solve(end.pattern, begun).distinct()
+        table = self._via.patterns.solve(end.pattern, begun).distinct()
         table = table.take(np.flatnonzero(table.column(name) >= 0))
         bound = [each for each in dict.fromkeys(variables(end.pattern)) if each != name]
         nodes = table.column(name)
         if not bound:
             return _Ends(distinct(nodes))
         solutions: dict[int, list[Mapping[str, Bound]]] = {}
-        columns = [self._patterns.bound(table.column(each)) for each in bound]
+        columns = [self._via.patterns.bound(table.column(each)) for each in bound]
         for row, node in enumerate(nodes.tolist()):
             values = {each: column[row] for each, column in zip(bound, columns, strict=True)}
             solution = {each: value for each, value in values.items() if value is not None}
             solutions.setdefault(node, []).append(solution)
         return _Ends(distinct(nodes), bound, solutions)
-
-    def _every_node(self) -> Int64:
-        if isinstance(self._store, ColumnarGraph):
-            return np.arange(self._store.node_count)
-        return self._store.numbers(list(self._store.entities())).astype(np.int64)
-
-    # Searching
-
-    def _searched(self, starts: _Ends, ends: _Ends) -> Iterator[PathRows]:
-        """Return the paths, by start (or by end, if the starts are free) and then by length."""
-        sources, targets = starts.nodes, ends.nodes
-        if self._query.cyclic:
-            if sources is None or targets is None:
-                both = targets if sources is None else sources
-                both = self._every_node() if both is None else both
-            else:
-                both = np.intersect1d(sources, targets)
-            self._moves.empty = False
-            return self._searches(partial(self._pair, node, node) for node in both.tolist())
-        if sources is None and targets is None:
-            sources = self._every_node()
-        if sources is not None and targets is not None and len(sources) * len(targets) <= _FEW_PAIRS:
-            return self._pairs(sources, targets)
-        if sources is not None and (targets is None or len(sources) <= len(targets)):
-            return self._searches(self._fans(sources, False, targets))
-        assert targets is not None
-        return self._searches(self._fans(targets, True, sources))
-
-    def _fans(
-        self, nodes: Int64, backward: bool, others: Int64 | None
-    ) -> Iterator[Callable[[SearchBudget], Search[list[PathRows]]]]:
-        """Yield the searches out of nodes, or back from them; some nodes in one, unless few paths may be enough."""
-        query, moves = self._query, self._moves
-        shortest_each = (query.selector in _ONE_EACH or self._one) and self._fulfils_restrictor(cycle=False)
-        # On servers, searches out of single nodes ask together.
-        apart = shortest_each and not isinstance(self._store, ColumnarGraph)
-        at_once = _TOGETHER if query.limit is None and not apart else 1
-        # Several starts share calls in any case, a step at a time.
-        no_bound = query.max_length is None and others is None and self._limits.hub_cap is None
-        self._looks_ahead = len(nodes) == 1 and no_bound
-        for first in range(0, len(nodes), at_once):
-            some = nodes[first : first + at_once]
-            if shortest_each:
-                yield partial(self._fan, some.tolist(), backward, others)
-            else:
-                yield partial(outward, moves, some, backward, others, query)
-
-    def _look_ahead(self, moves: StoreExpander, node: int, backward: bool, budget: SearchBudget, met: Int64) -> None:
-        """Let a server's engine compute the reachable nodes, in a fifth of the remaining time."""
-        if budget.left_s > 0:
-            moves.look_ahead(node, met, backward, min(budget.wanted, _FEW_NODES), budget.left_s / 5)
-
-    def _pairs(self, sources: Int64, targets: Int64) -> Iterator[PathRows]:
-        """Yield the paths between each of some nodes and each of others."""
-        pairs = product(sources.tolist(), targets.tolist())
-        with ExitStack() as stack:
-            if isinstance(self._store, ColumnarGraph) and len(sources) * len(targets) > 1:
-                self._sides = Sides(self._moves, stack)
-            yield from self._searches(partial(self._pair, source, target) for source, target in pairs)
-
-    def _searches(self, searches: Iterable[Callable[[SearchBudget], Search[list[PathRows]]]]) -> Iterator[PathRows]:
-        """Yield the results of searches, in their order; on servers several of them share calls."""
-        whole, waiting = self._budget, iter(searches)
-        at_once = 1 if isinstance(self._store, ColumnarGraph) else _TOGETHER
-        while some := list(islice(waiting, at_once)):
-            if not self._open():
-                return
-            parts = [whole.part() for _ in some]
-            found = together(self._moves, [search(part) for search, part in zip(some, parts, strict=True)])
-            for rows in (rows for each in found for rows in each):
-                whole.full |= len(rows) > whole.wanted
-                kept = rows.take(slice(whole.wanted)) if len(rows) > whole.wanted else rows
-                whole.wanted -= len(kept)
-                yield kept
-            whole.full |= any(part.full for part in parts)
-
-    def _priced(self, starts: _Ends, ends: _Ends) -> Iterator[FoundRows]:
-        """Yield the paths by start and then by cost."""
-        query, moves = self._query, self._moves
-        sources = self._every_node() if starts.nodes is None else starts.nodes
-        if query.cyclic:
-            moves.empty = False
-        for source in sources.tolist():
-            targets = None if ends.nodes is None else frozenset(ends.nodes.tolist())
-            if query.cyclic:
-                targets = frozenset((source,)) if targets is None else targets & {source}
-            if not self._open():
-                return
-            for rows, cost in cheapest(moves, source, targets, self._prices, query, self._budget):
-                yield FoundRows(rows, (), (cost,))
-
-    def _prices(self, labels: Int64) -> list[float | None]:
-        """Return the costs of steps; None for one without a cost, which is not walked."""
-        cost, moves = self._query.cost, self._moves
-        values: list[Value | None]
-        if isinstance(cost, Variable):
-            if not isinstance(moves, PatternExpander) or cost.name not in moves.bound:
-                raise PathQueryInvalid(f"COST ?{cost.name}: no pattern in VIA binds ?{cost.name}")
-            bound = [moves.value(label, cost.name) for label in labels.tolist()]
-            values = [None if each is None else each.value for each in bound]
-        else:
-            assert cost is not None
-            if isinstance(moves, MatchExpander | PatternExpander):
-                raise PathQueryInvalid(
-                    f"COST {cost} is a property of single edges; bind it in a pattern instead: "
-                    f"VIA {{ ?x :r ?y {{| {cost} ?cost |}} }} COST ?cost"
-                )
-            keys = list(self._names.labels(cost))
-            found = self._store.edge_properties(moves.edge(labels))
-            values = [next((each[key] for key in keys if key in each), None) for each in found]
-        prices: list[float | None] = []
-        for value in values:
-            if value is not None and (isinstance(value, bool | str) or not value >= 0):
-                raise PathQueryInvalid(f"COST: an edge costs {value!r}, and costs are numbers from 0 on")
-            prices.append(None if value is None else float(value))
-        return prices
-
-    def _open(self) -> bool:
-        """True if the search may continue; records the limit otherwise."""
-        budget = self._budget
-        if budget.wanted <= 0:
-            budget.full = True
-            return False
-        return budget.spend(1)
-
-    def _fulfils_restrictor(self, cycle: bool) -> bool:
-        """True if a shortest walk always fulfils the restrictor; a cycle may return along its first edge."""
-        if self._query.restrictor is Restrictor.WALK:
-            return True
-        return self._moves.states == 1 and not (cycle and self._query.restrictor is Restrictor.TRAIL)
-
-    def _pair(self, source: int, target: int, budget: SearchBudget) -> Search[list[PathRows]]:
-        """Find the paths between two nodes."""
-        query, moves = self._query, self._moves
-        most, restrictor = query.max_length, query.restrictor
-        if restrictor is Restrictor.ACYCLIC and source == target and not moves.empty:
-            return []
-        if query.selector not in _ONE_EACH and not self._one:
-            if (yield from shortest(moves, source, target, most, budget, False, None, self._sides)) is None:
-                return []
-            return (yield from self._between(source, target, budget))
-        every, stored = query.selector is Selector.ALL_SHORTEST, isinstance(moves, StoreExpander)
-        if isinstance(moves, StoreExpander) and budget.left_s > 0 and self._limits.hub_cap is None:
-            # Half of the time, so that the search has the other half if the engine does not end.
-            limit = min(budget.wanted if every else _FEW_PATHS, self._limits.max_steps) + 1
-            pushed = moves.all_shortest(source, target, most, limit, budget.left_s / 2)
-            if pushed is not None:
-                return [PathRows(*pushed).take(slice(None if every else 1))]
-        # The first of all on servers, so that it is the one that an engine's answer begins with.
-        part = budget.part(1) if stored and not every else budget.part()
-        rows = yield from shortest(moves, source, target, most, part, every or stored, None, self._sides)
-        if rows is None:
-            return []
-        plain, cut = self._fulfils_restrictor(source == target), every and part.full
-        if not plain:
-            rows = rows.take(np.flatnonzero(fulfils(rows, restrictor, moves)))
-        if plain or (len(rows) and not cut):
-            budget.full |= cut
-            return [rows]
-        return (yield from self._between(source, target, budget))
-
-    def _between(self, source: int, target: int, budget: SearchBudget) -> Search[list[PathRows]]:
-        """Find paths between two nodes by length, and by deviations from those found where most beginnings fail."""
-        query, moves, most = self._query, self._moves, self._query.max_length
-        quota = Quota(query.selector, query.count)
-        deviates, longest = self._deviates(source, target), self._longest()
-        found, given_up = yield from between(
-            moves, source, target, quota, query.restrictor, most, budget, longest, deviates
-        )
-        if given_up:
-            found += yield from deviations(
-                moves, source, target, found, quota.left, query.restrictor, most, budget, self._either_way
-            )
-        return found
-
-    def _deviates(self, source: int, target: int) -> bool:
-        """True if the paths can be found by deviations: a shortest walk is a path, and so many are wanted."""
-        query = self._query
-        return (
-            query.selector in (Selector.ALL, Selector.ANY, Selector.SHORTEST)
-            and query.restrictor is not Restrictor.WALK
-            and self._moves.states == 1
-            and not (source == target and self._moves.empty and query.restrictor is not Restrictor.TRAIL)
-        )
-
-    @property
-    def _one(self) -> bool:
-        """True if any one path is wanted."""
-        return self._query.selector is Selector.ANY and self._query.count == 1
-
-    def _longest(self) -> int:
-        """Return a bound on the length of paths under the restrictor."""
-        if not isinstance(self._store, ColumnarGraph):
-            return 1 << 20
-        nodes = self._store.node_count
-        if self._query.restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE):
-            return nodes
-        if self._query.restrictor is Restrictor.TRAIL and not isinstance(self._moves, PatternExpander):
-            return nodes * nodes if isinstance(self._moves, MatchExpander) else self._store.edge_count
-        return 1 << 20
-
-    def _fan(
-        self, nodes: Sequence[int], backward: bool, others: Int64 | None, budget: SearchBudget
-    ) -> Search[list[PathRows]]:
-        """Find the paths from nodes to others, or from others to them."""
-        query, moves, most = self._query, self._moves, self._query.max_length
-        every = query.selector is Selector.ALL_SHORTEST
-        # The shortest way back to the start of a trail may be its first edge.
-        back = query.restrictor is Restrictor.TRAIL and self._either_way and not moves.empty
-        cycles = not (moves.empty or back or query.restrictor is Restrictor.ACYCLIC)
-        size = self._store.node_count * moves.states if isinstance(self._store, ColumnarGraph) else 0
-        if len(nodes) > 1 and not back:
-            found = yield from single_source_paths(moves, nodes, backward, most, budget, every, cycles, others, size)
-            if found is not None:
-                return found
-        paths_: list[PathRows] = []
-        for node in nodes:
-            part = budget.part(budget.wanted - sum(map(len, paths_)))
-            if part.wanted <= 0:
-                budget.full = True
-                break
-            ahead = None
-            if isinstance(moves, StoreExpander) and self._looks_ahead:
-                ahead = partial(self._look_ahead, moves, node, backward, part)
-            paths_ += (
-                yield from single_source_paths(moves, [node], backward, most, part, every, cycles, others, 0, ahead)
-            ) or ()
-            budget.full |= part.full
-            if back and (others is None or node in others):
-                paths_ += yield from self._pair(node, node, budget)
-        return paths_
-
-
-def _shortest_walk(moves: Expander, source: int, target: int) -> tuple[Int64, Int64]:
-    """Return the vertices and the labels of a shortest path that is known to be there."""
-    rows = run(moves, shortest(moves, source, target, None, SearchBudget(PathLimits(), 1), every=False))
-    assert rows is not None
-    return rows.vertices[0], rows.labels[0]

@@ -239,6 +239,11 @@ class Restrictor(Enum):
     SIMPLE = "SIMPLE"
     """No node, but the start may be the end: condition (6) of the page."""
 
+    @property
+    def by_node(self) -> bool:
+        """True if it forbids to repeat nodes."""
+        return self in (Restrictor.ACYCLIC, Restrictor.SIMPLE)
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:

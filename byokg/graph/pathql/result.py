@@ -87,33 +87,67 @@ class FoundRows:
     costs: Sequence[float] = ()
 
 
+@dataclass(frozen=True)
+class PathSpeller:
+    """Puts what a search found into words."""
+
+    store: GraphStore
+    names: NameResolver
+    moves: Expander
+    inferred: Inferred | None = None
+
+    def paths(self, found: FoundRows, first: int, last: int) -> list[FoundPath]:
+        """Spell out the rows from one place up to another."""
+        nodes = found.rows.vertices[first:last] // self.moves.states
+        labels = found.rows.labels[first:last]
+        width = labels.shape[1]
+        distinct, which = np.unique(nodes.reshape(-1), return_inverse=True)
+        known = self.store.ids(distinct)
+        ids = [known[place] for place in which.reshape(-1).tolist()]
+        steps = self.moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
+        if self.inferred is not None:
+            steps = [step._replace(triples=tuple(map(self.inferred.restore, step.triples))) for step in steps]
+        paths = []
+        for row in range(len(nodes)):
+            at, step = row * (width + 1), row * width
+            edges = tuple(PathEdge(ids[at + hop], ids[at + hop + 1], *steps[step + hop]) for hop in range(width))
+            bindings = found.bindings[first + row] if found.bindings else {}
+            cost = found.costs[first + row] if found.costs else None
+            paths.append(FoundPath(ids[at], edges, bindings, cost))
+        return paths
+
+    def derivation(self, triple: Triple) -> Derivation | None:
+        """Return why an edge of a path was inferred; None for one that is stored."""
+        return self.inferred.derivation(triple) if self.inferred is not None else None
+
+    def shown(self, bound: Bound) -> str:
+        """Return how a value is written."""
+        if bound.kind == "literal":
+            return shown_literal(bound.value, bound.datatype)
+        return self.names.shown(str(bound.value))
+
+
 class PathResult(Sequence[FoundPath]):
     """The paths that a query found, by start and then by length."""
 
     def __init__(
         self,
-        store: GraphStore,
         query: PathQuery,
-        names: NameResolver,
-        moves: Expander,
+        speller: PathSpeller,
         found: Sequence[FoundRows],
-        start_bound: Sequence[str],
-        via_bound: Sequence[str],
-        end_bound: Sequence[str],
+        bound: tuple[Sequence[str], Sequence[str], Sequence[str]],
         truncated: bool,
         seconds: float,
-        inferred: Inferred | None,
     ) -> None:
-        self._store, self._names, self._moves = store, names, moves
+        """Hold what a search found; `bound` are the variables of START, VIA and END besides start and end."""
+        self.query, self._speller = query, speller
         self._found = [each for each in found if len(each.rows)]
         self._counts = np.cumsum([0, *(len(each.rows) for each in self._found)]).tolist()
-        self._start_bound, self._via_bound, self._end_bound = list(start_bound), list(via_bound), list(end_bound)
+        self._start_bound, self._via_bound, self._end_bound = map(list, bound)
         self._kept: dict[int, list[FoundPath]] = {}
-        self.query = query
         self.truncated = truncated
         """Whether a limit other than the query's own may have left a path out."""
         self.seconds = seconds
-        self._inferred = inferred
 
     def __len__(self) -> int:
         return int(self._counts[-1])
@@ -140,44 +174,23 @@ class PathResult(Sequence[FoundPath]):
             paths: list[FoundPath] = []
             for found, begin, end in zip(self._found, self._counts, self._counts[1:], strict=False):
                 if begin < last and end > first:
-                    paths += self._spelled(found, max(first - begin, 0), min(last, end) - begin)
+                    paths += self._speller.paths(found, max(first - begin, 0), min(last, end) - begin)
             self._kept[block] = paths
         return self._kept[block]
 
-    def _spelled(self, found: FoundRows, first: int, last: int) -> list[FoundPath]:
-        nodes = found.rows.vertices[first:last] // self._moves.states
-        labels = found.rows.labels[first:last]
-        width = labels.shape[1]
-        distinct, which = np.unique(nodes.reshape(-1), return_inverse=True)
-        known = self._store.ids(distinct)
-        ids = [known[place] for place in which.reshape(-1).tolist()]
-        steps = self._moves.spell(nodes[:, :-1].reshape(-1), nodes[:, 1:].reshape(-1), labels.reshape(-1))
-        if self._inferred is not None:
-            steps = [step._replace(triples=tuple(map(self._inferred.restore, step.triples))) for step in steps]
-        paths = []
-        for row in range(len(nodes)):
-            at, step = row * (width + 1), row * width
-            edges = tuple(PathEdge(ids[at + hop], ids[at + hop + 1], *steps[step + hop]) for hop in range(width))
-            bindings = found.bindings[first + row] if found.bindings else {}
-            cost = found.costs[first + row] if found.costs else None
-            paths.append(FoundPath(ids[at], edges, bindings, cost))
-        return paths
-
     def derivation(self, triple: Triple) -> Derivation | None:
         """Return why an edge of a path was inferred; None for one that is stored."""
-        return self._inferred.derivation(triple) if self._inferred is not None else None
-
-    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
-        """Return nodes of the graph."""
-        return self._store.nodes(ids)
-
-    # Writing
+        return self._speller.derivation(triple)
 
     def shown(self, bound: Bound) -> str:
         """Return how a value is written."""
-        if bound.kind == "literal":
-            return shown_literal(bound.value, bound.datatype)
-        return self._names.shown(str(bound.value))
+        return self._speller.shown(bound)
+
+    def nodes(self, ids: Sequence[EntityId]) -> list[Node]:
+        """Return nodes of the graph."""
+        return self._speller.store.nodes(ids)
+
+    # Writing
 
     @property
     def columns(self) -> list[str]:
@@ -193,10 +206,13 @@ class PathResult(Sequence[FoundPath]):
         start, end = self.query.start.variable.name, self.query.end.variable.name
         last = len(path.edges) - 1
         if last < 0:
-            yield {start: self._names.shown(path.start), end: self._names.shown(path.start)} | self._joined(path, 0, 0)
+            yield {
+                start: self._speller.names.shown(path.start),
+                end: self._speller.names.shown(path.start),
+            } | self._joined(path, 0, 0)
         for number, edge in enumerate(path.edges):
             row = {name: self.shown(bound) for name, bound in edge.bindings.items()}
-            row |= {start: self._names.shown(edge.start), end: self._names.shown(edge.end)}
+            row |= {start: self._speller.names.shown(edge.start), end: self._speller.names.shown(edge.end)}
             yield row | self._joined(path, number, last)
 
     def _joined(self, path: FoundPath, number: int, last: int) -> dict[str, str]:
@@ -242,16 +258,16 @@ class PathResult(Sequence[FoundPath]):
 
     def line(self, path: FoundPath) -> str:
         """Return a path in one line."""
-        line = f"({self._names.shown(path.start)})"
+        line = f"({self._speller.names.shown(path.start)})"
         for edge in path.edges:
             back = len(edge.inverse) == 1 and edge.inverse[0]
             inside = ", ".join(f"{name}={self.shown(bound)}" for name, bound in edge.bindings.items())
             if not inside:
                 signs = ("" if back or not inverse else "^" for inverse in edge.inverse)
-                relations = (self._names.shown(triple.relation) for triple in edge.triples)
+                relations = (self._speller.names.shown(triple.relation) for triple in edge.triples)
                 inside = "/".join(sign + relation for sign, relation in zip(signs, relations, strict=True))
             arrow = f"<-[{inside}]-" if back else f"-[{inside}]-" if edge.undirected else f"-[{inside}]->"
-            line += f"{arrow}({self._names.shown(edge.end)})"
+            line += f"{arrow}({self._speller.names.shown(edge.end)})"
         return line if path.cost is None else f"{line}  cost {path.cost:g}"
 
     def as_json(self) -> dict[str, Any]:

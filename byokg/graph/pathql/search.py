@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.pathql.budget import PathRows, Search, SearchBudget
+from byokg.graph.pathql.budget import PairSearch, PathRows, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.query import Restrictor
 from byokg.graph.sorted_ids import VisitedSet, borrow_visited
@@ -276,15 +276,7 @@ def find_cycle(moves: Expander, node: int, most: int | None, budget: SearchBudge
 
 
 def deviations(
-    moves: Expander,
-    source: int,
-    target: int,
-    known: Sequence[PathRows],
-    wanted: int | None,
-    restrictor: Restrictor,
-    most: int | None,
-    budget: SearchBudget,
-    either_way: bool,
+    pair: PairSearch, known: Sequence[PathRows], wanted: int | None, either_way: bool
 ) -> Search[list[PathRows]]:
     """Find the paths between two nodes beside some known ones, the shortest first.
 
@@ -292,93 +284,113 @@ def deviations(
     without a continuation.
 
     Args:
-        moves: steps between nodes: of one state.
-        source: node where paths start.
-        target: node where they end.
+        pair: the search, over steps between nodes: of one state, with a restrictor other than WALK.
         known: first paths.
         wanted: paths to find; None for all.
-        restrictor: elements that must not repeat; not WALK.
-        most: steps at most; None for no bound.
-        budget: limits of the search.
         either_way: True if an edge may be walked in both directions.
 
     Source: J. Y. Yen, "Finding the K Shortest Loopless Paths in a Network" (1971).
     """
-    none = np.empty(0, np.int64)
-    trail = restrictor is Restrictor.TRAIL
-    leaving: dict[tuple[int, ...], set[int]] = {}
-    """For each beginning of a path that was found, the steps by which one goes on."""
-    heap: list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] = []
+    search, budget = _DeviationSearch(pair, either_way), pair.budget
+    yield from search.begin(known)
+    found: list[PathRows] = []
+    while search.heap and (wanted is None or len(found) < wanted) and budget.spend(0):
+        if budget.wanted <= 0:
+            budget.full = True
+            break
+        _, _, vertices, labels, place = heappop(search.heap)
+        found.append(PathRows(np.array([vertices], np.int64), np.array([labels], np.int64)))
+        budget.wanted -= 1
+        yield from search.leave(vertices, labels, place)
+    return found
 
-    def cycle(node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
+
+class _DeviationSearch:
+    """Deviations from the paths of a pair, the shortest of each."""
+
+    def __init__(self, pair: PairSearch, either_way: bool) -> None:
+        self._pair, self._either_way = pair, either_way
+        self._trail = pair.restrictor is Restrictor.TRAIL
+        self._leaving: dict[tuple[int, ...], set[int]] = {}
+        """For each beginning of a path that was found, the steps by which one goes on."""
+        self.heap: list[tuple[int, list[tuple[int, int]], list[int], list[int], int]] = []
+        """Length, order, vertices, labels and place of deviation of the paths to come."""
+
+    def begin(self, known: Sequence[PathRows]) -> Search[None]:
+        """Leave each of the first paths, behind what it has in common with one before."""
+        seen: set[tuple[int, ...]] = set()
+        paths = [path for rows in known for path in zip(rows.vertices.tolist(), rows.labels.tolist(), strict=True)]
+        for _, labels in paths:
+            self._note(labels)
+        for vertices, labels in paths:
+            if not self._pair.budget.spend(0):
+                self.heap.clear()
+                return
+            first = next((place for place in range(len(labels) + 1) if tuple(labels[:place]) not in seen), len(labels))
+            seen.update(tuple(labels[:place]) for place in range(len(labels) + 1))
+            yield from self.leave(vertices, labels, first)
+        if not paths:
+            yield from self.leave([self._pair.source], [], 0)
+
+    def leave(self, vertices: list[int], labels: list[int], first: int) -> Search[None]:
+        """Look for the shortest path that leaves a path at each of its nodes from the first on."""
+        pair, trail = self._pair, self._trail
+        self._note(labels)
+        for place in range(first, max(1, len(labels) + trail)):
+            if not pair.budget.spend(0):
+                return
+            node, before = vertices[place], np.array(labels[:place], np.int64)
+            ban = Ban(
+                pair.moves,
+                _NONE if trail else np.array([each for each in vertices[:place] if each != pair.target], np.int64),
+                pair.moves.edge(before) if trail else _NONE,
+                np.array(sorted(self._leaving.get(tuple(labels[:place]), ())), np.int64),
+            )
+            onward = yield from self._onward(node, None if pair.most is None else pair.most - place, ban)
+            if onward is not None:
+                longer = labels[:place] + onward.labels[0].tolist()
+                order = [(label & 1, label >> 1) for label in longer]
+                nodes = vertices[:place] + onward.vertices[0].tolist()
+                heappush(self.heap, (len(longer), order, nodes, longer, place))
+
+    def _note(self, labels: list[int]) -> None:
+        for place, label in enumerate(labels):
+            self._leaving.setdefault(tuple(labels[:place]), set()).add(label)
+
+    def _onward(self, node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
+        """Find the shortest way to the target."""
+        if self._trail and node == self._pair.target:
+            return (yield from self._cycle(node, most, ban))
+        onward = yield from self._straight(node, most, ban)
+        if self._trail:
+            bound = most if onward is None else onward.labels.shape[1] - 1
+            onward = (yield from self._around(node, bound, ban)) or onward
+        return onward
+
+    def _straight(self, node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
+        return (yield from shortest(self._pair.moves, node, self._pair.target, most, self._pair.budget, False, ban))
+
+    def _cycle(self, node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
         """Find the shortest trail back to a node."""
-        if either_way or moves.empty:
+        moves, budget = self._pair.moves, self._pair.budget
+        if self._either_way or moves.empty:
             return (yield from find_cycle(moves, node, most, budget, ban))
         return (yield from shortest(moves, node, node, most, budget, False, ban))
 
-    def around(node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
+    def _around(self, node: int, most: int | None, ban: Ban) -> Search[PathRows | None]:
         """Find the shortest trail to the target that comes back to its start before."""
-        onward = yield from shortest(moves, node, target, most, budget, False, replace(ban, first=none))
+        onward = yield from self._straight(node, most, replace(ban, first=_NONE))
         if onward is None:
             return None
         # Where the two had an edge in common, there would be a shorter trail that does not come back.
-        back = yield from cycle(node, None if most is None else most - onward.labels.shape[1], ban)
+        back = yield from self._cycle(node, None if most is None else most - onward.labels.shape[1], ban)
         if back is None:
             return None
         vertices = np.concatenate((back.vertices, onward.vertices[:, 1:]), axis=1)
         return PathRows(vertices, np.concatenate((back.labels, onward.labels), axis=1))
 
-    def left(vertices: list[int], labels: list[int], first: int) -> Search[None]:
-        """Look for the shortest path that leaves a path at each of its nodes from the first on."""
-        for place, label in enumerate(labels):
-            leaving.setdefault(tuple(labels[:place]), set()).add(label)
-        for place in range(first, max(1, len(labels) + trail)):
-            if not budget.spend(0):
-                return
-            node, before = vertices[place], np.array(labels[:place], np.int64)
-            ban = Ban(
-                moves,
-                none if trail else np.array([each for each in vertices[:place] if each != target], np.int64),
-                moves.edge(before) if trail else none,
-                np.array(sorted(leaving.get(tuple(labels[:place]), ())), np.int64),
-            )
-            steps = None if most is None else most - place
-            if trail and node == target:
-                onward = yield from cycle(node, steps, ban)
-            else:
-                onward = yield from shortest(moves, node, target, steps, budget, False, ban)
-            if trail and node != target:
-                bound = steps if onward is None else onward.labels.shape[1] - 1
-                onward = (yield from around(node, bound, ban)) or onward
-            if onward is not None:
-                longer = labels[:place] + onward.labels[0].tolist()
-                order = [(label & 1, label >> 1) for label in longer]
-                nodes = vertices[:place] + onward.vertices[0].tolist()
-                heappush(heap, (len(longer), order, nodes, longer, place))
 
-    seen: set[tuple[int, ...]] = set()
-    paths = [path for rows in known for path in zip(rows.vertices.tolist(), rows.labels.tolist(), strict=True)]
-    for _, labels in paths:
-        for place, label in enumerate(labels):
-            leaving.setdefault(tuple(labels[:place]), set()).add(label)
-    for vertices, labels in paths:
-        if not budget.spend(0):
-            return []
-        first = next((place for place in range(len(labels) + 1) if tuple(labels[:place]) not in seen), len(labels))
-        seen.update(tuple(labels[:place]) for place in range(len(labels) + 1))
-        yield from left(vertices, labels, first)
-    if not paths:
-        yield from left([source], [], 0)
-    found: list[PathRows] = []
-    while heap and (wanted is None or len(found) < wanted) and budget.spend(0):
-        if budget.wanted <= 0:
-            budget.full = True
-            break
-        _, _, vertices, labels, place = heappop(heap)
-        found.append(PathRows(np.array([vertices], np.int64), np.array([labels], np.int64)))
-        budget.wanted -= 1
-        yield from left(vertices, labels, place)
-    return found
+_NONE = np.empty(0, np.int64)
 
 
 def _all(near: Side, far: Side, middle: Int64, hops: int, onward: int, budget: SearchBudget) -> PathRows:
@@ -401,6 +413,16 @@ def prune(layers: list[Layer], vertices: Int64, backward: bool) -> list[Layer]:
         kept.append(chosen)
         vertices = chosen.near if backward else chosen.far
     return kept[::-1] if backward else kept
+
+
+def arriving(vertices: Int64, moves: Expander, backward: bool, ends: Int64 | None) -> npt.NDArray[np.bool_]:
+    """Return a mask of the vertices at which paths may end, or from which they may start if `backward`.
+
+    `ends` are the allowed nodes; None allows all.
+    """
+    states = moves.states
+    found: npt.NDArray[np.bool_] = vertices % states == 0 if backward else moves.accepting[vertices % states]
+    return found if ends is None else found & among(vertices if states == 1 else vertices // states, ends)
 
 
 def among(asked: Int64, members: Int64) -> npt.NDArray[np.bool_]:

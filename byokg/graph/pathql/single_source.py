@@ -7,6 +7,7 @@ v of copy c is `c * size + v`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,8 +16,8 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.graph.pathql.budget import PathRows, Result, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander, StepRows
-from byokg.graph.pathql.search import Layer, Side, among, follow, sort_layer, start_side
-from byokg.graph.sorted_ids import borrow_visited
+from byokg.graph.pathql.search import Layer, Side, among, arriving, follow, sort_layer, start_side
+from byokg.graph.sorted_ids import VisitedSet, borrow_visited
 
 _SMALL = 20_000
 """Steps up to which searches go together; a larger one takes most of the time by itself."""
@@ -28,96 +29,140 @@ _MOST_VERTICES = 1 << 26
 """Vertices of all copies of the graph."""
 
 
+@dataclass(frozen=True)
+class Fan:
+    """Shortest paths out of nodes to all others, or from all others to them."""
+
+    starts: Sequence[int]
+    """The common node of the paths; several nodes are searched each for itself."""
+    backward: bool
+    """True if it is their end."""
+    ends: Int64 | None
+    """The nodes at the other end, ascending; None for any."""
+    most: int | None
+    """Steps at most; None for no bound."""
+    every: bool
+    """True for all shortest paths, False for one to each node."""
+    cycles: bool
+    """True if paths of one step or more may return to their start."""
+    size: int = 0
+    """Vertices of the graph; read for several starts."""
+
+
 def single_source_paths(
-    moves: Expander,
-    starts: Sequence[int],
-    backward: bool,
-    most: int | None,
-    budget: SearchBudget,
-    every: bool,
-    cycles: bool,
-    ends: Int64 | None,
-    size: int = 0,
-    look_ahead: Callable[[Int64], None] | None = None,
+    moves: Expander, fan: Fan, budget: SearchBudget, look_ahead: Callable[[Int64], None] | None = None
 ) -> Search[list[PathRows] | None]:
     """Find shortest paths out of a node to all others, or from all others to it; or the same for each of several nodes.
 
     Args:
         moves: the steps.
-        starts: the common node of the paths; several nodes are searched each for itself.
-        backward: True if it is their end.
-        most: steps at most; None for no bound.
+        fan: the paths.
         budget: limits of the search, and number of wanted paths.
-        every: find all shortest paths, not one to each node.
-        cycles: let paths of one step or more return to their start.
-        ends: the nodes at the other end, ascending; None for any.
-        size: vertices of the graph; read for several starts.
         look_ahead: called if few vertices remain after a few steps, with all visited vertices but the first.
 
     Returns:
         The paths, those of each length together, by start. None if several searches do not stay small, or find more
         than wanted.
     """
-    states, several = moves.states, len(starts) > 1
+    starts, ends, size, several = fan.starts, fan.ends, fan.size, len(fan.starts) > 1
     if several and (size * len(starts) > _MOST_VERTICES or (ends is not None and len(ends) > _SMALL // len(starts))):
         return None
-    first = np.array(starts, np.int64)
-    copies = np.arange(len(starts)) * size
-    nodes = first + copies // states
+    first, copies = np.array(starts, np.int64), np.arange(len(starts)) * size // moves.states
+    nodes = first + copies
     if several and ends is not None:
-        ends = ((copies // states)[:, None] + ends).reshape(-1)
-    before = budget.spent
+        ends = (copies[:, None] + ends).reshape(-1)
     found: list[list[PathRows]] = [[] for _ in starts]
     with borrow_visited(2) as (marks, settled):
-        side = start_side(moves, marks, nodes, backward, cycles)
+        side = start_side(moves, marks, nodes, fan.backward, fan.cycles)
         settled.room(int(nodes.max()))
         if moves.empty:
             for place in np.flatnonzero(among(nodes, nodes if ends is None else ends)).tolist():
-                found[place].append(PathRows.at(first[place : place + 1] * states))
-        if not cycles:
+                found[place].append(PathRows.at(first[place : place + 1] * moves.states))
+        if not fan.cycles:
             settled.add(nodes)
-        open_ = None if ends is None else set(ends.tolist()).difference(nodes.tolist() if not cycles else ())
-        arrivals: list[Int64] = []
-        reached = 0
-        while len(side.frontier) and (most is None or len(side.layers if every else side.parents) < most):
-            if look_ahead is not None and len(side.parents) == _A_FEW and len(side.frontier) <= _NARROW:
-                look_ahead(np.concatenate(side.levels[1:-1]))
-            grown = side.grow(budget, every)
-            if not (yield from _of_copies(grown, size) if several else grown):
-                break
-            arrived = _arrivals(side.frontier, moves, backward, ends)
-            if states > 1 and len(arrived):  # a node is reached at several lengths; the shortest counts
-                count, reached_nodes = settled.count, arrived // states
-                fresh = settled.add(reached_nodes)
-                arrived = arrived[settled.not_met_before(reached_nodes, count)] if every else arrived[fresh]
-            arrivals.append(arrived)
-            reached += len(arrived)
-            if several and (reached > budget.wanted or budget.spent - before > _SMALL):
-                return None
-            if reached > budget.wanted:  # each has a path at least, so that longer ones are not wanted
-                break
-            if open_ is not None:
-                open_.difference_update((arrived // states).tolist())
-                if not open_:
-                    break
-    if not several:
-        return [*found[0], *(_dag(side, arrivals, budget) if every else _tree(side, arrivals, budget, None))]
-    if not every:
-        of = [arrived // size for arrived in arrivals]
-        for copy, each in enumerate(found if reached else ()):
-            own = [arrived[which == copy] for arrived, which in zip(arrivals, of, strict=True)]
-            each += _tree(side, own, budget, size)
-    elif reached:
-        part, truncated = budget.part(), budget.truncated
-        for rows in _dag(side, arrivals, part):
-            which = rows.vertices[:, -1 if backward else 0] // size
-            for copy in np.unique(which).tolist():
-                some = np.flatnonzero(which == copy)
-                found[copy].append(PathRows(rows.vertices[some] % size, rows.labels[some]))
-        if part.full or budget.truncated > truncated:
-            budget.truncated = truncated
+        search = _FanSearch(moves, replace(fan, ends=ends), budget, side, settled)
+        if not (yield from search.run(nodes, look_ahead)):
             return None
-        budget.wanted = part.wanted
+    if not several:
+        rows = _dag(side, search.arrivals, budget) if fan.every else _tree(side, search.arrivals, budget, None)
+        return [*found[0], *rows]
+    if not search.reached:
+        return [rows for each in found for rows in each]
+    if fan.every:
+        return _dags(side, search.arrivals, budget, size, found)
+    of = [arrived // size for arrived in search.arrivals]
+    for copy, each in enumerate(found):
+        own = [arrived[which == copy] for arrived, which in zip(search.arrivals, of, strict=True)]
+        each += _tree(side, own, budget, size)
+    return [rows for each in found for rows in each]
+
+
+@dataclass
+class _FanSearch:
+    """The levels of a search and the vertices of each at which paths end."""
+
+    moves: Expander
+    fan: Fan
+    budget: SearchBudget
+    side: Side
+    settled: VisitedSet
+    """Nodes that have their paths."""
+    arrivals: list[Int64] = field(default_factory=list)
+    reached: int = 0
+
+    def run(self, nodes: Int64, look_ahead: Callable[[Int64], None] | None) -> Search[bool]:
+        """Search level by level; False if several searches do not stay small, or find more than wanted."""
+        moves, fan, side, several = self.moves, self.fan, self.side, len(self.fan.starts) > 1
+        before, states = self.budget.spent, moves.states
+        missing = None
+        if fan.ends is not None:
+            missing = set(fan.ends.tolist()).difference(nodes.tolist() if not fan.cycles else ())
+        while len(side.frontier) and (fan.most is None or len(side.levels) <= fan.most):
+            if look_ahead is not None and len(side.levels) == _A_FEW + 1 and len(side.frontier) <= _NARROW:
+                look_ahead(np.concatenate(side.levels[1:-1]))
+            grown = side.grow(self.budget, fan.every)
+            if not (yield from _of_copies(grown, fan.size) if several else grown):
+                break
+            arrived = self._arrived()
+            self.arrivals.append(arrived)
+            self.reached += len(arrived)
+            if several and (self.reached > self.budget.wanted or self.budget.spent - before > _SMALL):
+                return False
+            if self.reached > self.budget.wanted:  # each has a path at least, so that longer ones are not wanted
+                break
+            if missing is not None:
+                missing.difference_update((arrived // states).tolist())
+                if not missing:
+                    break
+        return True
+
+    def _arrived(self) -> Int64:
+        """Return the vertices of the last level that end paths: a node may be reached at several lengths."""
+        moves, ends, vertices = self.moves, self.fan.ends, self.side.frontier
+        if moves.states == 1 and ends is None and (self.fan.backward or moves.accepting[0]):
+            return vertices
+        arrived = vertices[arriving(vertices, moves, self.fan.backward, ends)]
+        if moves.states == 1 or not len(arrived):
+            return arrived
+        count, nodes = self.settled.count, arrived // moves.states
+        fresh = self.settled.add(nodes)
+        return arrived[self.settled.not_met_before(nodes, count)] if self.fan.every else arrived[fresh]
+
+
+def _dags(
+    side: Side, arrivals: list[Int64], budget: SearchBudget, size: int, found: list[list[PathRows]]
+) -> list[PathRows] | None:
+    """Spell out all shortest paths in copies of the graph, behind those found, by copy; None if they are too many."""
+    part, truncated = budget.part(), budget.truncated
+    for rows in _dag(side, arrivals, part):
+        which = rows.vertices[:, -1 if side.backward else 0] // size
+        for copy in np.unique(which).tolist():
+            some = np.flatnonzero(which == copy)
+            found[copy].append(PathRows(rows.vertices[some] % size, rows.labels[some]))
+    if part.full or budget.truncated > truncated:
+        budget.truncated = truncated
+        return None
+    budget.wanted = part.wanted
     return [rows for each in found for rows in each]
 
 
@@ -132,18 +177,6 @@ def _of_copies(search: Search[Result], size: int) -> Search[Result]:
             vertices, backward = search.send(StepRows(steps.origin, far, steps.label))
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
-
-
-def _arrivals(vertices: Int64, moves: Expander, backward: bool, ends: Int64 | None) -> Int64:
-    """Return the vertices at which paths may end, or from which they may start."""
-    states = moves.states
-    if backward:
-        kept = vertices if states == 1 else vertices[vertices % states == 0]
-    else:
-        kept = vertices if moves.accepting.all() else vertices[moves.accepting[vertices % states]]
-    if ends is None:
-        return kept
-    return kept[among(kept if states == 1 else kept // states, ends)]
 
 
 def _tree(side: Side, arrivals: list[Int64], budget: SearchBudget, size: int | None) -> Iterator[PathRows]:

@@ -434,7 +434,7 @@ def test_any_store_gives_the_same_answers() -> None:
         "PATHS ALL START ?x END ?y MATCHING (^:r|:r/:s)+ MAX LENGTH 3",
     ):
         one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
-        assert isinstance(other._moves, StoreExpander) or "/" in query or "{" in query
+        assert isinstance(other._speller.moves, StoreExpander) or "/" in query or "{" in query
         assert sorted(map(one.line, one)) == sorted(map(other.line, other)), query
 
 
