@@ -14,7 +14,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names
 from tests.cli.conftest import ROOT
 
-MODULES = 114
+MODULES = 116
 """Modules of the package that an answer without a language model may import, packages among them."""
 
 FILES = 83
