@@ -227,7 +227,7 @@ def _bfsql(text: str) -> str | None:
     return written if found is None else json.dumps(found, ensure_ascii=False, sort_keys=True)
 
 
-class GivenEntities:
+class GoldEntities:
     """Proposes the entities that came with the question, without a call: for retrievers that need no more."""
 
     def propose(self, question: Question, context: Context) -> Artifacts:

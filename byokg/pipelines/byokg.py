@@ -21,7 +21,7 @@ from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahe
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.demonstrations import Demonstration, DemonstrationRetriever
 from byokg.linking.entities import EntityLinker
-from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GivenEntities, LlmLinker, PathLanguage, Task
+from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GoldEntities, LlmLinker, PathLanguage, Task
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
@@ -74,10 +74,10 @@ class LlmAnswerer:
         store: source of the names of nodes.
         context: writes the evidence for the prompt.
         prompts: the prompts; None takes those of the package.
-        unite_drafts: put the draft answers of the first round, which ignore the graph, beside the answers:
+        merge_drafts: put the draft answers of the first round, which ignore the graph, beside the answers:
             the first answer, then the first draft, then the others.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `unite_drafts` after "Datasets & Metrics" (H@2).
+    Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `merge_drafts` after "Datasets & Metrics" (H@2).
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class LlmAnswerer:
         store: GraphStore,
         context: ContextWriter,
         prompts: PromptLibrary | None = None,
-        unite_drafts: bool = False,
+        merge_drafts: bool = False,
     ) -> None:
         self._model = model
         self._store = store
         self._context = context
         self._prompt = (prompts or PromptLibrary())["answer"]
-        self._unite_drafts = unite_drafts
+        self._merge_drafts = merge_drafts
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's answers in its order. Raises `LlmError`."""
@@ -103,7 +103,7 @@ class LlmAnswerer:
         reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
         grounds = shown_grounds(self._store, context, written)
         answers: Sequence[WrittenAnswer] = read_answers(reply.text, known=grounds.names)
-        if self._unite_drafts and context.rounds:
+        if self._merge_drafts and context.rounds:
             answers = _united(answers, context.rounds[0].artifacts.draft_answers)
         return checked_answers(self._store, context, answers, written, grounds)
 
@@ -448,15 +448,15 @@ def byokg_pipeline(
     entities: EntityLinker | None = None,
     retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     rounds: int = 2,
-    cypher_rounds: int = 0,
+    query_rounds: int = 0,
     tasks: Sequence[Task] = TASKS,
     schema_tokens: int = 2000,
     context_tokens: int = 6000,
     tokens: str = ESTIMATE,
-    unite_drafts: bool = False,
+    merge_drafts: bool = False,
     prompts: PromptLibrary | None = None,
     path_language: PathLanguage = "metapaths",
-    until: Literal["nothing_new", "no_new_entity"] = "nothing_new",
+    stop_when: Literal["nothing_new", "no_new_entity"] = "nothing_new",
     examples: str | Path | Sequence[Demonstration] | None = None,
     examples_shown: int = 3,
 ) -> Loop:
@@ -470,19 +470,19 @@ def byokg_pipeline(
         retrievers: factories by name; None switches one off. Their arguments are filled in by name
             (`PipelineComponents`). The one named `query` is left out if the graph runs no queries.
         rounds: iterations at most (T_R).
-        cypher_rounds: rounds before these in which the model writes nothing but a query, with the outcome of the
+        query_rounds: rounds before these in which the model writes nothing but a query, with the outcome of the
             one before, until one returns rows.
         tasks: tasks of the KG-Linker; without any, the model is not called, and only entities that come with the
             question are linked. It writes a query in each language of the graph.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the evidence in a prompt.
         tokens: tokenizer, see `token_counter`.
-        unite_drafts: add the draft answers of the first round, which ignore the graph, to the answers: counted by
-            Hit@2. Needs the task `answers`, which `cypher_rounds` then include as well.
+        merge_drafts: add the draft answers of the first round, which ignore the graph, to the answers: counted by
+            Hit@2. Needs the task `answers`, which `query_rounds` then include as well.
         prompts: the prompts; None takes those of the package.
         path_language: output of the KG-Linker's task `paths`: relation paths (`metapaths`), or a path query
             (`paths`, see docs/path-queries.md).
-        until: end of rounds: nothing new is proposed, or already no new entity, as in the paper.
+        stop_when: end of rounds: nothing new is proposed, or already no new entity, as in the paper.
         examples: solved questions, or a file of them (`linking/demonstrations.py`): the KG-Linker sees the most
             similar.
         examples_shown: largest number of them.
@@ -490,7 +490,7 @@ def byokg_pipeline(
     Raises:
         ConfigError: a setting is out of range, or a retriever needs a part that this pipeline lacks.
 
-    Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `unite_drafts` after "Datasets & Metrics".
+    Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `merge_drafts` after "Datasets & Metrics".
     """
     embedder = embedder or StaticEmbedder()
     count = token_counter(tokens, model.chat_model)
@@ -502,16 +502,16 @@ def byokg_pipeline(
 
     spotted = entity_spotter(store, embedder, parts.entities)
 
-    if unite_drafts and "answers" not in tasks:
+    if merge_drafts and "answers" not in tasks:
         raise ConfigError(
-            "unite_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
+            "merge_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
             f"{','.join([*tasks, 'answers'])}"
         )
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
 
     def linker(asked: Sequence[Task]) -> KGLinker:
         if not asked:
-            return GivenEntities()
+            return GoldEntities()
         return LlmLinker(
             model,
             parts.schema,
@@ -527,19 +527,19 @@ def byokg_pipeline(
             reach(made.values()),
         )
 
-    stages = [Stage(linker(tasks), tuple(made.values()), rounds, until)]
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds, stop_when)]
     alone = not made and retrievers.get(QUERY) is not None
-    if not languages and (cypher_rounds or alone):
+    if not languages and (query_rounds or alone):
         raise ConfigError(
             f"this pipeline asks for queries, and {store.name} runs none; choose graph=arcadedb (openCypher) or "
             "graph=oxigraph (SPARQL)"
         )
-    if cypher_rounds:
+    if query_rounds:
         if QUERY not in made:
-            raise ConfigError(f"cypher_rounds={cypher_rounds} needs the retriever 'query', which is off; use 0")
-        first: Sequence[Task] = ["query", "answers"] if unite_drafts else ["query"]
-        stages.insert(0, Stage(linker(first), (made[QUERY],), cypher_rounds, until="rows"))
-    answerer = LlmAnswerer(model, store, parts.context, parts.prompts, unite_drafts)
+            raise ConfigError(f"query_rounds={query_rounds} needs the retriever 'query', which is off; use 0")
+        first: Sequence[Task] = ["query", "answers"] if merge_drafts else ["query"]
+        stages.insert(0, Stage(linker(first), (made[QUERY],), query_rounds, stop_when="rows"))
+    answerer = LlmAnswerer(model, store, parts.context, parts.prompts, merge_drafts)
     return Loop(parts.entities, stages, answerer)
 
 

@@ -17,7 +17,7 @@ from byokg.graph.store import GraphStore, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
 from byokg.linking.entities import EntityLinker
-from byokg.linking.llm_linker import GivenEntities, LlmLinker
+from byokg.linking.llm_linker import GoldEntities, LlmLinker
 from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
@@ -41,7 +41,7 @@ ANSWER_STAGE = "subgraph"
 
 Mentions = Literal["spotted", "question"]
 
-Taken = Literal["first", "all"]
+ReturnedAnswers = Literal["top", "all"]
 """Which results are answers: those of the likeliest query that found something, or all, likeliest first."""
 
 
@@ -58,7 +58,7 @@ class SpottedEntities:
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return mentions."""
         if question.topic_ids:
-            return GivenEntities().propose(question, context)
+            return GoldEntities().propose(question, context)
         if self._spotter is None:
             return Artifacts(mentions=(Mention(question.text, 0, len(question.text)),))
         return Artifacts(mentions=tuple(self._spotter.spot(question.text)))
@@ -82,7 +82,7 @@ class NamedEntities:
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return a mention of each entity that was named; a type before a colon is left out. Raises `LlmError`."""
         if question.topic_ids:
-            return GivenEntities().propose(question, context)
+            return GoldEntities().propose(question, context)
         messages = prompt_messages(self._prompt.fill(question=question.text))
         reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id)
         hiding = Hiding(question_names(question.text))
@@ -98,22 +98,22 @@ class RankedNodes:
     """Answers with the results of the likeliest queries, in their order, or in that of a reranker.
 
     Args:
-        taken: selection of results.
+        answers: selection of results.
         reranker: rates each node's text against the question; None keeps the order of the queries.
 
     Source: GraphRAFT (arXiv:2504.05478), "Impact of constrained decoding": answers without the second model.
     """
 
-    def __init__(self, taken: Taken = "first", reranker: Reranker | None = None) -> None:
-        if taken not in ("first", "all"):
-            raise ConfigError(f"taken={taken} is not known; use first or all")
-        self._taken = taken
+    def __init__(self, answers: ReturnedAnswers = "top", reranker: Reranker | None = None) -> None:
+        if answers not in ("top", "all"):
+            raise ConfigError(f"answers={answers} is not known; use top or all")
+        self._answers = answers
         self._reranker = reranker
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return answers best first, each citing the queries that found it; nodes without a name are none."""
         items = [item for item in context.evidence if isinstance(item, RowsEvidence) and item.retriever == RETRIEVER]
-        if self._taken == "first":
+        if self._answers == "top":
             named = (item for item in items if any(_has_name(cell) for (cell,) in item.rows))
             items = [item for item in (next(named, None),) if item is not None]
         if items and items[0].columns == ("count",):
@@ -143,14 +143,14 @@ class SubgraphReasoner:
     """Lets a language model choose the answers among the nodes that the likeliest queries found.
 
     It sees each node with its patterns and its data, and the number of nodes if some are not shown; written names of no
-    node are left out. With `taken` as `all`, the other nodes follow.
+    node are left out. With `answers` as `all`, the other nodes follow.
 
     Args:
         model: chooses the answers.
         prompts: the prompts; None takes those of the package.
         nodes: nodes shown at most.
         budget_tokens: of their text.
-        taken: `first` returns the model's choice alone; `all` appends the rest in the queries' order.
+        answers: `top` returns the model's choice alone; `all` appends the rest in the queries' order.
 
     Source: GraphRAFT (arXiv:2504.05478), "Finetuning LLM as local subgraph reasoner" and Figure 4.
     """
@@ -161,14 +161,14 @@ class SubgraphReasoner:
         prompts: PromptLibrary | None = None,
         nodes: int = 20,
         budget_tokens: int = 6000,
-        taken: Taken = "first",
+        answers: ReturnedAnswers = "top",
     ) -> None:
         at_least(1, "shows nothing", nodes=nodes, budget_tokens=budget_tokens)
         self._model = model
         self._prompt = (prompts or PromptLibrary())["subgraph_answer"]
         self._nodes = nodes
         self._budget_tokens = budget_tokens
-        self._rest = taken == "all"
+        self._rest = answers == "all"
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's choice in its order. Raises `LlmError`."""
@@ -210,7 +210,7 @@ def graphraft_pipeline(
     queries: int = 10,
     nodes: int = 20,
     anchors: int = 10,
-    taken: Taken = "first",
+    answers: ReturnedAnswers = "top",
     answerer: Literal["model", "ranking"] = "model",
     schema_tokens: int = 2000,
     context_tokens: int = 6000,
@@ -234,7 +234,7 @@ def graphraft_pipeline(
             shows the schema instead.
         hops, directed: see `graphraft_offline_pipeline`.
         queries, nodes, anchors: see `SubgraphRetriever`.
-        taken: `all` appends nodes that were not chosen, for ranking metrics.
+        answers: `all` appends nodes that were not chosen, for ranking metrics.
         answerer: `model`, or `ranking`: the result of the best query, without a call.
         schema_tokens: budget of the schema in a prompt.
         context_tokens: budget of the nodes in a prompt.
@@ -264,9 +264,9 @@ def graphraft_pipeline(
     else:
         linker = NamedEntities(model, entity_prompt, prompts)
     retriever = SubgraphRetriever(store, made, Templates.of(hops, directed), queries, nodes, anchors)
-    reasoner: Answerer = RankedNodes(taken)
+    reasoner: Answerer = RankedNodes(answers)
     if answerer == "model":
-        reasoner = SubgraphReasoner(model, prompts, nodes, context_tokens, taken)
+        reasoner = SubgraphReasoner(model, prompts, nodes, context_tokens, answers)
     return Loop(entities, [Stage(linker, (retriever,), rounds=1)], reasoner)
 
 
@@ -281,7 +281,7 @@ def graphraft_offline_pipeline(
     queries: int = 10,
     nodes: int = 20,
     anchors: int = 10,
-    taken: Taken = "first",
+    answers: ReturnedAnswers = "top",
     reranker: Reranker | None = None,
 ) -> Loop:
     """Assemble GraphRAFT without a language model: candidate queries, ordered by schema linking.
@@ -296,7 +296,7 @@ def graphraft_offline_pipeline(
         hops: edges in a path at most, 1 to 3.
         directed: keep the two directions of a relation apart; the paper does not, and here it changes little.
         queries, nodes, anchors: see `SubgraphRetriever`.
-        taken, reranker: see `RankedNodes`.
+        answers, reranker: see `RankedNodes`.
 
     Raises:
         ConfigError: a setting is out of range, or the weights cannot be read or belong to another embedder.
@@ -309,4 +309,4 @@ def graphraft_offline_pipeline(
     by_meaning = MeaningRanker(store.relations, scorer)
     retriever = SubgraphRetriever(store, by_meaning, Templates.of(hops, directed), queries, nodes, anchors)
     linker = SpottedEntities(spotter if mentions == "spotted" else None)
-    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(taken, reranker))
+    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(answers, reranker))

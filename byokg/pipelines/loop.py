@@ -45,7 +45,7 @@ class Loop:
     Differs: the first round retrieves also without linked entities, since a question that counts or compares may name
     no entity and still have a query. A later round without a new entity continues if it proposes a new path,
     query or request: a corrected query is worth running. FINISH of a retriever's model ends all rounds; in the paper it
-    ends the agent's walk alone. `until="no_new_entity"` keeps to the letter in both.
+    ends the agent's walk alone. `stop_when="no_new_entity"` keeps to the letter in both.
     """
 
     entities: EntityLinker
@@ -122,18 +122,18 @@ class Loop:
     ) -> tuple[Context, bool, bool]:
         """Return the context with one more round, whether that ends the stage, and whether it ends the loop."""
         artifacts, linked = propose_and_link(stage.linker, self.entities, question, context, clock)
-        because = _ending(stage.until, artifacts, linked, context, first)
+        because = _ending(stage.stop_when, artifacts, linked, context, first)
         if because:
             ending = Step(ENDED, {}, {"because": because})
             return context.add(artifacts, linked, [], [ending]), True, artifacts.finished
         request = Request(question, artifacts, linked, context)
         found = retrieve_all(stage.retrievers, request, clock)
         held = any(not isinstance(item, Feedback) for item in (*context.evidence, *(one for of in found for one in of)))
-        finished = request.finished and held and stage.until != "no_new_entity"
+        finished = request.finished and held and stage.stop_when != "no_new_entity"
         endings = [Step(ENDED, {}, {"because": "a retriever has finished"})] if finished else []
         context = context.add(artifacts, linked, found, [*request.steps, *endings])
         rows = any(isinstance(item, RowsEvidence) and item.rows for item in context.rounds[-1].evidence)
-        return context, stage.until == "rows" and rows, finished
+        return context, stage.stop_when == "rows" and rows, finished
 
 
 def propose_and_link(
@@ -211,7 +211,7 @@ class ConfidenceEstimator(Protocol):
         """Describe the missing support of an answer, if there is none."""
 
 
-Until = Literal["nothing_new", "no_new_entity", "rows"]
+StopRule = Literal["nothing_new", "no_new_entity", "rows"]
 
 
 @dataclass(frozen=True)
@@ -219,25 +219,25 @@ class Stage:
     """Rounds of one kind: linker, retrievers, and stop rule.
 
     A stage ends after `rounds`; before retrieval, when the linker has finished or, after the stage's first round,
-    proposes nothing new: with `until="nothing_new"` no new entity, path, query or request, with `until="no_new_entity"`
-    no new entity; with `until="rows"` after a round in which a query returned rows. The round that ends a stage before
+    proposes nothing new: with the rule `nothing_new` no new entity, path, query or request, with `no_new_entity` no new
+    entity; with the rule `rows` after a round in which a query returned rows. The round that ends a stage before
     retrieval is kept, without evidence. FINISH of the linker ends all stages; so does FINISH of a retriever's model
-    that has found something, unless `until="no_new_entity"`.
+    that has found something, except with the rule `no_new_entity`.
     """
 
     linker: KGLinker
     retrievers: tuple[Retriever, ...]
     rounds: int = 2
-    until: Until = "nothing_new"
+    stop_when: StopRule = "nothing_new"
 
 
-def _ending(until: Until, artifacts: Artifacts, linked: Linked, context: Context, first: bool) -> str:
+def _ending(stop_when: StopRule, artifacts: Artifacts, linked: Linked, context: Context, first: bool) -> str:
     """Return the reason why a round ends its stage before retrieval; empty if it does not."""
     if artifacts.finished:
         return "the KG-Linker has finished"
-    if first or until == "rows":
+    if first or stop_when == "rows":
         return ""
-    if until == "no_new_entity":
+    if stop_when == "no_new_entity":
         return "" if linked.unseen(context) else "no entity was linked that is new"
     return "" if is_new(artifacts, linked, context) else "nothing was proposed that is new"
 

@@ -8,7 +8,7 @@ import pytest
 
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.linking.llm_linker import TASKS, GivenEntities, LlmLinker, Task
+from byokg.linking.llm_linker import TASKS, GoldEntities, LlmLinker, Task
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Linked, Mention, ProposedPath, Question
@@ -157,7 +157,7 @@ def test_an_empty_reply_is_an_error_and_no_artifact() -> None:
 
 def test_entities_that_come_with_the_question_may_be_all_there_is() -> None:
     given = Question("q1", QUESTION.text, topic_ids=(EntityId("Aliens"),))
-    assert GivenEntities().propose(given, Context()) == Artifacts(
+    assert GoldEntities().propose(given, Context()) == Artifacts(
         mentions=(Mention("Aliens", ids=(EntityId("Aliens"),)),)
     )
 

@@ -102,7 +102,7 @@ class TestUnitedDrafts:
     )
 
     def test_what_the_model_knew_before_stands_beside_what_it_found_each_name_once(self) -> None:
-        answer = answered(self.RULES, unite_drafts=True)
+        answer = answered(self.RULES, merge_drafts=True)
         assert [(item.name, item.citations) for item in answer.items] == [
             ("Blade Runner", ("e1", "e3")),  # e3, the shortest path to a draft answer, says the same
             ("Gladiator", ()),
@@ -111,7 +111,7 @@ class TestUnitedDrafts:
 
     def test_they_have_to_be_asked_for(self) -> None:
         with pytest.raises(ConfigError, match="add 'answers' to tasks: entities,answers"):
-            answered(self.RULES, unite_drafts=True, tasks=("entities",))
+            answered(self.RULES, merge_drafts=True, tasks=("entities",))
 
     def test_else_drafts_are_no_answers(self) -> None:
         assert [item.name for item in answered(self.RULES).items] == ["Blade Runner", "Alien"]
@@ -129,14 +129,14 @@ class TestModes:
     def test_queries_come_first_only_where_the_graph_runs_them(self) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
         with pytest.raises(ConfigError, match="films runs none; choose graph=arcadedb"):
-            byokg_pipeline(films(), model, cypher_rounds=2)
+            byokg_pipeline(films(), model, query_rounds=2)
         with pytest.raises(ConfigError, match="films runs none; choose graph=arcadedb"):
             byokg_pipeline(films(), model, retrievers={"query": QueryRetriever})
 
     def test_queries_cannot_come_first_where_they_are_switched_off(self, atlas_store: ArcadeStore) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
-        with pytest.raises(ConfigError, match="cypher_rounds=2 needs the retriever 'query', which is off"):
-            byokg_pipeline(atlas_store, model, retrievers={"query": None}, cypher_rounds=2)
+        with pytest.raises(ConfigError, match="query_rounds=2 needs the retriever 'query', which is off"):
+            byokg_pipeline(atlas_store, model, retrievers={"query": None}, query_rounds=2)
 
     def test_the_query_retriever_is_left_out_where_the_graph_runs_none(self) -> None:
         pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(replies=("yes",))))

@@ -93,16 +93,16 @@ def ids(item: RowsEvidence) -> list[str]:
 
 
 def test_less_likely_queries_follow_until_there_are_enough_nodes() -> None:
-    every = graphraft_offline_pipeline(GRAPH, taken="all").run(ASKED)
+    every = graphraft_offline_pipeline(GRAPH, answers="all").run(ASKED)
     assert names(every)[0] == "Ivermectin"
     assert {"Thiabendazole", 'Aspirin "B"'} <= set(names(every))
-    few = graphraft_offline_pipeline(GRAPH, taken="all", nodes=1).run(ASKED)
+    few = graphraft_offline_pipeline(GRAPH, answers="all", nodes=1).run(ASKED)
     assert names(few) == ["Ivermectin"]
     assert len(few.rounds[0].evidence) == 1
 
 
 def test_a_node_is_shown_with_the_patterns_that_led_to_it_and_what_the_graph_says_of_it() -> None:
-    answer = graphraft_offline_pipeline(GRAPH, taken="all").run(ASKED)
+    answer = graphraft_offline_pipeline(GRAPH, answers="all").run(ASKED)
     found = {node.cell.id: node for node in found_nodes(answer.rounds[0].evidence)}
     lines = found[EntityId("d1")].text().splitlines()
     assert lines[0].startswith(
@@ -133,7 +133,7 @@ def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
     assert "(x3:" not in first.query  # not what lies between both, which meaning prefers
     assert first.score == 1.0
     everything = said("<entities>\nCYP3A4\n</entities>", '<answers>\nAspirin "B"\n</answers>')
-    ranked = graphraft_pipeline(GRAPH, everything, ranking="meaning", taken="all").run(ASKED)
+    ranked = graphraft_pipeline(GRAPH, everything, ranking="meaning", answers="all").run(ASKED)
     assert names(ranked)[0] == 'Aspirin "B"'
     assert "Ivermectin" in names(ranked)
 
@@ -170,9 +170,9 @@ def test_entities_are_named_by_the_examples_of_the_paper(prompt: str, reply: str
 def test_queries_run_in_an_engine_find_what_is_walked_without_one() -> None:
     pytest.importorskip("arcadedb_embedded")
     with ArcadeStore.hold(GRAPH) as store:
-        for taken in ("first", "all"):
-            here = graphraft_offline_pipeline(GRAPH, taken=taken).run(ASKED)
-            there = graphraft_offline_pipeline(store, taken=taken).run(ASKED)
+        for answers in ("top", "all"):
+            here = graphraft_offline_pipeline(GRAPH, answers=answers).run(ASKED)
+            there = graphraft_offline_pipeline(store, answers=answers).run(ASKED)
             assert here.items == there.items
             assert here.rounds[0].evidence == there.rounds[0].evidence
 

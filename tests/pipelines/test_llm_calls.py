@@ -82,7 +82,7 @@ def test_by_the_paper_s_letter_the_agent_ends_its_walk_alone() -> None:
         Rule("<answers>Bob [e1]</answers>", contains=("Each fact begins",)),
     )
     model = LanguageModel(Told(rules=rules))
-    pipeline = byokg_pipeline(marriages(), model, EMBEDDER, retrievers=AGENTIC, until="no_new_entity")
+    pipeline = byokg_pipeline(marriages(), model, EMBEDDER, retrievers=AGENTIC, stop_when="no_new_entity")
     answer = pipeline.run(Question("ask", "Who is Ann married to?"))
     assert len(SEEN) == 5 and [each.artifacts.finished for each in answer.rounds] == [False, True]
 

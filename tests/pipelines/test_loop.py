@@ -114,7 +114,7 @@ class TestRounds:
     def test_a_new_path_query_or_request_is_worth_a_round_and_an_old_one_is_not(self, new: dict[str, Any]) -> None:
         proposed = replace(mentioning("Alien"), **new)
         assert retrieved(pipeline([mentioning("Alien"), proposed, proposed]).run(QUESTION)) == 2
-        stage = Stage(ScriptedLinker([mentioning("Alien"), proposed]), (OneEach("a"),), 3, until="no_new_entity")
+        stage = Stage(ScriptedLinker([mentioning("Alien"), proposed]), (OneEach("a"),), 3, stop_when="no_new_entity")
         assert retrieved(Loop(EntityLinker(films()), [stage], LastEvidence()).run(QUESTION)) == 1
 
     def test_a_query_that_differs_in_spaces_alone_is_an_old_one(self) -> None:
@@ -173,17 +173,17 @@ class TestFinish:
     """A retriever's model that has enough ends the loop, all stages of it."""
 
     @pytest.mark.parametrize(
-        ("found", "until", "calls"),
+        ("found", "stop_when", "calls"),
         [
             (Evidence("a", 1.0), "nothing_new", 1),
             (Feedback("a", 0.0, "a hub", "too many edges"), "nothing_new", 2),  # nothing was found that is enough
             (Evidence("a", 1.0), "no_new_entity", 2),  # the paper's letter: its walk ends, the rounds go on
         ],
     )
-    def test_what_was_found_decides(self, found: Evidence, until: Literal["nothing_new"], calls: int) -> None:
+    def test_what_was_found_decides(self, found: Evidence, stop_when: Literal["nothing_new"], calls: int) -> None:
         retriever, later = Finishing(found), OneEach("b")
         script = [mentioning("Alien"), mentioning("Titanic"), mentioning("Aliens")]
-        stages = [Stage(ScriptedLinker(script), (retriever,), 2, until), Stage(ScriptedLinker(script), (later,), 1)]
+        stages = [Stage(ScriptedLinker(script), (retriever,), 2, stop_when), Stage(ScriptedLinker(script), (later,), 1)]
         rounds = Loop(EntityLinker(films()), stages, LastEvidence()).run(QUESTION).rounds
         assert (retriever.calls, len(later.requests)) == (calls, int(calls > 1))
         ended = [step.got for step in rounds[0].steps if step.stage == ENDED]
@@ -193,7 +193,7 @@ class TestFinish:
 class TestStages:
     def stages(self, rows_in: int, script: Sequence[Artifacts]) -> Loop:
         queries, whole = ScriptedLinker([Artifacts()] * 2), ScriptedLinker(script)
-        stages = [Stage(queries, (Queries(rows_in),), 2, until="rows"), Stage(whole, (OneEach("a"),))]
+        stages = [Stage(queries, (Queries(rows_in),), 2, stop_when="rows"), Stage(whole, (OneEach("a"),))]
         return Loop(EntityLinker(films()), stages, LastEvidence())
 
     def test_queries_are_tried_until_one_returns_rows_and_what_was_found_is_handed_on(self) -> None:
