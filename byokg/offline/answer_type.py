@@ -17,18 +17,12 @@ from byokg.offline.lexicon import load_lexicon
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.property_linking import measure
-from byokg.offline.relation_words import (
-    UNRELATED,
-    agent_noun_verbs,
-    content_words,
-    label_names_head,
-    subject_verbs,
-    synonyms,
-)
+from byokg.offline.relation_words import agent_noun_verbs, content_words, label_names_head, subject_verbs
 from byokg.offline.walks import walk_table
 from byokg.text.dates import read_date
 from byokg.text.labels import label_words, split_label
 from byokg.text.names import WORD, related, singular, split_words
+from byokg.text.synonyms import UNRELATED, synonyms
 from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
 
 _ASKS = re.compile(r"\W*(?:[a-z]+\s+)?(?P<word>who|whom|whose|where)\b", re.IGNORECASE)

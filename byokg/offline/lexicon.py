@@ -10,8 +10,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from byokg.offline.relation_words import verb_forms
 from byokg.text.names import QUESTION_WORDS
+from byokg.text.synonyms import verb_forms
 
 HIDDEN = "§"
 """Stands for each character of a mention, so that no word within a name is read as one of these."""

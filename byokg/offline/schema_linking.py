@@ -29,7 +29,6 @@ from byokg.offline.parse import Role
 from byokg.offline.relation_words import (
     NEGATING,
     NEGATIONS,
-    UNRELATED,
     agent_noun_verbs,
     antonym_relations,
     content_words,
@@ -38,10 +37,10 @@ from byokg.offline.relation_words import (
     label_names_head,
     leading_verb,
     subject_verbs,
-    synonyms,
 )
 from byokg.text.labels import label_words, relation_text
 from byokg.text.names import Lexicon, is_identifier, related, singular, split_words
+from byokg.text.synonyms import UNRELATED, synonyms
 from byokg.types import INVERSE, EntityId, Metapath
 
 _LED = 0.5

@@ -10,8 +10,8 @@ import pytest
 import byokg
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.relation_words import synonyms, verb_forms
 from byokg.offline.schema_linking import RelationSimilarity
+from byokg.text.synonyms import synonyms, verb_forms
 from byokg.types import EntityId, Question
 from tests.linking.graphs import EMBEDDER
 
