@@ -251,8 +251,7 @@ class _CypherParser(PatternParser):
             while branches == 0 or self.accept("UNION"):
                 if branches:
                     self.accept_any(("ALL", "DISTINCT"))
-                self.scope = within
-                self.scope = self.copied()
+                self.scope = self.copied(within)
                 self.single_query(close)
                 branches += 1
             if branches > 1:
@@ -293,12 +292,10 @@ class _CypherParser(PatternParser):
         while self.accept("WHEN"):
             self.expression()
             self.expect("THEN")
-            self.scope = scope
-            self.scope = self.copied()
+            self.scope = self.copied(scope)
             self.single_query(close)
         if self.accept("ELSE"):
-            self.scope = scope
-            self.scope = self.copied()
+            self.scope = self.copied(scope)
             self.single_query(close)
         self.limit = None
 

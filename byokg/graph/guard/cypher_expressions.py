@@ -51,10 +51,11 @@ class CypherCursor(Cursor):
         if self.spent > _MOST_STEPS:
             raise self.unexpected("too many variables, or labels of one, in too many parts; write a shorter query")
 
-    def copied(self) -> dict[str, Binding]:
-        """Return a copy of the bindings, to be changed."""
-        self.spend(len(self.scope))
-        return dict(self.scope)
+    def copied(self, scope: dict[str, Binding] | None = None) -> dict[str, Binding]:
+        """Return a copy of bindings, by default of the current ones, to be changed."""
+        scope = self.scope if scope is None else scope
+        self.spend(len(scope))
+        return dict(scope)
 
     def _last_pipes(self) -> dict[int, int]:
         """Return, for each opening bracket, the place of the last ``|`` directly inside it.
@@ -123,6 +124,23 @@ class CypherCursor(Cursor):
         """Drop the bindings of a variable that now holds a value from elsewhere."""
         self.scope.pop(variable.text, None)
 
+    def enter(self) -> None:
+        """Go into a bracket: outside it a ``|`` meant something else."""
+        self.outer_pipes.append(self.pipe)
+        self.pipe = self.pipes.get(self.at, -1)
+        self.advance()
+
+    def leave(self, close: str) -> None:
+        self.expect(close)
+        self.pipe = self.outer_pipes.pop()
+
+    def plain_sign(self) -> None:
+        """Refuse a dash that looks like a minus, or an angle that looks like a comparison: it may stand for a pause."""
+        token = self.token
+        if not token.text.isascii() and token.key in ("-", "<", ">"):
+            code = f"U+{ord(token.text):04X}"
+            raise Unreadable(token.text, token.start, f"this sign ({code}) is no {token.key!r}; write {token.key}")
+
     def deeper(self) -> None:
         """Count a level that no bracket marks."""
         self.unbracketed += 1
@@ -153,30 +171,12 @@ def or_take(name: str, known: Iterable[str]) -> str:
     return f", or take {' or '.join(near)}" if near else ""
 
 
-class ExpressionParser(CypherCursor):
-    """Reads label expressions and expressions; these hold patterns and queries, which subclasses read."""
+class LabelParser(CypherCursor):
+    """Reads labels, types and parameters."""
 
     @abstractmethod
-    def path(self) -> None:
-        """Read one path of a pattern."""
-
-    @abstractmethod
-    def patterns(self) -> None:
-        """Read patterns separated by commas."""
-
-    @abstractmethod
-    def match_mode(self) -> None:
-        """Read ``REPEATABLE ELEMENTS`` and the like."""
-
-    @abstractmethod
-    def at_relationship(self, at: int) -> bool:
-        """True at ``-[``, ``--``, ``<-[`` or ``<--``."""
-
-    @abstractmethod
-    def subquery(self) -> None:
-        """Read ``{ query }``, the braces included."""
-
-    # Labels.
+    def expression(self) -> None:
+        """Read an expression."""
 
     def label_expression(self, found: list[Name]) -> bool:
         """Read ``:A|B&!C``; return whether the names listed are all that is allowed (nothing negated or dynamic)."""
@@ -214,51 +214,6 @@ class ExpressionParser(CypherCursor):
         return not (self.is_name(1) or self.ahead() in ("!", "(", "%", "$", ":")) or (
             self.is_name(1) and self.ahead(2) == "("
         )
-
-    # Expressions.
-
-    def expression(self) -> None:
-        while True:
-            while self.key in ("+", "-") or (self.key == "NOT" and self.ahead() not in VARIABLE_ENDS):
-                self.plain_sign()
-                self.advance()
-            self.operand()
-            if not self.operator():
-                return
-
-    def plain_sign(self) -> None:
-        """Refuse a dash that looks like a minus, or an angle that looks like a comparison: it may stand for a pause."""
-        token = self.token
-        if not token.text.isascii() and token.key in ("-", "<", ">"):
-            code = f"U+{ord(token.text):04X}"
-            raise Unreadable(token.text, token.start, f"this sign ({code}) is no {token.key!r}; write {token.key}")
-
-    def operator(self) -> bool:
-        """Read an operator after an operand; True if another operand must follow."""
-        while True:
-            match self.key:
-                case ".":
-                    self.advance()
-                    self.name("a property")
-                case "[":
-                    self.subscript()
-                case ":":
-                    self.label_predicate(None)
-                case "::":
-                    self.advance()
-                    self.type()
-                case "IS":
-                    self.is_predicate()
-                case _:
-                    break
-        if self.key in ("-", "<", ">"):
-            self.plain_sign()
-        if self.accept_any(_INFIX) or self.accept("STARTS", "WITH") or self.accept("ENDS", "WITH"):
-            return True
-        if self.key == "NOT" and self.ahead() in ("IN", "CONTAINS", "STARTS", "ENDS"):
-            self.advance()
-            return self.operator()
-        return False
 
     def is_predicate(self) -> None:
         if self.ahead() not in ("::", "TYPED", "NOT", "NULL", "NORMALIZED") and not (
@@ -303,6 +258,73 @@ class ExpressionParser(CypherCursor):
                 return
             self.advance()
 
+    def parameter(self) -> None:
+        self.expect("$")
+        if not self.accept("number"):
+            self.name("a parameter's name")
+
+
+class ExpressionParser(LabelParser):
+    """Reads expressions; these hold patterns and queries, which subclasses read."""
+
+    @abstractmethod
+    def path(self) -> None:
+        """Read one path of a pattern."""
+
+    @abstractmethod
+    def patterns(self) -> None:
+        """Read patterns separated by commas."""
+
+    @abstractmethod
+    def match_mode(self) -> None:
+        """Read ``REPEATABLE ELEMENTS`` and the like."""
+
+    @abstractmethod
+    def at_relationship(self, at: int) -> bool:
+        """True at ``-[``, ``--``, ``<-[`` or ``<--``."""
+
+    @abstractmethod
+    def subquery(self) -> None:
+        """Read ``{ query }``, the braces included."""
+
+    # Expressions.
+
+    def expression(self) -> None:
+        while True:
+            while self.key in ("+", "-") or (self.key == "NOT" and self.ahead() not in VARIABLE_ENDS):
+                self.plain_sign()
+                self.advance()
+            self.operand()
+            if not self.operator():
+                return
+
+    def operator(self) -> bool:
+        """Read an operator after an operand; True if another operand must follow."""
+        while True:
+            match self.key:
+                case ".":
+                    self.advance()
+                    self.name("a property")
+                case "[":
+                    self.subscript()
+                case ":":
+                    self.label_predicate(None)
+                case "::":
+                    self.advance()
+                    self.type()
+                case "IS":
+                    self.is_predicate()
+                case _:
+                    break
+        if self.key in ("-", "<", ">"):
+            self.plain_sign()
+        if self.accept_any(_INFIX) or self.accept("STARTS", "WITH") or self.accept("ENDS", "WITH"):
+            return True
+        if self.key == "NOT" and self.ahead() in ("IN", "CONTAINS", "STARTS", "ENDS"):
+            self.advance()
+            return self.operator()
+        return False
+
     def subscript(self) -> None:
         """Read ``[index]`` or ``[from..to]`` behind an operand."""
         self.expect("[")
@@ -340,16 +362,6 @@ class ExpressionParser(CypherCursor):
         else:
             raise self.unexpected("an expression is missing here")
 
-    def enter(self) -> None:
-        """Go into a bracket: outside it a ``|`` meant something else."""
-        self.outer_pipes.append(self.pipe)
-        self.pipe = self.pipes.get(self.at, -1)
-        self.advance()
-
-    def leave(self, close: str) -> None:
-        self.expect(close)
-        self.pipe = self.outer_pipes.pop()
-
     def starts_pattern(self) -> bool:
         """True if this parenthesis is a node with a relationship or another path behind it."""
         after = self.pairs[self.at] + 1
@@ -366,11 +378,6 @@ class ExpressionParser(CypherCursor):
             return False
         line = after + (self.tokens[after].key == "<") + 1
         return self.tokens[line].key == "-" or self.tokens[self.pairs[line] + 1].key == "-"
-
-    def parameter(self) -> None:
-        self.expect("$")
-        if not self.accept("number"):
-            self.name("a parameter's name")
 
     def projects_map(self) -> bool:
         """True if ``count {`` and the like is a map projection of a variable of that name."""

@@ -209,37 +209,42 @@ def tokenise(
         found = match(text, at, stop)
         if found is None:
             raise _strange(text, at)
-        kind, value, end = found.lastgroup or "", found[0], found.end()
+        kind, value = found.lastgroup or "", found[0]
         if kind not in ("comment", "sign", "wide") and ("\\" in value or not value.isascii()):
             _refuse_halves(value, at)
-        match kind:
-            case "space":
-                if not _PLAIN_SPACES.issuperset(value):
-                    edits.append(Edit(at, end, re.sub(r"[^\t\r\n]", " ", value)))
-            case "comment":
-                edits.append(Edit(at, end, blank(value)))
-            case "string":
-                if "\\" in value and (plain := _plain_string(value)) != value:
-                    edits.append(Edit(at, end, plain))
-                tokens.append(Token("string", value, at, end))
-            case "number":
-                if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
-                    raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
-                tokens.append(Token("number", value, at, end))
-            case "sign":
-                tokens.append(Token(value, value, at, end))
-            case "wide":
-                tokens.append(Token(_SIGN[value], value, at, end))
-                edits.append(Edit(at, end, _SIGN[value]))
-            case _:
-                token = name(kind, text, at, end)
-                end = token.stop
-                if kind != "quoted" and token.text != text[at:end]:
-                    edits.append(Edit(at, end, token.text))
-                tokens.append(token)
+        token, written = _read_part(kind, text, at, found.end(), name)
+        end = token.stop if token else found.end()
+        if written != text[at:end]:
+            edits.append(Edit(at, end, written))
+        if token:
+            tokens.append(token)
         at = end
     tokens.append(Token("end", "", stop, stop))
     return tokens, edits
+
+
+def _read_part(
+    kind: str, text: str, at: int, end: int, name: Callable[[str, str, int, int], Token]
+) -> tuple[Token | None, str]:
+    """Return the token of a part of the text, None for spaces and comments, and the part as engines get it."""
+    value = text[at:end]
+    match kind:
+        case "space":
+            return None, value if _PLAIN_SPACES.issuperset(value) else re.sub(r"[^\t\r\n]", " ", value)
+        case "comment":
+            return None, blank(value)
+        case "sign":
+            return Token(value, value, at, end), value
+        case "string":
+            return Token("string", value, at, end), _plain_string(value) if "\\" in value else value
+        case "number":
+            if text[end : end + 1].isalnum() or text[end : end + 1] == "_":
+                raise Unreadable(text[at : end + 1], at, "a number runs into a word; put a space between them")
+            return Token("number", value, at, end), value
+        case "wide":
+            return Token(_SIGN[value], value, at, end), _SIGN[value]
+    token = name(kind, text, at, end)
+    return token, text[at : token.stop] if kind == "quoted" else token.text
 
 
 def _strange(text: str, at: int) -> Unreadable:
