@@ -26,7 +26,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.graph.columnar.schema import KINDS, TEXT
+from byokg.arrays import Bools
+from byokg.graph.columnar.schema import KINDS, TEXT, Problem
 
 Rows = Sequence[Sequence[str]]
 """Records of a file, as texts."""
@@ -324,6 +325,17 @@ def undirected_rows(texts: pa.Array) -> pa.Array:
     lower = pc.utf8_lower(pc.utf8_trim_whitespace(pc.fill_null(texts, "")))
     known = pc.is_in(lower, pa.array([*_DIRECTED, *_UNDIRECTED, ""], lower.type))
     return pc.if_else(known, pc.is_in(lower, pa.array(_UNDIRECTED, lower.type)), None)
+
+
+def read_directions(texts: pa.Array) -> tuple[Bools | None, Problem | None]:
+    """Return which rows of a direction column are undirected, None if none is; or the first cell of neither kind."""
+    found = undirected_rows(texts)
+    if found.null_count:
+        row = pc.index(found.is_null(), True).as_py()
+        reason = f"the direction {texts[row].as_py()!r} is neither Directed nor Undirected; correct the cell"
+        return None, Problem(row, reason)
+    flags: Bools = found.to_numpy(zero_copy_only=False)
+    return (flags if flags.any() else None), None
 
 
 def node_header(fields: Sequence[str], rows: Rows = ()) -> list[Column] | None:

@@ -23,26 +23,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
-from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.node_types import NO_FURTHER, SEPARATOR, cells_of_texts, read_types
+from byokg.graph.columnar.node_types import SEPARATOR, cells_of_texts
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
+    Clash,
     NodeColumns,
-    convert,
-    join_batches,
-    merge_repeated,
-    of_all_nodes,
     property_batch,
     typed,
 )
 from byokg.graph.columnar.writer import EdgeBlock
 from byokg.graph.export_formats import DATE_MARK
-
-DEFAULT_RELATION = "related_to"
+from byokg.graph.importers.table_stream import DEFAULT_RELATION, NAME, TYPE, TableStream
 
 _READ_BYTES = 1 << 20
 _SPACE = "http://graphml.graphdrawing.org/xmlns "
@@ -54,15 +48,12 @@ _UNDIRECTED = "\0undirected"
 _RELATION, _NAME, _TYPE = ("relation", "label", "type"), ("name", "label"), ("type", "labels")
 
 
-class GraphmlFile:
-    """A GraphML document; a `GraphStream`. The nodes are held, the edges pass through."""
-
-    distinct = False
-    left_out = 0
+class GraphmlFile(TableStream):
+    """A GraphML document; a `GraphStream`."""
 
     def __init__(self, path: Path) -> None:
         self._file = TextFile(path)
-        self._ids, self._labels = Interner(), Interner()
+        super().__init__(str(path))
         self._keys: dict[str, tuple[str, str, str]] = {}
         """Name, kind and domain (node, edge or all) by id."""
         self._defaults: dict[str, str] = {}
@@ -77,14 +68,7 @@ class GraphmlFile:
         self._elements: list[tuple[int, tuple[str, ...], dict[str, str]]] = []
         """The nodes and edges that are open, one within another."""
         self._data: tuple[str, list[str]] | None = None
-        self._numbers: list[Integers] = [np.empty(0, np.int32)]
-        self._parts: list[tuple[int, pa.RecordBatch | None]] = []
         self._parser = expat.ParserCreate(namespace_separator=" ")
-
-    @property
-    def name(self) -> str:
-        """Name the file."""
-        return str(self._file.path)
 
     def blocks(self) -> Iterator[EdgeBlock]:
         """Yield the edges. Raises `ImportFailed`, naming the line."""
@@ -106,7 +90,7 @@ class GraphmlFile:
         if not self._keys and not len(self._ids):
             raise ImportFailed(self._file.path, None, "holds no nodes of a GraphML document")
         declared = np.zeros(len(self._ids), np.bool_)
-        declared[np.concatenate(self._numbers)] = True
+        declared[np.concatenate(self._codes)] = True
         if not declared.all():
             entity = self._ids.strings[int(declared.argmin())].as_py()
             reason = f"an edge ends at {entity!r}, which is no node; add the node or correct it"
@@ -114,36 +98,19 @@ class GraphmlFile:
 
     def nodes(self) -> NodeColumns:
         """Return the nodes."""
-        kinds = {key: KINDS[kind][0] for key, kind in self._kinds["node"].items()}
-        held = join_batches([convert(part, kinds, rows) for rows, part in self._parts], kinds)
-        codes = np.concatenate(self._numbers)
-        kept, clash = merge_repeated(codes, len(self._ids), held)
-        ids = self._ids.strings
-        if clash:
-            entity = ids[clash.number].as_py()
-            reason = f"node id {entity!r} occurs twice, with different {clash.key}; keep one of the two"
-            raise ImportFailed(self._file.path, None, reason)
-        held = held.take(pa.array(kept)) if kinds else held
-        content = dict(zip(kinds, held.columns, strict=True))
-        name, type_ = (next((key for key in keys if key in content), None) for keys in (_NAME, _TYPE))
-        names = None if name is None else content.pop(name).cast(TEXT)
-        cells = None if type_ is None else content.pop(type_).cast(TEXT)
-        if type_ == "labels" and cells is not None:  # APOC writes `:Person:Actor`
-            cells = pc.replace_substring(cells_of_texts(cells), ":", SEPARATOR)
-        types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
-        return NodeColumns(
-            ids,
-            names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
-            types=types,
-            properties=of_all_nodes(content),
-            hashes=self._ids.hashes,
-            further=further,
-        )
+        self._merge_nodes({key: KINDS[kind][0] for key, kind in self._kinds["node"].items()})
+        content = self._content
+        for role, keys in ((NAME, _NAME), (TYPE, _TYPE)):
+            if key := next((key for key in keys if key in content), None):
+                content[role] = content.pop(key).cast(TEXT)
+                if key == "labels":  # APOC writes `:Person:Actor`
+                    content[role] = pc.replace_substring(cells_of_texts(content[role]), ":", SEPARATOR)
+        return super().nodes()
 
-    def relations(self) -> list[str]:
-        """Return the relation labels."""
-        labels: list[str] = self._labels.strings.to_pylist()
-        return labels
+    def _clash(self, clash: Clash, held: pa.RecordBatch) -> ImportFailed:
+        entity = self._ids.strings[clash.number].as_py()
+        reason = f"node id {entity!r} occurs twice, with different {clash.key}; keep one of the two"
+        return ImportFailed(self._file.path, None, reason)
 
     def property_types(self) -> Mapping[str, pa.DataType]:
         """Return the edges' properties."""
@@ -235,27 +202,22 @@ class GraphmlFile:
     def _take_nodes(self) -> None:
         some, self._nodes = self._nodes, []
         if some:
-            self._numbers.append(self._numbered([ids[0] for _, ids, _ in some]))
-            self._parts.append((len(some), property_batch(self._columns("node", some))))
+            ids = pa.array([ids[0] for _, ids, _ in some], TEXT).dictionary_encode()
+            self._add_nodes(ids, self._columns("node", some))
 
     def _take_edges(self) -> Iterator[EdgeBlock]:
         some, self._edges = self._edges, []
         if not some:
             return
-        triples = np.empty((len(some), 3), np.int32)
-        triples[:, [0, 2]] = self._numbered([end for _, ends, _ in some for end in ends]).reshape(-1, 2)
+        heads, tails = zip(*(ends for _, ends, _ in some), strict=True)
+        ends = self._numbers(pa.array([*heads, *tails], TEXT).dictionary_encode(), known=False)
         columns = self._columns("edge", some)
         relation = self._relation_key()
         told = columns.pop(relation).cast(TEXT).to_pylist() if relation in columns else [None] * len(some)
         labels = [label or row.get(_LABEL) or DEFAULT_RELATION for label, (_, _, row) in zip(told, some, strict=True)]
-        coded = pa.array(labels, TEXT).dictionary_encode()
-        triples[:, 1] = self._labels.encode(coded.dictionary, coded.indices.to_numpy())
+        triples = self._triples(ends, pa.array(labels, TEXT).dictionary_encode())
         undirected = np.array([_UNDIRECTED in row for _, _, row in some], np.bool_)
         yield EdgeBlock(triples, property_batch(columns), undirected=undirected if undirected.any() else None)
-
-    def _numbered(self, ids: list[str]) -> Integers:
-        coded = pa.array(ids, TEXT).dictionary_encode()
-        return self._ids.encode(coded.dictionary, coded.indices.to_numpy())
 
     def _relation_key(self) -> str:
         declared = {name for name, _, domain in self._keys.values() if domain in ("edge", "all")}

@@ -35,19 +35,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as arrow_json
 
-from byokg.arrays import Int64, Integers
+from byokg.arrays import Int64
 from byokg.errors import GraphError, ImportFailed
 from byokg.files import TextFile
-from byokg.graph.columnar.ids import Interner, row_by_row
-from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_texts, read_types, write_types
+from byokg.graph.columnar.node_types import cells_of_texts, write_types
 from byokg.graph.columnar.schema import (
     TEXT,
-    NodeColumns,
+    Clash,
     arrow_buffer,
-    convert,
-    join_batches,
-    merge_repeated,
-    of_all_nodes,
     property_batch,
     property_columns,
     several_types,
@@ -65,7 +60,7 @@ from byokg.graph.importers.columns import (
     undirected_rows,
     words,
 )
-from byokg.graph.importers.graphml import DEFAULT_RELATION
+from byokg.graph.importers.table_stream import DEFAULT_RELATION, NAME, TYPE, TableStream
 from byokg.graph.importers.tables import columns_read
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
 
@@ -244,74 +239,49 @@ class _ParsedLines:
     node_properties: Mapping[str, pa.Array]
 
 
-class JsonLinesFile:
+class JsonLinesFile(TableStream):
     """A file of nodes and edges; a `GraphStream`.
 
     Lines of one kind, such as edges with the same keys, are read by Arrow. Lines that it refuses are read one by one in
     Python, which decides their validity.
     """
 
-    left_out = 0
-
     def __init__(self, path: Path, left_out: frozenset[int] = frozenset()) -> None:
         """Name the file, and lines of it that are not to be read."""
+        super().__init__(str(path))
         self._file = TextFile(path, left_out=left_out)
-        self._entities, self._labels = Interner(), Interner()
-        self._nodes: NodeColumns | None = None
+        self.distinct = True
         self._edges = 0
         self._kinds: dict[str, pa.DataType] = {}
         self._fields: dict[str, pa.DataType] = {}
         """Types that Arrow found, so that a text that looks like a date stays one in all blocks."""
 
-    @property
-    def name(self) -> str:
-        """Name the file."""
-        return str(self._file.path)
-
-    @property
-    def distinct(self) -> bool:
-        """True if repetitions are left out: if no line is a node."""
-        return self._nodes is None
-
     def blocks(self) -> Iterator[EdgeBlock]:
         """Yield the edges. Raises `ImportFailed`, naming the line."""
-        self._nodes = self._read_nodes()
+        self._read_nodes()
         row = 0
         for line, text, block in ahead(self._read_blocks(re.compile(b""))):
             ends, labels = block.ends.dictionary_encode(), block.labels.dictionary_encode()
-            triples = np.empty((len(labels), 3), np.int32)
-            if self._nodes is None:
-                triples[:, [0, 2]] = self._entities.encode(ends.dictionary, row_by_row(ends)).reshape(-1, 2)
-            else:
-                triples[:, [0, 2]] = self._entities.find(ends.dictionary)[row_by_row(ends)].reshape(-1, 2)
-                if (triples[:, [0, 2]] < 0).any():
-                    self._refuse_unknown_end(line, text)
-            triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
+            numbers = self._numbers(ends, known=not self.distinct)
+            if (numbers < 0).any():
+                self._refuse_unknown_end(line, text)
             properties = property_batch(block.edge_properties)
             self._widen(self._kinds, block.edge_properties)
-            yield EdgeBlock(triples, properties, self._marks(properties, row, len(triples)), block.undirected)
-            row += len(triples)
+            marks = self._marks(properties, row, len(labels))
+            yield EdgeBlock(self._triples(numbers, labels), properties, marks, block.undirected)
+            row += len(labels)
         self._edges = row
-        if row == 0 and self._nodes is None:
+        if row == 0 and self.distinct:
             raise ImportFailed(self._file.path, None, f"holds no records; expected {_EXPECTED}")
 
     def _marks(self, properties: pa.RecordBatch | None, row: int, count: int) -> Int64 | None:
         """Number the edges that have properties, so that none of them is a repetition."""
-        if self._nodes is not None:
+        if not self.distinct:
             return None
         marks = np.zeros(count, np.int64)
         for column in properties.columns if properties else ():
             marks[column.is_valid().to_numpy(zero_copy_only=False)] = 1
         return marks * np.arange(row + 1, row + 1 + count)
-
-    def nodes(self) -> NodeColumns:
-        """Return the nodes."""
-        return self._nodes or NodeColumns(self._entities.strings, hashes=self._entities.hashes)
-
-    def relations(self) -> list[str]:
-        """Return the relation labels."""
-        labels: list[str] = self._labels.strings.to_pylist()
-        return labels
 
     def property_types(self) -> Mapping[str, pa.DataType]:
         """Return the edges' properties."""
@@ -319,7 +289,7 @@ class JsonLinesFile:
 
     def source(self) -> dict[str, Any]:
         """Return the entry of the file in a graph's `source`."""
-        nodes = 0 if self._nodes is None else len(self._nodes.ids)
+        nodes = 0 if self.distinct else len(self._ids)
         told = {"read_as": f"JSON lines; {self._read_as()}", "rows": self._edges + nodes}
         return {"kind": "JSON lines", "files": [self._file.description() | told]}
 
@@ -341,37 +311,21 @@ class JsonLinesFile:
                 return columns_read(columns, DEFAULT_RELATION, {})
         return "source, relation, target"
 
-    def _read_nodes(self) -> NodeColumns | None:
-        """Read the lines that are nodes; None when none is."""
-        numbers: list[Integers] = []
+    def _read_nodes(self) -> None:
+        """Read the lines that are nodes."""
         kinds: dict[str, pa.DataType] = {}
-        parts: list[pa.RecordBatch] = []
         for _, _, block in ahead(self._read_blocks(_ID)):
-            if not len(block.ids):
-                continue
-            coded = block.ids.dictionary_encode()
-            numbers.append(self._entities.encode(coded.dictionary, coded.indices.to_numpy()))
-            columns = {_NAME: block.names, _TYPE: block.types, **block.node_properties}
-            self._widen(kinds, columns)
-            parts.append(pa.RecordBatch.from_arrays(list(columns.values()), list(columns)))
-        if not numbers:
-            return None
-        held = join_batches([convert(part, kinds, part.num_rows) for part in parts], kinds)
-        codes = np.concatenate(numbers)
-        if len(self._entities) < len(codes):
-            same = pc.equal(held.column(_NAME), self._entities.strings.take(pa.array(codes)))
-            names = pc.if_else(pc.fill_null(same, False), pa.scalar(None, TEXT), held.column(_NAME))
-            held = pa.RecordBatch.from_arrays([names, *held.columns[1:]], schema=held.schema)
-            rows, clash = merge_repeated(codes, len(self._entities), held)
-            if clash:
-                raise self._clash(clash.row, clash.before, clash.number)
-            held = held.take(pa.array(rows))
-        content = dict(zip(kinds, held.columns, strict=True))
-        ids = self._entities.strings
-        names, cells = pc.coalesce(content.pop(_NAME), ids), content.pop(_TYPE)
-        untyped = pc.all(pc.equal(cells, "")).as_py() is True
-        types, further = (None, NO_FURTHER) if untyped else read_types(cells)
-        return NodeColumns(ids, names, types, of_all_nodes(content), self._entities.hashes, further=further)
+            if len(block.ids):
+                own = pc.fill_null(pc.equal(block.names, block.ids), False)
+                names = pc.if_else(own, pa.scalar(None, TEXT), block.names)
+                columns = {NAME: names, TYPE: block.types, **block.node_properties}
+                self._widen(kinds, columns)
+                self._add_nodes(block.ids.dictionary_encode(), columns)
+        if kinds:
+            self.distinct = False
+            self._merge_nodes(kinds)
+            if pc.all(pc.equal(self._content[TYPE], "")).as_py():
+                del self._content[TYPE]
 
     def _widen(self, kinds: dict[str, pa.DataType], columns: Mapping[str, pa.Array]) -> None:
         """Find types that hold the columns of one more block."""
@@ -435,12 +389,12 @@ class JsonLinesFile:
         for number, record in self._records(line, text):
             if isinstance(record, Triple):
                 ends = list(dict.fromkeys([record.head, record.tail]))
-                for end, known in zip(ends, self._entities.find(pa.array(ends, TEXT)).tolist(), strict=True):
+                for end, known in zip(ends, self._ids.find(pa.array(ends, TEXT)).tolist(), strict=True):
                     if known < 0:
                         reason = f"{end!r} is the id of no node; add a line for it, or correct it"
                         raise ImportFailed(self._file.path, number, reason)
 
-    def _clash(self, row: int, before: int, number: int) -> ImportFailed:
+    def _clash(self, clash: Clash, held: pa.RecordBatch) -> ImportFailed:
         """Find the lines of two nodes, which count from 0."""
         lines: dict[int, int] = {}
         at, line = 0, 1
@@ -450,10 +404,10 @@ class JsonLinesFile:
                     lines[at] = where
                     at += 1
             line += text.count(b"\n")
-            lines = {node: where for node, where in lines.items() if node in (row, before)}
-        entity = self._entities.strings[number].as_py()
-        reason = f"node id {entity!r} is on line {lines[before]} already, with other content; keep one of the two"
-        return ImportFailed(self._file.path, lines[row], reason)
+            lines = {node: where for node, where in lines.items() if node in (clash.row, clash.before)}
+        entity = self._ids.strings[clash.number].as_py()
+        reason = f"node id {entity!r} is on line {lines[clash.before]} already, with other content; keep one of the two"
+        return ImportFailed(self._file.path, lines[clash.row], reason)
 
     def _by_arrow(self, text: bytes) -> _ParsedLines | None:
         """Read lines that are all lists, or all objects with plain values; None for any others."""
@@ -503,9 +457,6 @@ def _brackets(text: bytes) -> int:
     lines = np.concatenate(([0], np.flatnonzero(signs == ord("\n"))))
     opened = ((signs == ord("[")) | (signs == ord("{"))).view(np.uint8)
     return int(np.add.reduceat(opened, lines, dtype=np.int64).max())
-
-
-_NAME, _TYPE = "\0name", "\0type"
 
 
 def _parse(body: bytes, fields: Mapping[str, pa.DataType]) -> pa.Table:

@@ -20,27 +20,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 
 from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.files import TextFile
-from byokg.graph.columnar.ids import Interner, row_by_row
-from byokg.graph.columnar.node_types import NO_FURTHER, cells_of_lists, cells_of_texts, join_cells, read_types
+from byokg.graph.columnar.node_types import cells_of_lists, cells_of_texts, join_cells
 from byokg.graph.columnar.schema import (
     TEXT,
-    NodeColumns,
+    Clash,
     blank,
-    convert,
-    join_batches,
-    merge_repeated,
-    of_all_nodes,
     property_batch,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
-from byokg.graph.importers.columns import Column, edge_header, node_header, undirected_rows
-from byokg.graph.importers.graphml import DEFAULT_RELATION
+from byokg.graph.importers.columns import Column, edge_header, node_header, read_directions
+from byokg.graph.importers.table_stream import DEFAULT_RELATION, NAME, TYPE, TableStream, common_types, same_label
 from byokg.graph.importers.tables import columns_read
 
 _ROWS = 1 << 18
@@ -51,9 +45,6 @@ _SAMPLE = 1000
 
 _INDEX = "__index_level_0__"
 """Where pandas writes the numbers of rows."""
-
-_NAME, _TYPE = "\0name", "\0type"
-"""Where names and types stand among the columns of nodes: under keys that no property has."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +63,10 @@ class _TableFile:
         """Yield the key, the position and the type of each column that describes nodes or edges."""
         of_types, kinds = self.type_positions(), self.file.schema_arrow.types
         if of_types:
-            yield _TYPE, of_types[0], TEXT
+            yield TYPE, of_types[0], TEXT
         for column in self.columns:
             if column.role == "name":
-                yield _NAME, column.position, TEXT
+                yield NAME, column.position, TEXT
             elif column.position not in of_types and column.role == "property" and column.name != _INDEX:
                 yield column.name, column.position, _kept(kinds[column.position])
 
@@ -92,24 +83,19 @@ class _TableFile:
         return lists if first is None else [first, *lists]
 
 
-class ParquetTables:
-    """Files of nodes and of edges; a `GraphStream`. The nodes are held, the edges pass through."""
-
-    left_out = 0
+class ParquetTables(TableStream):
+    """Files of nodes and of edges; a `GraphStream`."""
 
     def __init__(self, name: str, nodes: Sequence[Path], edges: Sequence[Path]) -> None:
         """Read the schemas. Raises `ImportFailed` if a column is missing, or two files disagree."""
-        self.name = name
+        super().__init__(name)
         self._node_files = [_opened(path, True) for path in nodes]
         self._edge_files = [_opened(path, False) for path in edges]
-        self._node_types, self._edge_types = _types(self._node_files), _types(self._edge_files)
-        self._ids, self._labels = Interner(), Interner()
-        self._content: dict[str, pa.Array] = {}
-
-    @property
-    def distinct(self) -> bool:
-        """True if repetitions are left out: if neither nodes nor edges are described."""
-        return not self._node_files and not self._edge_types
+        self._node_types, self._edge_types = (
+            common_types((one.path, {key: kind for key, _, kind in one.properties()}) for one in files)
+            for files in (self._node_files, self._edge_files)
+        )
+        self.distinct = not self._node_files and not self._edge_types
 
     def blocks(self) -> Iterator[EdgeBlock]:
         """Read the nodes, and yield the edges. Raises `ImportFailed`, naming file and row."""
@@ -118,42 +104,15 @@ class ParquetTables:
             for row, batch in ahead(_batches(one.path, one.file)):
                 ends = [_ids(one, row, batch, role) for role in ("head", "tail")]
                 both = pa.concat_arrays(ends).dictionary_encode()
-                triples = np.empty((batch.num_rows, 3), np.int32)
-                if self._node_files:
-                    found = self._ids.find(both.dictionary)[row_by_row(both)].reshape(-1, 2)
-                    if (found < 0).any():
-                        self._refuse_unknown(one.path, row, ends, found)
-                    triples[:, [0, 2]] = found
-                else:
-                    triples[:, [0, 2]] = self._ids.encode(both.dictionary, row_by_row(both)).reshape(-1, 2)
-                if one.position("relation") is None:
-                    triples[:, 1] = self._labels.encode(
-                        pa.array([DEFAULT_RELATION], TEXT), np.zeros(len(batch), np.int32)
-                    )
-                else:
+                numbers = self._numbers(both, known=bool(self._node_files))
+                if (numbers < 0).any():
+                    self._refuse_unknown(one.path, row, ends, numbers)
+                labels = same_label(DEFAULT_RELATION, len(batch))
+                if one.position("relation") is not None:
                     labels = _ids(one, row, batch, "relation").dictionary_encode()
-                    triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
                 undirected = _undirected(one, row, batch)
-                yield EdgeBlock(triples, property_batch(_read_properties(one, batch)), undirected=undirected)
-
-    def nodes(self) -> NodeColumns:
-        """Return the nodes."""
-        content, ids = dict(self._content), self._ids.strings
-        names, cells = content.pop(_NAME, None), content.pop(_TYPE, None)
-        types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
-        return NodeColumns(
-            ids,
-            names=None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids),
-            types=types,
-            properties=of_all_nodes(content),
-            hashes=self._ids.hashes,
-            further=further,
-        )
-
-    def relations(self) -> list[str]:
-        """Return the relation labels."""
-        labels: list[str] = self._labels.strings.to_pylist()
-        return labels
+                properties = property_batch(_read_properties(one, batch))
+                yield EdgeBlock(self._triples(numbers, labels), properties, undirected=undirected)
 
     def property_types(self) -> Mapping[str, pa.DataType]:
         """Return the edges' properties."""
@@ -170,27 +129,17 @@ class ParquetTables:
         return {"kind": "Parquet", "files": files}
 
     def _read_nodes(self) -> None:
-        numbers: list[Integers] = [np.empty(0, np.int32)]
-        parts: list[pa.RecordBatch] = []
         for one in self._node_files:
             for row, batch in ahead(_batches(one.path, one.file)):
-                coded = _ids(one, row, batch, "id").dictionary_encode()
-                numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
-                content = property_batch(_read_properties(one, batch))
-                parts.append(convert(content, self._node_types, batch.num_rows))
-        held, codes = join_batches(parts, self._node_types), np.concatenate(numbers)
-        if len(self._ids) < len(codes):
-            kept, clash = merge_repeated(codes, len(self._ids), held)
-            if clash:
-                entity = self._ids.strings[clash.number].as_py()
-                values = [held.column(clash.key)[at].as_py() for at in (clash.before, clash.row)]
-                reason = f"node id {entity!r} stands in rows {clash.before + 1:,} and {clash.row + 1:,} of the nodes"
-                reason += (
-                    f", with {clash.key.removeprefix(chr(0))} {values[0]!r} and {values[1]!r}; keep one of the two"
-                )
-                raise ImportFailed(self._node_files[-1].path, None, reason)
-            held = held.take(pa.array(kept)) if self._node_types else held
-        self._content = dict(zip(self._node_types, held.columns, strict=True))
+                self._add_nodes(_ids(one, row, batch, "id").dictionary_encode(), _read_properties(one, batch))
+        self._merge_nodes(self._node_types)
+
+    def _clash(self, clash: Clash, held: pa.RecordBatch) -> ImportFailed:
+        entity = self._ids.strings[clash.number].as_py()
+        values = [held.column(clash.key)[at].as_py() for at in (clash.before, clash.row)]
+        reason = f"node id {entity!r} stands in rows {clash.before + 1:,} and {clash.row + 1:,} of the nodes"
+        reason += f", with {clash.key.removeprefix(chr(0))} {values[0]!r} and {values[1]!r}; keep one of the two"
+        return ImportFailed(self._node_files[-1].path, None, reason)
 
     def _refuse_unknown(self, path: Path, row: int, ends: Sequence[pa.Array], found: Integers) -> None:
         at = int((found < 0).any(axis=1).argmax())
@@ -246,20 +195,6 @@ def _read_texts(column: pa.Array) -> list[str]:
 _SHOWN = {pa.int64(): "int", pa.float64(): "float", pa.bool_(): "bool", pa.date32(): "date"}
 
 
-def _types(files: Sequence[_TableFile]) -> dict[str, pa.DataType]:
-    """Return the columns that several files have together, as we keep them."""
-    common: dict[str, pa.DataType] = {}
-    for one in files:
-        for key, _, kind in one.properties():
-            before = common.setdefault(key, kind)
-            if {before, kind} == {pa.int64(), pa.float64()}:
-                common[key] = pa.float64()
-            elif before != kind:
-                reason = f"column {key!r} is {kind} here and {before} in another file; give it one type"
-                raise ImportFailed(one.path, None, reason)
-    return common
-
-
 def _kept(kind: pa.DataType) -> pa.DataType:
     """Return the storage type of a column of this type."""
     if pa.types.is_dictionary(kind):
@@ -301,13 +236,10 @@ def _undirected(one: _TableFile, row: int, batch: pa.RecordBatch) -> npt.NDArray
     if position is None:
         return None
     texts = _as_kept(one.path, "direction", batch.column(position), TEXT)
-    found = undirected_rows(texts)
-    if found.null_count:
-        at = pc.index(found.is_null(), True).as_py()
-        reason = f"row {row + at + 1:,}: the direction {texts[at].as_py()!r} is neither Directed nor Undirected"
-        raise ImportFailed(one.path, None, f"{reason}; correct the cell")
-    flags: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-    return flags if flags.any() else None
+    flags, problem = read_directions(texts)
+    if problem:
+        raise ImportFailed(one.path, None, f"row {row + problem.row + 1:,}: {problem.reason}")
+    return flags
 
 
 def _lists_texts(kind: pa.DataType) -> bool:
@@ -316,7 +248,7 @@ def _lists_texts(kind: pa.DataType) -> bool:
 
 def _read_properties(one: _TableFile, batch: pa.RecordBatch) -> dict[str, pa.Array]:
     return {
-        key: _type_cells(one, batch) if key == _TYPE else _as_kept(one.path, key, batch.column(position), kind)
+        key: _type_cells(one, batch) if key == TYPE else _as_kept(one.path, key, batch.column(position), kind)
         for key, position, kind in one.properties()
     }
 

@@ -61,7 +61,7 @@ How many records that are is kept in the graph's `source`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -75,19 +75,13 @@ import yaml
 from byokg.arrays import Integers
 from byokg.errors import ConfigError, ImportFailed
 from byokg.files import COMPRESSIONS, TextFile
-from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.node_types import NO_FURTHER, SEPARATOR, cells_of_texts, read_types, write_types
+from byokg.graph.columnar.node_types import SEPARATOR, cells_of_texts, write_types
 from byokg.graph.columnar.schema import (
     KINDS,
     TEXT,
     Clash,
-    NodeColumns,
     Problem,
     blank,
-    convert,
-    join_batches,
-    merge_repeated,
-    of_all_nodes,
     property_batch,
     typed,
     whole,
@@ -102,14 +96,14 @@ from byokg.graph.importers.columns import (
     is_number,
     names_relation,
     node_header,
+    read_directions,
     seems_header,
     split_kind,
-    undirected_rows,
     with_kinds,
 )
 from byokg.graph.importers.delimited import RecordFile, raise_first
 from byokg.graph.importers.dialects import DETECTED, TableOptions
-from byokg.graph.importers.graphml import DEFAULT_RELATION
+from byokg.graph.importers.table_stream import DEFAULT_RELATION, NAME, TYPE, TableStream, common_types, same_label
 
 NODE_COLUMNS = ("id", "name", "type")
 EDGE_COLUMNS = ("head", "relation", "tail")
@@ -480,9 +474,7 @@ _PROPERTIES_SHOWN, _FIRST_SHOWN = 12, 60
 # Reading
 
 
-_NAME, _TYPE = "\0name", "\0type"
-_SHOWN = {_NAME: "name", _TYPE: "type"}
-"""Where names and types stand among the columns: under keys that no property has."""
+_SHOWN = {NAME: "name", TYPE: "type"}
 
 
 def several_spaces(tables: Sequence[Table]) -> bool:
@@ -491,11 +483,8 @@ def several_spaces(tables: Sequence[Table]) -> bool:
     return len({column.space for column in ends}) > 1
 
 
-class PropertyTables:
-    """Tables of nodes and edges as one `GraphStream`. The nodes are held, the edges pass through."""
-
-    distinct = False
-    left_out = 0
+class PropertyTables(TableStream):
+    """Tables of nodes and edges as one `GraphStream`."""
 
     def __init__(
         self, name: str, nodes: Sequence[Table], edges: Sequence[Table], source: Mapping[str, Any], spaced: bool
@@ -512,38 +501,20 @@ class PropertyTables:
         Raises:
             ImportFailed: files give columns of one name several types.
         """
-        self.name = name
+        super().__init__(name)
         self._node_tables, self._edge_tables, self._source, self._spaced = nodes, edges, source, spaced
-        self._node_types, self._edge_types = common_types(nodes, _node_types), common_types(edges, property_types)
+        self._node_types = common_types((one.file.path, _node_types(one)) for one in nodes)
+        self._edge_types = common_types((one.file.path, property_types(one)) for one in edges)
         self._node_kinds, self._edge_kinds = InferredKinds(to_infer(nodes)), InferredKinds(to_infer(edges))
         self._rows: dict[str, int] = {}
-        self._ids, self._labels = Interner(), Interner()
-        self._content: dict[str, pa.Array] = {}
+        self._ends: list[int] = []
+        """Rows of each file of nodes."""
 
     def blocks(self) -> Iterator[EdgeBlock]:
         """Read the nodes, and yield the edges. Raises `ImportFailed`, naming file, line and reason."""
         self._read_nodes()
         for one in self._edge_tables:
             yield from self._edges(one)
-
-    def nodes(self) -> NodeColumns:
-        """Return the nodes."""
-        content, ids = dict(self._content), self._ids.strings
-        names, cells = content.pop(_NAME, None), content.pop(_TYPE, None)
-        types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
-        return NodeColumns(
-            ids,
-            names=None if names is None else pc.coalesce(names, ids),
-            types=types,
-            properties=of_all_nodes(content),
-            hashes=self._ids.hashes,
-            further=further,
-        )
-
-    def relations(self) -> list[str]:
-        """Return the relation labels."""
-        labels: list[str] = self._labels.strings.to_pylist()
-        return labels
 
     def property_types(self) -> Mapping[str, pa.DataType]:
         """Return the edges' properties."""
@@ -562,36 +533,24 @@ class PropertyTables:
         return told
 
     def _read_nodes(self) -> None:
-        numbers: list[Integers] = []
-        ends: list[int] = []
-        batches: list[pa.RecordBatch] = []
         for one in self._node_tables:
             rows = 0
             for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
                 coded, content = _node_columns(one, table, rows, self._spaced)
-                numbers.append(self._ids.encode(coded.dictionary, coded.indices.to_numpy()))
-                batches.append(convert(content, self._node_types, table.num_rows))
-                for name, column in zip(content.schema.names, content.columns, strict=True) if content else ():
-                    if name in self._node_kinds.names:
-                        self._node_kinds.see(name, column)
+                self._add_nodes(coded, content)
+                for name in content.keys() & self._node_kinds.names:
+                    self._node_kinds.see(name, content[name])
                 rows += table.num_rows
-            ends.append(rows)
+            self._ends.append(rows)
             self._rows[one.file.path.name] = rows
-        held = join_batches(batches, self._node_types)
-        codes = np.concatenate([np.empty(0, np.int32), *numbers])
-        if len(self._ids) < len(codes):
-            kept, clash = merge_repeated(codes, len(self._ids), held)
-            if clash:
-                raise self._clash(clash, ends, held)
-            held = held.take(pa.array(kept)) if self._node_types else held
+        self._merge_nodes(self._node_types)
         types = inferred_types(self._node_types, self._node_kinds)
-        columns = dict(zip(self._node_types, held.columns, strict=True))
-        self._content = {name: as_kind(columns[name], kind) for name, kind in types.items()}
+        self._content = {name: as_kind(self._content[name], kind) for name, kind in types.items()}
 
-    def _clash(self, clash: Clash, ends: Sequence[int], held: pa.RecordBatch) -> ImportFailed:
+    def _clash(self, clash: Clash, held: pa.RecordBatch) -> ImportFailed:
         column = held.column(clash.key)
         values = [column[row].as_py() for row in (clash.before, clash.row)]
-        (file, line), (earlier, earlier_line) = (self._place(row, ends) for row in (clash.row, clash.before))
+        (file, line), (earlier, earlier_line) = (self._place(row) for row in (clash.row, clash.before))
         where = f"line {earlier_line}" if earlier == file else f"line {earlier_line} of {earlier.name}"
         entity = self._ids.strings[clash.number].as_py()
         return ImportFailed(
@@ -601,10 +560,10 @@ class PropertyTables:
             f"here with {values[1]!r}; keep one of the two, or give them different ids",
         )
 
-    def _place(self, row: int, ends: Sequence[int]) -> tuple[Path, int]:
-        """Return file and line of a row counted over all node files, which have so many rows each."""
+    def _place(self, row: int) -> tuple[Path, int]:
+        """Return file and line of a row counted over all node files."""
         before = 0
-        for one, rows in zip(self._node_tables, ends, strict=True):
+        for one, rows in zip(self._node_tables, self._ends, strict=True):
             if row < before + rows:
                 return one.file.path, one.file.line_of(row - before)
             before += rows
@@ -615,8 +574,8 @@ class PropertyTables:
         rows = 0
         for table in ahead(one.file.blocks(one.fields, [TEXT] * len(one.fields))):
             problems: list[Problem | None] = []
-            triples = np.empty((table.num_rows, 3), np.int32)
-            labels = pa.DictionaryArray.from_arrays(np.zeros(table.num_rows, np.int32), pa.array([one.label], TEXT))
+            ends = np.empty((table.num_rows, 2), np.int32)
+            labels = same_label(one.label, table.num_rows)
             properties: dict[str, pa.Array] = {}
             stated = [table.column(column.position) for column in one.columns if column.role == "direction"]
             for column in one.columns:
@@ -631,7 +590,7 @@ class PropertyTables:
                         numbers = self._look_up(column, coded)
                         if not one.partial:
                             problems.append(_unknown(column.role, coded, numbers, place))
-                        triples[:, 0 if column.role == "head" else 2] = numbers
+                        ends[:, int(column.role == "tail")] = numbers
                 elif column.role == "property":
                     properties[column.name], problem = typed(column.name, column.kind or "string", texts)
                     problems.append(problem)
@@ -643,13 +602,12 @@ class PropertyTables:
             self._rows[one.file.path.name] = rows
             batch = property_batch(properties)
             if one.partial:
-                kept = np.flatnonzero((triples[:, [0, 2]] >= 0).all(axis=1))
-                triples, taken = triples[kept], pa.array(kept)
+                kept = np.flatnonzero((ends >= 0).all(axis=1))
+                ends, taken = ends[kept], pa.array(kept)
                 labels = labels.take(taken)
                 batch = batch.take(taken) if batch else None
                 undirected = None if undirected is None else undirected[kept]
-            triples[:, 1] = self._labels.encode(labels.dictionary, labels.indices.to_numpy())
-            yield EdgeBlock(triples, batch, undirected=undirected)
+            yield EdgeBlock(self._triples(ends, labels), batch, undirected=undirected)
 
     def _look_up(self, column: Column, coded: pa.DictionaryArray) -> Integers:
         """Return the node number of each end, -1 if the cell is empty or names no node."""
@@ -660,8 +618,8 @@ class PropertyTables:
 
 def _node_columns(
     one: Table, table: pa.Table, rows: int, spaced: bool
-) -> tuple[pa.DictionaryArray, pa.RecordBatch | None]:
-    """Return the ids and data of some nodes, after so many rows of the file."""
+) -> tuple[pa.DictionaryArray, dict[str, pa.Array]]:
+    """Return the ids and columns of some nodes, after so many rows of the file."""
     problems: list[Problem | None] = []
     content: dict[str, pa.Array] = {}
     for column in one.columns:
@@ -673,19 +631,19 @@ def _node_columns(
                 content[column.name] = whole(texts, TEXT)
             ids = pa.DictionaryArray.from_arrays(coded.indices, _spaced(coded.dictionary, column, spaced))
         elif column.role == "name":
-            content[_NAME] = whole(texts, TEXT)
+            content[NAME] = whole(texts, TEXT)
         elif column.role == "type":
             labels = whole(texts, TEXT)
-            content[_TYPE] = pc.replace_substring(cells_of_texts(labels), ";", SEPARATOR) if one.marked else labels
+            content[TYPE] = pc.replace_substring(cells_of_texts(labels), ";", SEPARATOR) if one.marked else labels
         elif column.role == "property":
             content[column.name], problem = typed(column.name, column.kind or "string", texts)
             problems.append(problem)
     raise_first(one.file, problems, rows)
     if one.label:
-        content[_TYPE] = pa.repeat(pa.scalar(write_types([one.label]), TEXT), table.num_rows)
-    if _NAME in _node_types(one) and _NAME not in content:
-        content[_NAME] = content["title"]
-    return ids, property_batch(content)
+        content[TYPE] = pa.repeat(pa.scalar(write_types([one.label]), TEXT), table.num_rows)
+    if NAME in _node_types(one) and NAME not in content:
+        content[NAME] = content["title"]
+    return ids, content
 
 
 def _node_types(one: Table) -> dict[str, pa.DataType]:
@@ -695,15 +653,15 @@ def _node_types(one: Table) -> dict[str, pa.DataType]:
         if column.role == "id" and one.marked and not column.name.startswith(":"):
             types[column.name] = TEXT
         elif column.role == "name":
-            types[_NAME] = TEXT
+            types[NAME] = TEXT
         elif column.role == "type":
-            types[_TYPE] = TEXT
+            types[TYPE] = TEXT
         elif column.role == "property":
             types[column.name] = KINDS[column.kind or "string"][0]
     if one.label:
-        types[_TYPE] = TEXT
+        types[TYPE] = TEXT
     if one.marked and types.get("title") == TEXT:
-        types.setdefault(_NAME, TEXT)
+        types.setdefault(NAME, TEXT)
     return types
 
 
@@ -733,22 +691,6 @@ def describe(table: Table, kinds: InferredKinds, rows: int) -> dict[str, Any]:
     return {"read_as": told, "rows": rows}
 
 
-def common_types(
-    tables: Sequence[Table], types_of: Callable[[Table], dict[str, pa.DataType]]
-) -> dict[str, pa.DataType]:
-    """Return the columns that several files have together. Raises `ImportFailed` if two do not fit."""
-    common: dict[str, pa.DataType] = {}
-    for one in tables:
-        for key, kind in types_of(one).items():
-            before = common.setdefault(key, kind)
-            if {before, kind} == {pa.int64(), pa.float64()}:
-                common[key] = pa.float64()
-            elif before != kind:
-                reason = f"column {key!r} is {kind} here and {before} in another file; give it one type"
-                raise ImportFailed(one.file.path, None, reason)
-    return common
-
-
 def undirected_edges(
     one: Table, columns: Sequence[pa.ChunkedArray], rows: int, count: int
 ) -> npt.NDArray[np.bool_] | None:
@@ -762,14 +704,9 @@ def undirected_edges(
     """
     if not columns:
         return np.ones(count, np.bool_) if one.undirected else None
-    texts = whole(columns[0], TEXT)
-    found = undirected_rows(texts)
-    if found.null_count:
-        row = pc.index(found.is_null(), True).as_py()
-        reason = f"the direction {texts[row].as_py()!r} is neither Directed nor Undirected; correct the cell"
-        raise_first(one.file, [Problem(row, reason)], rows)
-    flags: npt.NDArray[np.bool_] = found.to_numpy(zero_copy_only=False)
-    return flags if flags.any() else None
+    flags, problem = read_directions(whole(columns[0], TEXT))
+    raise_first(one.file, [problem], rows)
+    return flags
 
 
 def _spaced(ids: pa.Array, column: Column, spaced: bool) -> pa.Array:

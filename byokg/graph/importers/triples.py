@@ -32,12 +32,12 @@ from byokg.graph.columnar.schema import (
 from byokg.graph.columnar.writer import EdgeBlock, Triples, ahead
 from byokg.graph.importers.columns import InferredKinds
 from byokg.graph.importers.delimited import RecordFile, raise_first
+from byokg.graph.importers.table_stream import common_types, same_label
 from byokg.graph.importers.tables import (
     DAY,
     EDGE_COLUMNS,
     YEAR,
     Table,
-    common_types,
     describe,
     inferred_types,
     property_types,
@@ -58,7 +58,8 @@ class TripleFile:
         self.name, self._tables = name, tables
         self._entities, self._relations = Interner(), Interner()
         self._rows = [0] * len(tables)
-        self._types, self._kinds = common_types(tables, property_types), InferredKinds(to_infer(tables))
+        self._types = common_types((one.file.path, property_types(one)) for one in tables)
+        self._kinds = InferredKinds(to_infer(tables))
         times = [column.name for column in tables[0].columns if column.role == "time"]
         self._times = _Times(tables[0].file, times) if times else None
         for one in tables[1:]:
@@ -162,7 +163,7 @@ class TripleFile:
         if "relation" in columns:
             labels = whole(columns["relation"][0], TEXT).dictionary_encode()
         else:
-            labels = pa.DictionaryArray.from_arrays(np.zeros(len(head), np.int32), pa.array([one.label], TEXT))
+            labels = same_label(one.label, len(head))
         if blank("", coded) or blank("", labels):
             found = {
                 role: whole(columns[role][0], TEXT).dictionary_encode() for role in EDGE_COLUMNS if role in columns
