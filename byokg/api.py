@@ -18,7 +18,7 @@ from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import neighbours, triples
 from byokg.llm.model import LanguageModel
 from byokg.offline.pipeline import offline_pipeline
-from byokg.open import close, open_graph, open_queryable
+from byokg.open import open_graph, open_queryable
 from byokg.pipelines.byokg import byokg_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import Answer, EntityId, Node, Question, Triple
@@ -71,7 +71,7 @@ class KnowledgeGraph:
 
     def close(self) -> None:
         """Let go of a server's connections, or end an engine; a saved graph holds neither."""
-        close(self.store)
+        self.store.close()
 
     def __enter__(self) -> Self:
         return self

@@ -137,7 +137,9 @@ def open_graph(
     if is_address(place):
         if opener is None:
             return _open_server(str(place), cache, settings)
-        return cast("Opened", _with_cache(opener(place), cache))
+        store = opener(place)
+        store.keep_schema(cache or SchemaCache())
+        return cast("Opened", store)
     _check_folder(place, settings)
     return ColumnarGraph.open(place) if opener is None else cast("Opened", opener(place))
 
@@ -210,20 +212,8 @@ def _open_server(address: str, cache: SchemaCache | None, settings: dict[str, An
         if names := settings.keys() & {"id_property", "name_property"}:
             raise ConfigError(f"{', '.join(sorted(names))} is for Cypher servers; nodes of {address} have IRIs")
         server = SparqlEndpoint(address, **settings)
-    return cast("Server", _with_cache(server, cache))
-
-
-def _with_cache(server: GraphStore, cache: SchemaCache | None) -> GraphStore:
-    """Let a server keep its schema between runs, if it can."""
-    if callable(keep := getattr(server, "keep_schema", None)):
-        keep(cache or SchemaCache())
+    server.keep_schema(cache or SchemaCache())
     return server
-
-
-def schema_at_hand(store: GraphStore) -> bool:
-    """True if a schema is available without a scan of a server's whole graph."""
-    held = getattr(store, "holds_schema", None)
-    return True if held is None else bool(held())
 
 
 @contextmanager
@@ -233,13 +223,7 @@ def use_graph(place: str | Path, cache: SchemaCache | None = None, **settings: A
     try:
         yield store
     finally:
-        close(store)
-
-
-def close(store: GraphStore) -> None:
-    """Release a store's connections and processes; a graph in files has none."""
-    if not isinstance(store, ColumnarGraph) and callable(end := getattr(store, "close", None)):
-        end()
+        store.close()
 
 
 def fingerprint(store: GraphStore) -> str:
@@ -250,8 +234,8 @@ def fingerprint(store: GraphStore) -> str:
     counts as they are (a renamed node, a property) do not change it. An endpoint that cannot count its edges is
     identified by its address alone: `address:` and a SHA-256 of that.
     """
-    if checksum := getattr(store, "checksum", None):
-        return str(checksum)
+    if store.checksum:
+        return store.checksum
     if getattr(store, "edge_count", 0) is None:
         return f"address:{digest(store.name)}"
     schema = store.schema()

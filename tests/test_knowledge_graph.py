@@ -8,7 +8,7 @@ from byokg.api import KnowledgeGraph
 from byokg.errors import ConfigError, EntityNotFound, GraphNotFound, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.dialects import TableOptions
-from byokg.graph.store import Direction, takes_queries
+from byokg.graph.store import Direction
 from byokg.open import add_engine
 from byokg.types import EntityId, Node, Triple
 
@@ -72,6 +72,6 @@ def test_the_engine_of_a_built_graph_is_started_where_queries_are_wanted(tmp_pat
     with pytest.raises(ConfigError, match="has no query engine"):
         KnowledgeGraph.open(tmp_path / "graph", queries=True)
     add_engine(tmp_path / "graph", "sparql")
-    assert not takes_queries(KnowledgeGraph.open(tmp_path / "graph").store)
+    assert not KnowledgeGraph.open(tmp_path / "graph").store.engines
     with KnowledgeGraph.open(tmp_path / "graph", queries=True) as opened:
-        assert takes_queries(opened.store)
+        assert opened.store.engines

@@ -112,7 +112,6 @@ def audit(
     from byokg.evaluation.datasets.audit import audit as look
     from byokg.evaluation.datasets.base import SubgraphDataset
     from byokg.graph.name_indexes import name_index
-    from byokg.open import close
 
     settings, dataset, examples = _questions(words)
     if without_graph:
@@ -133,7 +132,7 @@ def audit(
             examples = keyed(examples, store, lambda: names, note)
             result = look(examples, lambda example: (store, names), hops, dataset.left_out())
         finally:
-            close(store)
+            store.close()
     if as_json:
         print_json({"name": dataset.name, "checksum": dataset.checksum, **asdict(result)})
     else:

@@ -43,7 +43,7 @@ from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
-from byokg.open import EXAMPLES, SCHEMES, close, fingerprint
+from byokg.open import EXAMPLES, SCHEMES, fingerprint
 from byokg.types import EntityId, Spending
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        close(self.store)
+        self.store.close()
         if self.llm is not None:
             self.llm.close()
         if self.tracing is not None:
@@ -221,7 +221,7 @@ def _shared_session(
             examples = solved(settings, store, entities.names, note)
         pipeline = make_pipeline(settings, store, embedder, entities, llm, batch, examples)
     except BaseException:
-        close(store)
+        store.close()
         raise
     return Session(store, embedder, entities, pipeline, llm)
 

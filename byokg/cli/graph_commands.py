@@ -33,7 +33,7 @@ from byokg.cli.terminal import (
 from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.open import ENGINE_NAMES, engines_in, fingerprint, schema_at_hand
+from byokg.open import ENGINE_NAMES, engines_in, fingerprint
 
 if TYPE_CHECKING:
     from byokg.graph.importers.dialects import TableOptions
@@ -609,7 +609,7 @@ def query(
         raise ConfigError(f"--format {layout} is not known; use table or json")
     from byokg.cli.terminal import show
     from byokg.graph.store import QueryLimits, as_json
-    from byokg.open import close, open_queryable
+    from byokg.open import open_queryable
 
     settings = server.settings(place)
     store = open_queryable(place, cast("Language | None", language), **settings)
@@ -625,10 +625,10 @@ def query(
             print_json(as_json(rows))
         else:
             show(rows, stdout())
-        if not rows.rows or schema_at_hand(store):  # an answer does not wait until the whole graph has been looked at
+        if not rows.rows or store.holds_schema():  # an answer does not wait until the whole graph has been looked at
             _say_unknown_names(store, text)
     finally:
-        close(store)
+        store.close()
 
 
 def _say_unknown_names(store: Queryable, text: str) -> None:

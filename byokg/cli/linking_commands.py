@@ -265,7 +265,6 @@ def evaluate_linking(
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
     from byokg.graph.name_indexes import name_index
     from byokg.offline.pipeline import mention_spotter
-    from byokg.open import close
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])
@@ -293,7 +292,7 @@ def evaluate_linking(
 
         measured = evaluate(linkers, examples, store, source, spotter, settings.run.seed, progress)
     finally:
-        close(store)
+        store.close()
     if as_json:
         print_json(
             {"dataset": dataset.name, "mentions": source, "settings": settings.recorded(), **metrics_json(measured)}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from byokg.cli.config import RunOptions, Settings
 from byokg.errors import ConfigError, DatasetError
-from byokg.graph.store import GraphStore, takes_queries
+from byokg.graph.store import GraphStore
 from byokg.index.names import NameIndex
 from byokg.types import EntityId
 
@@ -59,11 +59,11 @@ def narrow(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Cal
     kept = list(examples)
     if "executable" in run.require and kept:
         store, _ = graph(kept[0])
-        if not takes_queries(store):
+        if not store.engines:
             raise ConfigError(
                 f"require=executable needs a graph that takes queries, and {store.name} takes none; add graph=arcadedb"
             )
-        result = execute(kept, store)
+        result = execute(kept, store.engines[0])
         kept = list(result.examples)
         _tell_left_out("executable", len(examples), len(kept), result.left_out, note)
     if "answers_in_graph" in run.require:

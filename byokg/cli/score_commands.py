@@ -349,7 +349,6 @@ def report(
     """
     from byokg.evaluation.report.page import build_page, write_page
     from byokg.evaluation.report.summary import asked_by, read_reported
-    from byokg.open import close
 
     first = _position(runs, baseline)
     read = read_reported(runs)
@@ -358,7 +357,7 @@ def report(
         store = None
         if graph is not None:
             store = _graph_of(read[0], graph, server.settings(graph))
-            opened.callback(close, store)
+            opened.callback(store.close)
         recorded = None if replies is None else opened.enter_context(RecordedReplies(replies, "replay"))
         page = build_page(read, examples, first, store, recorded)
     write_page(page, out)
@@ -440,12 +439,12 @@ def _position(runs: Sequence[Path], baseline: Path | None) -> int:
 
 def _graph_of(run: Run, place: str, settings: Mapping[str, Any]) -> Opened:
     """Open a graph, and refuse one that is not the run's."""
-    from byokg.open import close, fingerprint, open_graph
+    from byokg.open import fingerprint, open_graph
 
     store = open_graph(place, **settings)
     recorded, found = str((run.config.get("graph") or {}).get("checksum")), fingerprint(store)
     if recorded != found:
-        close(store)
+        store.close()
         raise RunError(
             f"{str(run.folder)!r} is a run over a graph with checksum {recorded[:12]}, that of --graph {place} is "
             f"{found[:12]}; name the graph of the run, or leave --graph out"

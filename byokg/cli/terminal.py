@@ -106,19 +106,14 @@ def stdout() -> Console:
 
 def watch(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
     """Print progress of a server store's scans, and return the store."""
-    from byokg.graph.store import SlowSchemaStore
-
-    if isinstance(store, SlowSchemaStore):
-        store.watch(told)
+    store.watch(told)
     return store
 
 
 @contextmanager
 def schema_shown(store: GraphStore) -> Iterator[None]:
     """Show progress of reading a server's schema, on standard error if that is a terminal."""
-    from byokg.graph.store import SlowSchemaStore
-
-    if not isinstance(store, SlowSchemaStore):
+    if not store.remote:
         yield
         return
     with stderr().status(f"asking {store.name}") as status:

@@ -36,7 +36,6 @@ def labels_(
     from byokg.cli.evaluation import open_store
     from byokg.cli.questions import gold_nodes, keyed, narrow, pick, topics_in
     from byokg.graph.name_indexes import name_index
-    from byokg.open import close
     from byokg.training.labels import LabelSettings, labels, write_labels
 
     settings, wanted = _read_train_settings(words, "labels", LabelSettings)
@@ -56,7 +55,7 @@ def labels_(
         made = labels(store, examples, topics_in(store), gold_nodes(store, names), wanted)
         questions, labelled = write_labels(made, out)
     finally:
-        close(store)
+        store.close()
     if as_json:
         print_json({"dataset": dataset.name, "questions": questions, "labelled": labelled, "file": str(out)})
     else:

@@ -6,22 +6,22 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from byokg.arrays import Bools, Int64
 from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_types import read_types, write_types
 from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, place, text_column
-from byokg.graph.store import EdgeBatch, GraphStore, ScannedStore, undirected_relations
-from byokg.graph.traversal import edges_once, triples
-from byokg.types import EntityId, Node, Properties, Triple, Value
+from byokg.graph.store import EdgeBatch, GraphStore
+from byokg.graph.traversal import triples
+from byokg.types import Node, Properties, Triple, Value
 
 Progress = Callable[[int, int], None]
 """Progress callback: number of nodes and of edges done, after each batch."""
@@ -53,7 +53,7 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         GraphError: the place is not writable.
     """
     with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
-        marked = len(undirected_relations(store)) > 0
+        marked = len(store.undirected_relations()) > 0
         fixed = (*_EDGE_COLUMNS, "directed") if marked else _EDGE_COLUMNS
         nodes, edges = _TableWriter(partial / "nodes.csv", _NODE_COLUMNS), _TableWriter(partial / "edges.csv", fixed)
         with nodes, edges:
@@ -79,18 +79,33 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     Raises:
         GraphError: the graph changed while it was copied.
     """
+    nodes = list[Node]()
+    for page in store.all_nodes():
+        nodes += page
+        if progress:
+            progress(len(nodes), 0)
+    rows = _rows(np.asarray(store.numbers([node.id for node in nodes]), np.int64))
     try:
-        ids, names, cells, of_nodes, codes, of_edges, undirected = _scanned(store, progress)
-    except QueryTooLarge:
-        ids, names, cells, of_nodes, codes, of_edges, undirected = _walked(store, progress)
-    types, further = read_types(text_column(cells))
+        codes, edges, undirected = _placed_edges(store, rows, store.all_edges(), progress)
+    except QueryTooLarge:  # a server refuses; its edges are read by their nodes
+        codes, edges, undirected = _placed_edges(store, rows, GraphStore.all_edges(store), progress)
+    order = np.lexsort((edges, codes[:, 2], codes[:, 1], codes[:, 0]))
+    codes, undirected = codes[order], undirected[order]
+    of_edges = store.edge_properties(edges[order])
+    types, further = read_types(text_column([write_types(node.types) for node in nodes]))
     used, first, relation = np.unique(codes[:, 1], return_index=True, return_inverse=True)
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
     codes[:, 1] = np.argsort(order)[relation]
     return ColumnarGraph.assemble(
         store.name,
-        NodeColumns(text_column(ids), text_column(names), types, _columns(of_nodes), further=further),
+        NodeColumns(
+            text_column([node.id for node in nodes]),
+            text_column([node.name for node in nodes]),
+            types,
+            _columns([node.properties for node in nodes]),
+            further=further,
+        ),
         [labels[number] for number in used[order].tolist()],
         codes,
         {one.name: place(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
@@ -99,87 +114,34 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     )
 
 
-_Parts = tuple[
-    list[EntityId],
-    list[str],
-    list[str],
-    list[Properties],
-    npt.NDArray[np.int64],
-    list[Properties],
-    npt.NDArray[np.bool_],
-]
-"""Ids, names, cells of types and properties of nodes; rows of head, relation and tail; of edges properties, and True
-for undirected ones."""
-
-
-def _scanned(store: GraphStore, progress: Progress | None) -> _Parts:
-    """Read a store page by page, if it has a full scan. Raises `QueryTooLarge` if that is refused."""
-    if not isinstance(store, ScannedStore):
-        raise QueryTooLarge(f"{store.name} gives edges by their nodes only")
-    batches, nodes = store.all_edges(), list[Node]()
-    first = next(batches, None)
-    for page in store.all_nodes():
-        nodes += page
-        if progress:
-            progress(len(nodes), 0)
-    ids = [node.id for node in nodes]
-    rows = _rows(np.asarray(store.numbers(ids), np.int64))
-    parts, numbers = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)]
-    done = 0
-    for batch in () if first is None else chain([first], batches):
-        parts.append(_placed_edges(store, rows, batch))
-        numbers.append(batch.edge)
-        done += len(batch)
-        if progress:
-            progress(len(nodes), done)
-    codes, edges = np.concatenate(parts), np.concatenate(numbers)
-    order = np.lexsort((edges, codes[:, 2], codes[:, 1], codes[:, 0]))
-    properties = store.edge_properties(edges[order])
-    return (
-        ids, [node.name for node in nodes], [write_types(node.types) for node in nodes],
-        [node.properties for node in nodes], codes[order], properties, np.zeros(len(order), np.bool_),
-    )  # fmt: skip
-
-
-def _walked(store: GraphStore, progress: Progress | None) -> _Parts:
-    """Read a store node by node, with the edges out of them."""
-    ids = list(store.entities())
-    numbers = np.asarray(store.numbers(ids), np.int64)
-    rows = _rows(numbers)
-    names: list[str] = []
-    types: list[str] = []
-    of_nodes: list[Properties] = []
-    of_edges: list[Properties] = []
-    ends: list[npt.NDArray[np.int64]] = [np.empty((0, 3), np.int64)]
-    undirected = [np.empty(0, np.bool_)]
-    for start in range(0, len(ids), _BATCH):
-        for node in store.nodes(ids[start : start + _BATCH]):
-            names.append(node.name)
-            types.append(write_types(node.types))
-            of_nodes.append(node.properties)
-        batch = edges_once(store, numbers[start : start + _BATCH])
-        ends.append(_placed_edges(store, rows, batch))
-        of_edges += store.edge_properties(batch.edge)
-        undirected.append(np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected)
-        if progress:
-            progress(len(names), len(of_edges))
-    return ids, names, types, of_nodes, np.concatenate(ends), of_edges, np.concatenate(undirected)
-
-
-def _rows(numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _rows(numbers: Int64) -> Int64:
     """Return the row of each node number; -1 for others."""
     rows = np.full(int(numbers.max(initial=-1)) + 1, -1, np.int64)
     rows[numbers] = np.arange(len(numbers))
     return rows
 
 
-def _placed_edges(store: GraphStore, rows: npt.NDArray[np.int64], batch: EdgeBatch) -> npt.NDArray[np.int64]:
-    """Return rows of head, relation and tail. Raises `GraphError` for a node that was not there before."""
-    head, tail = np.asarray(batch.head, np.int64), np.asarray(batch.tail, np.int64)
-    ends = np.concatenate((head, tail))
-    if len(ends) and (int(ends.max()) >= len(rows) or int(rows[ends].min()) < 0):
-        raise GraphError(f"{store.name} got new nodes while it was copied; copy it again when nobody writes to it")
-    return np.stack((rows[head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1)
+def _placed_edges(
+    store: GraphStore, rows: Int64, batches: Iterator[EdgeBatch], progress: Progress | None
+) -> tuple[Int64, Int64, Bools]:
+    """Return (E, 3) rows of head, relation and tail, (E,) edge numbers, and True for undirected edges.
+
+    Raises `GraphError` for a node that was not there before.
+    """
+    codes, edges, undirected = [np.empty((0, 3), np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.bool_)]
+    nodes, done = int(np.count_nonzero(rows >= 0)), 0
+    for batch in batches:
+        head, tail = np.asarray(batch.head, np.int64), np.asarray(batch.tail, np.int64)
+        ends = np.concatenate((head, tail))
+        if len(ends) and (int(ends.max()) >= len(rows) or int(rows[ends].min()) < 0):
+            raise GraphError(f"{store.name} got new nodes while it was copied; copy it again when nobody writes to it")
+        codes.append(np.stack((rows[head], np.asarray(batch.relation, np.int64), rows[tail]), axis=1))
+        edges.append(batch.edge)
+        undirected.append(np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected)
+        done += len(batch)
+        if progress:
+            progress(nodes, done)
+    return np.concatenate(codes), np.concatenate(edges), np.concatenate(undirected)
 
 
 def refuse_taken(folder: Path, overwrite: bool) -> None:
@@ -211,7 +173,7 @@ def _batches(store: GraphStore, progress: Progress | None) -> Iterator[tuple[lis
     entities = store.entities()
     nodes_done, edges_done = 0, 0
     while ids := list(islice(entities, _BATCH)):
-        leaving = triples(store, edges_once(store, store.numbers(ids)))
+        leaving = triples(store, store.edges_once(store.numbers(ids)))
         yield store.nodes(ids), leaving
         nodes_done, edges_done = nodes_done + len(ids), edges_done + len(leaving)
         if progress:

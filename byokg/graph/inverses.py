@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -17,9 +18,12 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.graph.sorted_ids import distinct
-from byokg.graph.store import GraphStore, InducingStore, undirected_relations
+from byokg.graph.store import GraphStore
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS
+
+if TYPE_CHECKING:
+    from byokg.graph.columnar.graph import ColumnarGraph
 
 _SAMPLE = 32
 """Edges of each relation that are looked at."""
@@ -36,7 +40,6 @@ side are inverted."""
 
 _STEM = 4
 """Letters by which words are compared."""
-
 _FEWEST = 2
 """Edges that have to be turned round: one may be chance."""
 
@@ -51,8 +54,8 @@ def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
     Empty for a graph on a server: edges among many nodes are expensive there, and few such graphs store facts twice.
     Computed once for a graph.
     """
-    graph = getattr(store, "graph", store)
-    if not isinstance(graph, InducingStore):
+    graph = store.columnar
+    if graph is None:
         return {}
     found = _FOUND.get(store)
     if found is None:
@@ -60,7 +63,7 @@ def inverse_relations(store: GraphStore) -> Mapping[str, frozenset[str]]:
     return found
 
 
-def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset[str]]:
+def _found_in(store: GraphStore, graph: ColumnarGraph) -> Mapping[str, frozenset[str]]:
     """Look at a sample of the edges of each relation; those of undirected ones lead both ways."""
     sample, labels = store.sample_edges(_SAMPLE), store.relations
     kept = np.flatnonzero(sample.head != sample.tail)  # a loop is turned round by any relation
@@ -85,7 +88,7 @@ def _found_in(store: GraphStore, graph: InducingStore) -> Mapping[str, frozenset
     for (one, _), value in both.items():
         best[one] = max(best[one], value)
     found: dict[str, set[str]] = defaultdict(set)
-    for number in undirected_relations(store).tolist():
+    for number in store.undirected_relations().tolist():
         found[labels[number]].add(labels[number])
     for (one, other), one_way in share.items():
         larger, best_of_both = max(one_way, share.get((other, one), 0.0)), max(best[one], best[other])

@@ -10,11 +10,10 @@ import json
 import logging
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import TypeGuard
 from urllib.parse import unquote
 
 import numpy as np
@@ -25,7 +24,7 @@ import pyarrow.compute as pc
 from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphError, GraphExists, IndexUnusable, at_least
 from byokg.files import in_bytes, new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.store import ALL_VALUES, GraphStore, NamedStore, SavedGraph, VectorStore
+from byokg.graph.store import ALL_VALUES, GraphStore
 from byokg.index.dense import DenseNames, Embedded, is_comparable, verify_names
 from byokg.index.embedders import Embedder, Vectors, exact, folder_name, unit_rows
 from byokg.index.names import NameIndex, NameMatch, NameSearch, unqualified
@@ -91,8 +90,8 @@ def numbered_nodes(store: GraphStore) -> Iterator[tuple[int, Node]]:
 
 def rdf_names(store: GraphStore) -> list[str]:
     """Return the properties of an RDF graph whose values are names of nodes: labels of all languages, and aliases."""
-    source = getattr(store, "source", {})
-    if not isinstance(source, Mapping) or source.get("kind") != "rdf":
+    source = store.source
+    if source.get("kind") != "rdf":
         return []
     from byokg.graph.rdf.terms import ALIAS_PREDICATES, NAME_PREDICATES, Prefixes  # of which most graphs need nothing
 
@@ -138,9 +137,9 @@ def name_index(store: GraphStore) -> NameIndex:
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
     """
-    if isinstance(store, NamedStore):
+    if store.remote:
         return server_names(store)
-    if isinstance(store, SavedGraph) and store.folder is not None and (store.folder / NAMES).exists():
+    if store.folder is not None and (store.folder / NAMES).exists():
         return NameIndex.open(store.folder / NAMES, store.checksum, store.names_of_nodes())
     if isinstance(store, ColumnarGraph) and store.folder is not None and store.node_count > _MOST:
         _LOG.warning("%s has no index of names; one is written into it, once", store.name)
@@ -224,14 +223,14 @@ class KeptNames:
     """When, in seconds since 1970."""
 
 
-def names_folder(store: NamedStore) -> Path:
+def names_folder(store: GraphStore) -> Path:
     """Return the folder of a server graph's names."""
     return user_cache() / "names" / store.names_key[:24]
 
 
 def kept_names(store: GraphStore) -> KeptNames | None:
     """Return the cached names of a server graph; None if there are none, or they are damaged."""
-    if not isinstance(store, NamedStore):
+    if not store.remote:
         return None
     folder = names_folder(store)
     try:
@@ -248,14 +247,14 @@ def keep_names(store: GraphStore, progress: Callable[[int], None] | None = None)
     """Read all names of a graph on a server, in pages, and keep an index of them in the user's cache.
 
     Args:
-        store: a `NamedStore`.
+        store: a graph on a server.
         progress: called with the number of names read, after each page.
 
     Raises:
         ConfigError: the store has no names to read.
         QueryFailed, StoreUnavailable: errors of the store.
     """
-    if not isinstance(store, NamedStore):
+    if not store.remote:
         raise ConfigError(f"{store.name} is no server whose names could be read")
     rows: dict[str, int] = {}
     owners: list[int] = []
@@ -417,7 +416,7 @@ def dense_names(
         IndexUnusable: the saved index is damaged or that of another graph, or there is none and too many names.
         EmbedderFailed: the embedder failed.
     """
-    if isinstance(store, SavedGraph) and store.folder is not None:
+    if store.folder is not None:
         folder = index_folder(store.folder, embedder)
         if folder.exists():
             return DenseNames.open(folder, embedder, store.checksum or "")
@@ -435,7 +434,7 @@ class ServerVectorIndex:
     Scores are cosines, as those of `DenseNames`; which names are found is as good as the server's index is.
     """
 
-    def __init__(self, store: VectorStore, embedder: Embedder) -> None:
+    def __init__(self, store: GraphStore, embedder: Embedder) -> None:
         """Look whose vectors the index holds.
 
         Raises:
@@ -487,9 +486,9 @@ def cosine(unit: Vectors, other: Sequence[float]) -> float:
     return float(exact(unit_rows([other]))[0] @ exact(unit))
 
 
-def has_vector_index(store: GraphStore | VectorStore) -> TypeGuard[VectorStore]:
+def has_vector_index(store: GraphStore) -> bool:
     """True if dense lookups use a vector index of the server."""
-    return isinstance(store, VectorStore) and store.vector_index is not None
+    return store.vector_index is not None
 
 
 def open_dense_lookup(store: GraphStore, embedder: Embedder) -> NameSearch:

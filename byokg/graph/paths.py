@@ -22,15 +22,10 @@ from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.sorted_ids import changes, contains, distinct, sort_distinct, spread
 from byokg.graph.store import (
-    CappedEdgesStore,
     Direction,
     EdgeBatch,
     GraphStore,
-    NamedStore,
     NodeArray,
-    capped_edges,
-    lasting_order,
-    numbered_relations,
 )
 from byokg.types import INVERSE, EntityId, Metapath, Path
 
@@ -97,7 +92,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     for path in chosen:
         reached = growth.reached(int(path))
         if len(reached) > sample:
-            reached = reached[lasting_order(store, reached)[np.linspace(0, len(reached) - 1, sample).astype(np.int64)]]
+            reached = reached[store.lasting_order(reached)[np.linspace(0, len(reached) - 1, sample).astype(np.int64)]]
         frontiers.append(reached)
     sizes = [len(frontier) for frontier in frontiers]
     none = np.empty(0, np.int64)
@@ -131,7 +126,7 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
 
 def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     """Return the edges of nodes; of the relations of hubs so many that all of them, each node's `times`, stay few."""
-    degrees = store.degrees(nodes) if isinstance(store, CappedEdgesStore) else None
+    degrees = store.degrees(nodes)
     if degrees is None or int((times * degrees).sum()) <= _MOST_EDGES:
         return store.edges(nodes, Direction.BOTH)
     counts = store.relation_counts(nodes)
@@ -144,13 +139,13 @@ def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     place = int(np.searchsorted(total, _MOST_EDGES, "right"))
     smaller = int((weight * size)[:place].sum())
     most = (_MOST_EDGES - smaller) // int(left[place])
-    return capped_edges(store, nodes, Direction.BOTH, most=max(1, most))
+    return store.capped_edges(nodes, Direction.BOTH, most=max(1, most))
 
 
 def _in_order(store: GraphStore, steps: Int64) -> Int64:
     """Return the distinct steps by label, each on the way out first: an order that no numbering changes."""
     distinct = np.flatnonzero(np.bincount(steps))
-    named = store.met_relations if isinstance(store, NamedStore) else store.relations
+    named = store.met_relations
     return np.array(sorted(distinct.tolist(), key=lambda step: (named[step >> 1], step & 1)), np.int64)
 
 
@@ -313,7 +308,7 @@ def follow_all(
     step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
     read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
-    moves = steps_along(store, single_steps(len(numbered_relations(store)), list(numbers)), most=read)
+    moves = steps_along(store, single_steps(len(store.met_relations), list(numbers)), most=read)
     sources_of = distinct(store.numbers(sources)).astype(np.int64)
     avoided = distinct(np.asarray(store.numbers(avoid), np.int64))
     levels = [_beginning(sources_of)]
@@ -330,7 +325,7 @@ def follow_all(
         level, place = levels[len(path)], place_of[path]
         own = slice(*level.bounds[place : place + 2].tolist())
         ends, counts = level.nodes[own], level.counts[own]
-        order = lasting_order(store, ends)
+        order = store.lasting_order(ends)
         order = order[np.argsort(-counts[order], kind="stable")]
         held = tuple(levels[: len(path) + 1])
         found.append(Walks(store, path, ends[order], counts[order], bool(level.cut[place]), moves, held, place))

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,25 +22,22 @@ from byokg.arrays import Int64
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import (
     ALL_VALUES,
-    CappedEdgesStore,
     Direction,
     EdgeBatch,
     GraphStore,
-    HoldersStore,
     NodeArray,
     NumberSpace,
     RelationArray,
     RelationCounts,
-    SavedGraph,
     Schema,
-    capped_edges,
-    undirected_relations,
+    spread_evenly,
 )
 from byokg.index.string_hashes import hash_one
 from byokg.text.names import WORD
 from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Value
 
 if TYPE_CHECKING:
+    from byokg.graph.rdf.terms import Prefixes
     from byokg.index.string_hashes import Texts
 
 
@@ -103,7 +100,7 @@ def node_names(store: GraphStore, ids: Collection[EntityId]) -> dict[EntityId, s
     return {node.id: node.name for node in known} | {id: name_of_value(id) for id in values}
 
 
-class PropertyView:
+class PropertyView(GraphStore):
     """A store, and the values of its properties as nodes.
 
     Values are read when they are first walked to: a call to the store for the nodes, one for the edges. Threads may
@@ -115,6 +112,7 @@ class PropertyView:
 
     def __init__(self, store: GraphStore) -> None:
         self.store = store
+        self.source = store.source
         self._schema = store.schema()
         real = list(store.relations)
         known = set(real)
@@ -148,10 +146,10 @@ class PropertyView:
         self._values_of: dict[int, tuple[Int64, Int64]] = {}
         self._edge_values: dict[int, tuple[Int64, Int64]] = {}
 
-    def __getattr__(self, name: str) -> object:
-        if name in ("source", "prefixes"):  # how names of an RDF graph are written
-            return getattr(self.store, name)
-        raise AttributeError(name)
+    @property
+    def prefixes(self) -> Prefixes | None:
+        """Return the abbreviations of IRIs in labels."""
+        return self.store.prefixes
 
     @property
     def empty(self) -> bool:
@@ -210,10 +208,10 @@ class PropertyView:
         return self._edges(nodes, direction, relations, self.store.edges)
 
     def degrees(self, nodes: NodeArray) -> Int64 | None:
-        """Return how many edges of the graph touch each of `nodes`; see `CappedEdgesStore`."""
+        """Return how many edges of the graph touch each of `nodes`."""
         numbers = np.asarray(nodes, np.int64)
         real = numbers < FIRST_VALUE
-        known = self.store.degrees(numbers[real]) if isinstance(self.store, CappedEdgesStore) else None
+        known = self.store.degrees(numbers[real])
         if known is None:
             return None
         found = np.zeros(len(numbers), np.int64)
@@ -221,10 +219,15 @@ class PropertyView:
         return found
 
     def capped_edges(
-        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+        self,
+        nodes: NodeArray,
+        direction: Direction = Direction.BOTH,
+        relations: RelationArray | None = None,
+        *,
+        most: int,
     ) -> EdgeBatch:
-        """Return up to `most` edges of each relation of each node, and all to values; see `CappedEdgesStore`."""
-        return self._edges(nodes, direction, relations, partial(capped_edges, self.store, most=most))
+        """Return up to `most` edges of each relation of each node, and all to values."""
+        return self._edges(nodes, direction, relations, partial(self.store.capped_edges, most=most))
 
     def _edges(
         self,
@@ -274,7 +277,7 @@ class PropertyView:
 
     def undirected_relations(self) -> RelationArray:
         """Return the relations of the graph that have undirected edges, ascending."""
-        return undirected_relations(self.store)
+        return self.store.undirected_relations()
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number; an edge to a value has none."""
@@ -289,17 +292,13 @@ class PropertyView:
         ends = distinct(np.concatenate((batch.head, batch.tail)).astype(np.int64))
         alone = list(islice(self.store.entities(), _SAMPLED))
         parts = [ends, np.asarray(self.store.numbers(alone), np.int64)]
-        if isinstance(self.store, HoldersStore) and self._own:
+        if self._own:
             parts.append(self.store.some_holders(min(per_relation, max(1, _HOLDERS // len(self._own)))))
         met = distinct(np.concatenate(parts))
         origin, relation, value = self._led_to(met, None, batch)
         order = np.argsort(relation, kind="stable")
         origin, relation, value = origin[order], relation[order], value[order]
-        counts = np.bincount(relation - self.real_relations, minlength=len(self._relations) - self.real_relations)
-        rank = np.arange(len(relation)) - np.repeat(counts.cumsum() - counts, counts)
-        size = counts[relation - self.real_relations] if len(relation) else rank
-        kept = rank * per_relation // np.maximum(size, 1) != (rank - 1) * per_relation // np.maximum(size, 1)
-        kept |= size <= per_relation
+        kept = spread_evenly(relation, per_relation)
         origin, relation, value = origin[kept], relation[kept], value[kept]
         columns = [
             np.concatenate((batch.head.astype(np.int64), met[origin])),
@@ -319,18 +318,16 @@ class PropertyView:
     @property
     def folder(self) -> Path | None:
         """Return the graph's folder."""
-        found: Path | None = getattr(self.store, "folder", None)
-        return found
+        return self.store.folder
 
     @property
     def checksum(self) -> str | None:
         """Return the checksum of the graph."""
-        found: str | None = getattr(self.store, "checksum", None)
-        return found
+        return self.store.checksum
 
     def names_of_nodes(self) -> Texts:
         """Return the name of each node of the graph, which lies in a folder."""
-        return cast(SavedGraph, self.store).names_of_nodes()
+        return self.store.names_of_nodes()
 
     # Values
 

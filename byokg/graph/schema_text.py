@@ -39,7 +39,6 @@ import numpy.typing as npt
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
-from byokg.graph.traversal import cap, names_at
 from byokg.index.embedders import Embedder, exact
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
@@ -146,7 +145,7 @@ class Nearness:
             if steps == 2:
                 nodes = self._nameless(nodes)
             if steps < 3 and len(nodes):
-                edges, _ = cap(self._store.edges(nodes, Direction.BOTH), _PER_RELATION, per_relation=True)
+                edges, _ = self._store.edges(nodes, Direction.BOTH).cap(_PER_RELATION, per_relation=True)
                 nodes = np.setdiff1d(edges.other, seen)[:_MOST_NODES]
                 seen = np.union1d(seen, nodes)
         return {self._store.relations[relation]: steps for relation, steps in near.items()}
@@ -179,7 +178,7 @@ class Nearness:
         return inverse_relations(self._store)
 
     def _nameless(self, nodes: NodeArray) -> NodeArray:
-        return nodes[np.fromiter(map(is_identifier, names_at(self._store, nodes)), np.bool_, len(nodes))]
+        return nodes[np.fromiter(map(is_identifier, self._store.names_at(nodes)), np.bool_, len(nodes))]
 
 
 class SchemaRenderer:

@@ -1,25 +1,34 @@
 """What graph stores promise, and the records and arrays in which they answer.
 
-There are two roles: a `GraphStore` is walked by ids and numbers, a `QueryStore` also runs the text of a query.
+There are two roles: a `GraphStore` is walked by ids and numbers, a `QueryableGraph` also runs the text of a query.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
 from functools import cache, cached_property
+from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.types import Cell, EntityId, Language, Node, Properties, Value
+from byokg.arrays import Bools, Int64, Integers
+from byokg.errors import EntityNotFound
+from byokg.graph.sorted_ids import changes, distinct, positions
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+    from byokg.graph.columnar.graph import ColumnarGraph
+    from byokg.graph.rdf.terms import Prefixes
+    from byokg.graph.read_cache import SchemaCache
     from byokg.index.string_hashes import Texts
 
 NodeArray = npt.NDArray[np.integer]
@@ -87,6 +96,45 @@ class EdgeBatch:
         """Return the node at the far end of each edge, seen from its origin: (E,)."""
         # Arithmetic, because choosing by a mask that jumps to and fro is ten times slower.
         return self.tail + (self.head - self.tail) * self.inverse
+
+    def take(self, rows: Int64 | slice) -> EdgeBatch:
+        """Return some of the edges, in the given order."""
+        return EdgeBatch(
+            self.head[rows],
+            self.relation[rows],
+            self.tail[rows],
+            self.edge[rows],
+            self.origin[rows],
+            self.inverse[rows],
+            self.space,
+            None if self.undirected is None else self.undirected[rows],
+        )
+
+    def cap(self, limit: int | None, per_relation: bool = False) -> tuple[EdgeBatch, bool]:
+        """Keep the first `limit` edges of each node, or of each node, direction and relation; True if that cut any."""
+        if limit is None or len(self) <= limit:
+            return self, False
+        # Edges under one cap are contiguous.
+        together = (self.origin << 1 | self.inverse, self.relation) if per_relation else (self.origin,)
+        starts = np.flatnonzero(changes(*together))
+        rank = np.arange(len(self)) - np.repeat(starts, np.diff(starts, append=len(self)))
+        kept = np.flatnonzero(rank < limit)
+        return self.take(kept), len(kept) < len(self)
+
+    @classmethod
+    def concatenate(cls, batches: Sequence[EdgeBatch]) -> EdgeBatch:
+        """Return the edges of one store's batches; their origins stay as they are."""
+        if not batches:
+            none = np.empty(0, np.int64)
+            return cls(none, none, none, none, none, none.astype(np.bool_))
+        head, relation, tail, edge, origin = (
+            np.concatenate([getattr(batch, name) for batch in batches])
+            for name in ("head", "relation", "tail", "edge", "origin")
+        )
+        flags = [np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected for batch in batches]
+        undirected = np.concatenate(flags) if any(batch.undirected is not None for batch in batches) else None
+        inverse = np.concatenate([batch.inverse for batch in batches])
+        return cls(head, relation, tail, edge, origin, inverse, batches[0].space, undirected)
 
 
 @dataclass(frozen=True)
@@ -212,212 +260,204 @@ def _schema_type() -> TypeAdapter[Schema]:
     return TypeAdapter(Schema)
 
 
-@runtime_checkable
-class SavedGraph(Protocol):
-    """A store whose node numbers are those of a graph folder, so that the indexes in the folder are for it, too."""
+def schema_ahead(store: GraphStore) -> Callable[[], Schema]:
+    """Return a getter of the schema, which a server begins to read now."""
+    store.read_ahead()
+    return store.schema
+
+
+class GraphStore(ABC):
+    """A directed, labelled multigraph. Everything else is built on these methods.
+
+    A store of your own defines `name`, `relations`, `entities`, `nodes` and `edges` (`read_cache.around` brings edges
+    into order) and inherits the other methods, which read by these. A store with a quicker way overrides a method.
+    """
+
+    source: Mapping[str, Any] = {}
+    """Source of the graph: kind, and the files it was read from, if known."""
+    remote: bool = False
+    """True if every read is a request to a server, which numbers nodes and relations as they are met."""
 
     @property
-    def folder(self) -> Path | None:
-        """Return the graph's folder; None for one in memory."""
+    @abstractmethod
+    def name(self) -> str:
+        """Return the graph's name for messages."""
 
     @property
-    def checksum(self) -> str | None:
-        """Return the checksum of the graph; None for one in memory."""
+    @abstractmethod
+    def relations(self) -> Sequence[str]:
+        """Return relation labels; a relation number is a position in this list."""
 
-    def names_of_nodes(self) -> Texts:
-        """Return the name of each node: (N,), as a column that may be mapped from a file."""
+    @abstractmethod
+    def entities(self) -> Iterator[EntityId]:
+        """Yield each entity once, heads and tails alike, in node-number order."""
 
+    @abstractmethod
+    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
+        """Return nodes with name, type and properties, in the order of `ids`. Raises `EntityNotFound`."""
 
-@runtime_checkable
-class NumberedNames(Protocol):
-    """A store that reads the names of nodes by their numbers, without their other data."""
-
-    def names_at(self, nodes: NodeArray) -> list[str]:
-        """Return the name of each node, in the order given. Raises `EntityNotFound`."""
-
-
-@runtime_checkable
-class UndirectedStore(Protocol):
-    """A store that may hold undirected edges."""
-
-    def undirected_relations(self) -> RelationArray:
-        """Return the relations that have undirected edges, ascending."""
-
-
-def undirected_relations(store: GraphStore) -> RelationArray:
-    """Return the relations that have undirected edges, ascending; none of a store of directed edges."""
-    graph = getattr(store, "graph", store)
-    return graph.undirected_relations() if isinstance(graph, UndirectedStore) else np.empty(0, np.int64)
-
-
-@runtime_checkable
-class FirstEdgesStore(Protocol):
-    """A store that reads some edges of a node without reading all of them, however many a hub has."""
-
-    def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
-        """Return up to `most` edges of each node, the first in the order of `edges`, and whether any were left out."""
-
-
-@runtime_checkable
-class HoldersStore(Protocol):
-    """A store that knows which nodes have a property that few have."""
-
-    def some_holders(self, most: int) -> npt.NDArray[np.int64]:
-        """Return up to `most` nodes, at least one, of each property that few nodes have: numbers, ascending."""
-
-
-@runtime_checkable
-class CappedEdgesStore(Protocol):
-    """A store that reads some edges of each relation of a node without reading all of them."""
-
-    def degrees(self, nodes: NodeArray) -> npt.NDArray[np.int64] | None:
-        """Return the number of edges of each of `nodes`: (N,). None if that takes a request.
-
-        Raises:
-            EntityNotFound: a node number is out of range.
-        """
-
-    def capped_edges(
-        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+    @abstractmethod
+    def edges(
+        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
     ) -> EdgeBatch:
-        """Return of each relation, and direction, of each node up to `most` edges, the first in the order of `edges`.
-
-        Args:
-            nodes, direction, relations: as those of `edges`.
+        """Return the edges touching `nodes`, optionally of some relations only, in the order of `EdgeBatch`.
 
         Raises:
             EntityNotFound: a node number is out of range.
             RelationNotFound: a relation number is out of range.
         """
 
+    # Nodes
 
-def capped_edges(
-    store: GraphStore, nodes: NodeArray, direction: Direction, relations: RelationArray | None = None, *, most: int
-) -> EdgeBatch:
-    """Return `CappedEdgesStore.capped_edges`, or all edges if a store cannot read some of them."""
-    if isinstance(store, CappedEdgesStore):
-        return store.capped_edges(nodes, direction, relations, most)
-    return store.edges(nodes, direction, relations)
+    @cached_property
+    def _entity_list(self) -> list[EntityId]:
+        return list(self.entities())
 
+    @cached_property
+    def _entity_places(self) -> dict[EntityId, int]:
+        return {entity: place for place, entity in enumerate(self._entity_list)}
 
-@runtime_checkable
-class InducingStore(Protocol):
-    """A store that returns an induced subgraph without materialising incident edges."""
+    def numbers(self, ids: Collection[EntityId]) -> NodeArray:
+        """Return the node number of each id. Raises `EntityNotFound` for an unknown one."""
+        if lost := next((entity for entity in ids if entity not in self._entity_places), None):
+            raise EntityNotFound(lost, self.name)
+        return np.array([self._entity_places[entity] for entity in ids], np.int64)
 
-    def far_ends(self, nodes: NodeArray, direction: Direction) -> NodeArray:
-        """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""
+    def ids(self, nodes: NodeArray) -> list[EntityId]:
+        """Return the id of each node number. Raises `EntityNotFound` for a number out of range."""
+        numbers = np.asarray(nodes, np.int64)
+        outside = numbers[(numbers < 0) | (numbers >= len(self._entity_list))]
+        if len(outside):
+            raise EntityNotFound(f"number {outside[0]}", self.name)
+        return [self._entity_list[number] for number in numbers.tolist()]
 
-    def edges_among(self, nodes: NodeArray) -> InducedEdges:
-        """Return the edges with both ends among `nodes`, which are distinct. Raises `EntityNotFound`."""
-
-
-@runtime_checkable
-class ScannedStore(Protocol):
-    """A store that gives everything faster than by asking about one node after another."""
+    def names_at(self, nodes: NodeArray) -> list[str]:
+        """Return the names of N nodes, in the order given. Raises `EntityNotFound` for a number out of range."""
+        return [node.name for node in self.nodes(self.ids(nodes))]
 
     def all_nodes(self) -> Iterator[list[Node]]:
         """Yield every node once, in pages, in an order of the store's own."""
+        entities = self.entities()
+        while ids := list(islice(entities, _PAGE)):
+            yield self.nodes(ids)
 
-    def all_edges(self) -> Iterator[EdgeBatch]:
-        """Yield every edge once, in pages; `origin` counts and `inverse` is false.
+    def some_holders(self, most: int) -> Int64:
+        """Return up to `most` nodes, at least one, of each property that few nodes have: numbers, ascending.
 
-        Raises `QueryTooLarge` before the first if there are too many.
+        Empty if the store has no index of them.
         """
+        return np.empty(0, np.int64)
 
+    def lasting_order(self, nodes: NodeArray) -> Int64:
+        """Return the places of some nodes, ascending, in an order that no earlier request changes.
 
-@runtime_checkable
-class NamedStore(Protocol):
-    """A store on a server, which finds nodes by their names without giving out all names."""
+        In files that is the order of their numbers, in which they have to be; on a server, that of their ids.
+        """
+        return np.arange(len(nodes))
 
-    @property
-    def name(self) -> str:
-        """Return the graph's name for messages."""
-
-    @property
-    def names_key(self) -> str:
-        """Return a key that differs between graphs with other ids or names."""
+    # Edges
 
     @property
     def met_relations(self) -> Sequence[str]:
-        """Return the labels of the relations that have numbers so far, without a look at the whole graph for others.
+        """Return the labels of the relations that have numbers so far: on a server of those met, elsewhere of all."""
+        return self.relations
 
-        The first of `relations`: numbers are given out as relations are met.
+    def undirected_relations(self) -> RelationArray:
+        """Return the relations that have undirected edges, ascending."""
+        return np.empty(0, np.int64)
+
+    def edge_properties(self, edges: Int64) -> list[Properties]:
+        """Return the properties of each edge number, in the order given."""
+        return [NO_PROPERTIES] * len(edges)
+
+    def all_edges(self) -> Iterator[EdgeBatch]:
+        """Yield every edge once, in pages, in stored orientation; `origin` and `inverse` mean nothing."""
+        entities = self.entities()
+        while ids := list(islice(entities, _PAGE)):
+            yield self.edges_once(self.numbers(ids))
+
+    def edges_once(self, nodes: NodeArray) -> EdgeBatch:
+        """Return the edges out of some nodes; over all nodes that is every edge once, undirected ones included."""
+        batch = self.edges(nodes, Direction.OUT)
+        if batch.undirected is None:
+            return batch
+        return batch.take(np.flatnonzero(~batch.undirected | (batch.head <= batch.tail)))
+
+    def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
+        """Return up to `most` edges of each node, the first in the order of `edges`, and whether any were left out."""
+        return self.edges(nodes, direction).cap(most)
+
+    def capped_edges(
+        self,
+        nodes: NodeArray,
+        direction: Direction = Direction.BOTH,
+        relations: RelationArray | None = None,
+        *,
+        most: int,
+    ) -> EdgeBatch:
+        """Return of each relation, and direction, of each node the first `most` edges in the order of `edges`, or more.
+
+        All of them if the store cannot read some without the others.
+
+        Raises:
+            EntityNotFound: a node number is out of range.
+            RelationNotFound: a relation number is out of range.
         """
+        return self.edges(nodes, direction, relations)
 
-    def named(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return, for each text, the numbers of the nodes that are called just so."""
+    def degrees(self, nodes: NodeArray) -> Int64 | None:
+        """Return the number of edges of each of `nodes`: (N,). None if that takes a look at the edges.
 
-    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
-        """Return, for each text, number and name of up to `k` nodes with similar names, in any order.
-
-        None if the server has no index for that.
+        Raises:
+            EntityNotFound: a node number is out of range.
         """
+        return None
 
-    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
-        """Yield ids with their names and further names, in pages."""
+    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
+        """Return how many edges of each relation touch each of `nodes`.
 
+        Raises `EntityNotFound` for an unknown number.
+        """
+        batch = self.edges(nodes)
+        first = np.flatnonzero(changes(batch.origin << 1 | batch.inverse, batch.relation))
+        counts = np.diff(first, append=len(batch))
+        return RelationCounts(batch.origin[first], batch.relation[first], batch.inverse[first], counts)
 
-def numbered_relations(store: GraphStore) -> Sequence[str]:
-    """Return the labels of the relations that have numbers: of a graph in files, all."""
-    return store.met_relations if isinstance(store, NamedStore) else store.relations
+    def sample_edges(self, per_relation: int) -> EdgeBatch:
+        """Return up to `per_relation` edges of each relation, by relation, spread evenly over the stored ones.
 
+        `origin` counts the edges; `inverse` is false throughout.
+        """
+        batch = EdgeBatch.concatenate(list(self.all_edges()))
+        batch = batch.take(np.argsort(batch.relation, kind="stable"))
+        batch = batch.take(np.flatnonzero(spread_evenly(batch.relation, per_relation)))
+        return replace(batch, origin=np.arange(len(batch)), inverse=np.zeros(len(batch), np.bool_))
 
-def lasting_order(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.int64]:
-    """Return the places of some nodes, ascending, in an order that no earlier request changes.
+    def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
+        """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""
+        return distinct(self.edges(nodes, direction).other)
 
-    In files that is the order of their numbers, in which they have to be; on a server, that of their ids.
-    """
-    if not isinstance(store, NamedStore) or len(nodes) < 2:
-        return np.arange(len(nodes))
-    return np.argsort(np.array(store.ids(nodes), object), kind="stable")
+    def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
+        """Return the edges with both ends among `nodes`. Raises `EntityNotFound`.
 
-
-@runtime_checkable
-class SlowSchemaStore(Protocol):
-    """A store that looks at its whole graph for the schema, which can begin before anybody waits for it."""
-
-    def holds_schema(self) -> bool:
-        """True if the schema was read, or is cached, so that it needs no scan."""
-
-    def watch(self, told: Callable[[str], None]) -> None:
-        """Register a callback for progress lines: the part of the schema being read, and the number of nodes listed."""
-
-    def read_ahead(self) -> None:
-        """Begin to read the schema in the background; `schema` waits for it, and raises its errors."""
-
-
-def schema_ahead(store: GraphStore) -> Callable[[], Schema]:
-    """Return a getter of the schema, which a server begins to read now."""
-    if isinstance(store, SlowSchemaStore):
-        store.read_ahead()
-    return store.schema
-
-
-@runtime_checkable
-class VectorStore(Protocol):
-    """A store on a server that may hold vectors of its nodes' names in an index of its own.
-
-    Raises `ConfigError` if the configured index does not exist.
-    """
-
-    @property
-    def name(self) -> str:
-        """Return the graph's name for messages."""
-
-    @property
-    def vector_index(self) -> str | None:
-        """Return the name of the vector index; None for none."""
-
-    def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
-        """Return name and vector of up to `count` nodes in the index."""
-
-    def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
-        """Return, for each vector, number, name and vector of up to `k` nodes near it, in any order."""
-
-
-@runtime_checkable
-class ShortestPathStore(Protocol):
-    """A store whose engine finds shortest paths by itself."""
+        Args:
+            nodes: (N,) node numbers, distinct, in any order.
+            direction: of a search that found the nodes, whose edges a server has cached; the result is the same.
+        """
+        back = direction is Direction.IN
+        batch = self.edges(nodes, Direction.IN if back else Direction.OUT)
+        other = positions(nodes, batch.other)
+        kept = other >= 0
+        if batch.undirected is not None:  # these are found from both ends
+            kept &= ~batch.undirected | (batch.head <= batch.tail)
+        rows = np.flatnonzero(kept)
+        if back:
+            rows = rows[np.argsort(other[rows], kind="stable")]
+        far, near = other.take(rows), batch.origin.take(rows)
+        head, tail = (far, near) if back else (near, far)
+        outgoing = np.bincount(head, minlength=len(nodes))
+        undirected = None if batch.undirected is None else batch.undirected.take(rows)
+        return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows), undirected)
 
     def shortest_paths(
         self,
@@ -428,7 +468,7 @@ class ShortestPathStore(Protocol):
         most: int | None,
         limit: int,
         timeout_s: float,
-    ) -> npt.NDArray[np.int64] | None:
+    ) -> Int64 | None:
         """Return all shortest paths between two nodes, in any order: head, relation, tail and edge, (P, L, 4).
 
         Args:
@@ -441,13 +481,9 @@ class ShortestPathStore(Protocol):
             timeout_s: give up after so long.
 
         Returns:
-            None if the engine has no such search, or gave up. Parallel edges make different paths.
+            None if no engine finds them by itself, or it gave up. Parallel edges make different paths.
         """
-
-
-@runtime_checkable
-class ReachingStore(Protocol):
-    """A store whose engine finds by itself which nodes edges lead to, however many of them."""
+        return None
 
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
@@ -462,55 +498,154 @@ class ReachingStore(Protocol):
             timeout_s: give up after so long.
 
         Returns:
-            None if the engine has no such search, or gave up.
+            None if no engine finds them by itself, or it gave up.
         """
+        return None
 
-
-class GraphStore(Protocol):
-    """Reads a directed, labelled multigraph. Everything else is built on these."""
-
-    @property
-    def name(self) -> str:
-        """Return the graph's name for messages."""
+    # Schema
 
     @property
-    def relations(self) -> Sequence[str]:
-        """Return relation labels; a relation number is a position in this list."""
+    def prefixes(self) -> Prefixes | None:
+        """Return the abbreviations of IRIs in labels of an RDF graph; None elsewhere."""
+        return None
 
     def schema(self) -> Schema:
         """Return node types and the relations between them."""
+        return self._scanned_schema
 
-    def entities(self) -> Iterator[EntityId]:
-        """Yield each entity once, heads and tails alike, in node-number order."""
+    @cached_property
+    def _scanned_schema(self) -> Schema:
+        return _scan_schema(self)
 
-    def numbers(self, ids: Collection[EntityId]) -> NodeArray:
-        """Return the node number of each id. Raises `EntityNotFound` for an unknown one."""
+    def holds_schema(self) -> bool:
+        """True if the schema was read, or is cached, so that it needs no scan of a server's graph."""
+        return True
 
-    def ids(self, nodes: NodeArray) -> list[EntityId]:
-        """Return the id of each node number."""
+    def keep_schema(self, cache: SchemaCache) -> None:  # noqa: B027
+        """Look for a server's schema in a cache before it is read, and keep it there afterwards."""
 
-    def nodes(self, ids: Collection[EntityId]) -> list[Node]:
-        """Return nodes with name, type and properties, in the order of `ids`. Raises `EntityNotFound`."""
+    def watch(self, told: Callable[[str], None]) -> None:  # noqa: B027
+        """Register a callback for progress lines: the part of the schema being read, and the number of nodes listed."""
 
-    def edges(
-        self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
-    ) -> EdgeBatch:
-        """Return the edges touching `nodes`, optionally of some relations only."""
+    def read_ahead(self) -> None:  # noqa: B027
+        """Begin to read a server's schema in the background; `schema` waits for it, and raises its errors."""
 
-    def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation touch each of `nodes`, without fetching a hub's edges.
+    # Where the graph and its indexes lie
 
-        Raises `EntityNotFound` for an unknown number.
+    @property
+    def columnar(self) -> ColumnarGraph | None:
+        """Return the arrays of the graph, if this process holds them."""
+        return None
+
+    @property
+    def folder(self) -> Path | None:
+        """Return the graph's folder, whose indexes have the store's node numbers; None without one."""
+        return None
+
+    @property
+    def checksum(self) -> str | None:
+        """Return the checksum of the graph; None for one that is not saved."""
+        return None
+
+    def names_of_nodes(self) -> Texts:
+        """Return the name of each node: (N,), as a column that may be mapped from a file."""
+        import pyarrow as pa
+
+        return pa.array([node.name for page in self.all_nodes() for node in page], pa.large_string())
+
+    def close(self) -> None:  # noqa: B027
+        """Release connections and processes; a graph in files has none."""
+
+    # Names on a server
+
+    @property
+    def names_key(self) -> str:
+        """Return a key that differs between graphs with other ids or names."""
+        return self.name
+
+    def named(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return, for each text, the numbers of the nodes that are called just so."""
+        found: dict[str, list[EntityId]] = {text: [] for text in texts}
+        for entity, name in chain.from_iterable(self.named_pages()):
+            if name in found:
+                found[name].append(entity)
+        return [self.numbers(found[text]).tolist() for text in texts]
+
+    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
+        """Return, for each text, number and name of up to `k` nodes with similar names, in any order.
+
+        None if a server has no index for that.
         """
+        return None
 
-    def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
-        """Return the properties of each edge number, in the order given."""
+    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        """Yield ids with their names and further names, in pages."""
+        for page in self.all_nodes():
+            yield [(node.id, node.name) for node in page]
 
-    def sample_edges(self, per_relation: int) -> EdgeBatch:
-        """Return up to `per_relation` edges of each relation, by relation, spread evenly over the stored ones.
+    @property
+    def vector_index(self) -> str | None:
+        """Return the name of a server's vector index over the names of its nodes; None for none."""
+        return None
 
-        `origin` counts the edges; `inverse` is false throughout.
-        """
+    def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
+        """Return name and vector of up to `count` nodes in the vector index. Raises `ConfigError` if it is missing."""
+        return []
+
+    def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
+        """Return, for each vector, number, name and vector of up to `k` nodes near it, in any order."""
+        return [[] for _ in vectors]
+
+    # Queries
+
+    @property
+    def engines(self) -> Sequence[QueryableGraph]:
+        """Return the query engines, one for each language, with the same nodes under the same ids; empty for none."""
+        return ()
+
+
+_PAGE = 5000
+"""Nodes of one page of a scan."""
+
+
+def spread_evenly(groups: Integers, most: int) -> Bools:
+    """Mark up to `most` members of each group, evenly spread over it; the groups are ascending: (N,)."""
+    first, last = (np.searchsorted(groups, groups, side) for side in ("left", "right"))
+    rank, size = np.arange(len(groups)) - first, np.maximum(last - first, 1)
+    kept: Bools = (rank * most // size != (rank - 1) * most // size) | (size <= most)
+    return kept
+
+
+def _scan_schema(store: GraphStore) -> Schema:
+    """Count the types of all nodes, and the relations of all edges with the types at their ends."""
+    types: dict[EntityId, tuple[str, ...]] = {}
+    properties: dict[str, set[str]] = {}
+    for node in chain.from_iterable(store.all_nodes()):
+        types[node.id] = node.types or ("",)
+        for kind in types[node.id]:
+            properties.setdefault(kind, set()).update(node.properties)
+    counts = Counter(kind for kinds in types.values() for kind in kinds)
+    relations = []
+    batch = EdgeBatch.concatenate(list(store.all_edges()))
+    for number, label in enumerate(store.relations):
+        some = batch.take(np.flatnonzero(batch.relation == number))
+        undirected = np.zeros(len(some), np.bool_) if some.undirected is None else some.undirected
+        heads, tails = (Counter(kind for id in store.ids(end) for kind in types[id]) for end in (some.head, some.tail))
+        both = Counter(kind for id in store.ids(some.tail[undirected]) for kind in types[id])
+        back = Counter(kind for id in store.ids(some.head[undirected]) for kind in types[id])
+        names = sorted({key for held in store.edge_properties(some.edge) for key in held})
+        ends = (_by_count(heads + both), _by_count(tails + back))
+        relations.append(RelationSchema(label, len(some), *ends, tuple(names), undirected=int(undirected.sum())))
+    kinds = _by_count(counts)
+    return Schema(
+        {kind: counts[kind] for kind in kinds},
+        tuple(relations),
+        {kind: tuple(sorted(properties[kind])) for kind in kinds if properties[kind]},
+    )
+
+
+def _by_count(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(sorted(counts, key=lambda key: (-counts[key], key)))
 
 
 @dataclass(frozen=True)
@@ -536,7 +671,7 @@ class Rows:
 
 
 class QueryStore(Protocol):
-    """Runs query text. A store that cannot does not have these."""
+    """Runs query text in one language."""
 
     @property
     def language(self) -> Language:
@@ -558,34 +693,23 @@ class QueryStore(Protocol):
         """
 
 
-class QueryableGraph(GraphStore, QueryStore, Protocol):
+class QueryableGraph(GraphStore, QueryStore):
     """A graph that can be walked and queried."""
 
-
-@runtime_checkable
-class ManyEngines(Protocol):
-    """A graph that takes queries in several languages."""
+    @property
+    def notes(self) -> str:
+        """Return notes for a query's author beyond the schema, in lines; empty if there are none."""
+        return ""
 
     @property
     def engines(self) -> Sequence[QueryableGraph]:
-        """Return the engines, one for each language; all have the same nodes under the same ids."""
-
-
-def takes_queries(store: GraphStore) -> TypeGuard[QueryableGraph]:
-    """True if a graph also runs query text."""
-    return callable(getattr(store, "run", None))
-
-
-def query_engines(store: GraphStore) -> tuple[QueryableGraph, ...]:
-    """Return the query engines of a graph, one for each language; empty if it runs no queries."""
-    if isinstance(store, ManyEngines):
-        return tuple(store.engines)
-    return (store,) if takes_queries(store) else ()
+        """Return the store itself."""
+        return (self,)
 
 
 def query_notes(store: GraphStore) -> str:
     """Return notes for the author of a query beyond the graph's schema."""
-    return "".join(each.notes for each in query_engines(store))
+    return "".join(each.notes for each in store.engines)
 
 
 def as_json(rows: Rows) -> dict[str, Any]:

@@ -16,26 +16,16 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.errors import RelationNotFound, StoresMixed
 from byokg.graph.cancellation import check
-from byokg.graph.sorted_ids import changes, contains, distinct, group_of
+from byokg.graph.sorted_ids import contains, distinct, group_of
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
-    FirstEdgesStore,
     GraphStore,
     NodeArray,
-    NumberedNames,
     NumberSpace,
     RelationArray,
 )
 from byokg.types import EntityId, Triple
-
-
-def names_at(store: GraphStore, nodes: NodeArray) -> list[str]:
-    """Return the names of N nodes, in the order given. Raises `EntityNotFound` for a number out of range."""
-    if isinstance(store, NumberedNames):
-        return store.names_at(nodes)
-    return [node.name for node in store.nodes(store.ids(nodes))]
-
 
 # One hop
 
@@ -88,14 +78,6 @@ def _relation_number(store: GraphStore, label: str) -> int:
         return store.relations.index(label)
     except ValueError as error:
         raise RelationNotFound(label, store.name, store.relations) from error
-
-
-def edges_once(store: GraphStore, nodes: NodeArray) -> EdgeBatch:
-    """Return the edges out of some nodes; over all nodes that is every edge once, undirected ones included."""
-    batch = store.edges(nodes, Direction.OUT)
-    if batch.undirected is None:
-        return batch
-    return select(batch, np.flatnonzero(~batch.undirected | (batch.head <= batch.tail)))
 
 
 def steps_at_ends(batch: EdgeBatch) -> tuple[Int64, Int64]:
@@ -169,12 +151,12 @@ def k_hop_edges(
     nodes = [left]
     for _ in range(hops):
         check()
-        if wanted is None and per_relation_cap is None and per_node_cap and isinstance(store, FirstEdgesStore):
+        if wanted is None and per_relation_cap is None and per_node_cap:
             batch, cut = store.first_edges(frontier, direction, per_node_cap)
             cuts.append(cut)
         else:
-            batch, cut = cap(store.edges(frontier, direction, wanted), per_relation_cap, per_relation=True)
-            batch, cut_more = cap(batch, per_node_cap, per_relation=False)
+            batch, cut = store.edges(frontier, direction, wanted).cap(per_relation_cap, per_relation=True)
+            batch, cut_more = batch.cap(per_node_cap)
             cuts.append(cut or cut_more)
         if direction is Direction.BOTH and not any(cuts):
             # An edge to a node left earlier was met from there; one inside the frontier is met from both ends now.
@@ -197,7 +179,7 @@ def k_hop_edges(
         # Caps may have left out an edge at one of its ends, so every edge is looked at; undirected ones have two.
         _, first = np.unique(edges.edge, return_index=True)
         first.sort()
-        edges, hop_of = select(edges, first), hop_of[first]
+        edges, hop_of = edges.take(first), hop_of[first]
     return ReachedEdges(tuple(cuts), edges, hop_of, np.concatenate(nodes))
 
 
@@ -241,35 +223,6 @@ def join(parts: Sequence[tuple[EdgeBatch, Int64]], sizes: Sequence[int]) -> tupl
         _undirected(parts),
     )
     return edges, np.repeat(np.arange(1, len(parts) + 1), counts)
-
-
-# Caps, and putting batches together
-
-
-def cap(batch: EdgeBatch, limit: int | None, per_relation: bool) -> tuple[EdgeBatch, bool]:
-    """Keep the first `limit` edges of each node, or of each node, direction and relation; True if that cut any."""
-    if limit is None or len(batch) <= limit:
-        return batch, False
-    # The batch is ordered by node, direction and relation, so edges under one cap are contiguous.
-    together = (batch.origin, batch.inverse, batch.relation) if per_relation else (batch.origin,)
-    starts = np.flatnonzero(changes(*together))
-    rank = np.arange(len(batch)) - np.repeat(starts, np.diff(starts, append=len(batch)))
-    kept = np.flatnonzero(rank < limit)
-    return select(batch, kept), len(kept) < len(batch)
-
-
-def select(batch: EdgeBatch, rows: Int64 | slice) -> EdgeBatch:
-    """Return some edges of a batch, in the given order."""
-    return EdgeBatch(
-        batch.head[rows],
-        batch.relation[rows],
-        batch.tail[rows],
-        batch.edge[rows],
-        batch.origin[rows],
-        batch.inverse[rows],
-        batch.space,
-        None if batch.undirected is None else batch.undirected[rows],
-    )
 
 
 def _undirected(parts: Sequence[tuple[EdgeBatch, Int64]]) -> npt.NDArray[np.bool_] | None:

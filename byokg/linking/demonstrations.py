@@ -24,7 +24,7 @@ from byokg.errors import ConfigError, EntityNotFound, QueryFailed, at_least
 from byokg.files import open_decompressed
 from byokg.graph.guard.guard import check_cypher, check_sparql, lint_query
 from byokg.graph.paths import follow
-from byokg.graph.store import GraphStore, query_engines
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.text.names import fold_words, on_one_line, split_words
 from byokg.types import INVERSE, EntityId, Metapath
@@ -79,7 +79,7 @@ class DemonstrationRetriever:
         self._k = k
         self._store = store
         self._embedder = embedder
-        self._engines = {engine.language: engine for engine in query_engines(store)}
+        self._engines = {engine.language: engine for engine in store.engines}
         self._known = frozenset(store.relations)
         self._solved = list(solved) if not isinstance(solved, str | Path) else _read_demonstrations(Path(solved))
         if not self._solved:

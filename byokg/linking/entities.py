@@ -18,7 +18,7 @@ import numpy as np
 from byokg.arrays import Float32, Int64
 from byokg.errors import ConfigError, EntityNotFound, at_least
 from byokg.graph.name_indexes import has_vector_index, name_index, open_dense_lookup
-from byokg.graph.store import GraphStore, NamedStore, RelationCounts
+from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
 from byokg.text.aliases import full_names, other_names, untitled
@@ -389,7 +389,7 @@ class EntityLinker:
         spellings = (text,) if literal is None else (text, *literal.spellings)
         wordless = is_wordless(text)
         also = other_names(text) if literal is None else ()
-        lazy_schema = self._names is None and isinstance(self._store, NamedStore)
+        lazy_schema = self._names is None and self._store.remote
         if also and not lazy_schema and not self._written_otherwise(text):
             also = full_names(text)
         bearers = self._bearers((*spellings, *also))
@@ -413,7 +413,7 @@ class EntityLinker:
 
     def _written_otherwise(self, text: str) -> bool:
         """True if a text is written like none of the names that equal it."""
-        if self._names is None and isinstance(self._store, NamedStore):
+        if self._names is None and self._store.remote:
             return False
         return not any(map(self.names.writes, dict.fromkeys((text, untitled(text)))))
 
@@ -435,7 +435,7 @@ class EntityLinker:
         A server first looks up the exact spellings, all at once, which needs no index of all names.
         """
         distinct = list(dict.fromkeys(names))
-        if self._names is None and isinstance(self._store, NamedStore):
+        if self._names is None and self._store.remote:
             found = [list(numbers[:_NAMESAKES]) for numbers in self._store.named(distinct)]
             by_vectors = self._method == "dense" and has_vector_index(self._store)
             if any(found) or by_vectors or self._store.resembling([], 1) is not None:
@@ -462,7 +462,7 @@ class EntityLinker:
 
     def _like(self, texts: Sequence[str], pool: int) -> list[list[NameMatch]]:
         """Return who bears names like each text: of those that a server's own index finds, if it has one."""
-        if self._names is None and isinstance(self._store, NamedStore):
+        if self._names is None and self._store.remote:
             found = self._store.resembling(texts, _HITS)
             if found is not None:  # ranked by our own score: the server's first results share few letters
                 hits = [NameIndex.of(entries) for entries in found]

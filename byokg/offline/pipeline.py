@@ -14,7 +14,7 @@ from byokg.errors import CacheUnusable
 from byokg.files import user_cache
 from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore, NamedStore
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
 from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.entities import EntityLinker
@@ -82,7 +82,7 @@ def offline_pipeline(
     """
     embedder = embedder or _shipped()
     entities = entities or EntityLinker(store)
-    lazy_schema = isinstance(store, NamedStore) if lazy_schema is None else lazy_schema
+    lazy_schema = store.remote if lazy_schema is None else lazy_schema
     graph, store = store, store if lazy_schema else viewed(store)
     spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights, lazy_schema)
     properties = PropertyLinker(embedder)
@@ -142,7 +142,7 @@ def build_parser_and_ranker(
     Raises:
         ConfigError: the weights cannot be read, or belong to another embedder.
     """
-    lazy_schema = isinstance(store, NamedStore) if lazy_schema is None else lazy_schema
+    lazy_schema = store.remote if lazy_schema is None else lazy_schema
     fitted = None if weights is None else read_weights(weights, embedder.name)
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = _shipped()

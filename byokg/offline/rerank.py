@@ -19,7 +19,7 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value
-from byokg.graph.store import Direction, GraphStore, capped_edges
+from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
 from byokg.offline.parse import CO
 from byokg.offline.parse_constraints import parse_path_question
@@ -300,7 +300,7 @@ class CandidateReranker:
         self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
     ) -> npt.NDArray[np.float64]:
         """Return the share of the question in the other neighbours of nameless nodes: (N,), weighted by importance."""
-        batch = capped_edges(self._store, nodes, Direction.BOTH, most=_MOST_TOLD)
+        batch = self._store.capped_edges(nodes, Direction.BOTH, most=_MOST_TOLD)
         other = batch.other.astype(np.int64)
         distinct, place = np.unique(other, return_inverse=True)
         names = [node.name for node in self._store.nodes(self._store.ids(distinct))]

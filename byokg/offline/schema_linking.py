@@ -21,7 +21,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import contains, distinct
-from byokg.graph.store import Direction, GraphStore, capped_edges, numbered_relations
+from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import steps_at_ends
 from byokg.index.embedders import Embedder, exact, unit_rows
 from byokg.offline.answer_type import AnswerType
@@ -128,7 +128,7 @@ class RelationSimilarity:
 
         With per-question statistics, relations get numbers on first use.
         """
-        if self.lazy_schema and self._latest[0].count < 2 * len(numbered_relations(self._store)):
+        if self.lazy_schema and self._latest[0].count < 2 * len(self._store.met_relations):
             grown = copy(self._latest[0])
             grown._read_ends()
             self._latest[0] = grown
@@ -361,7 +361,7 @@ class RelationSimilarity:
     def _read_relations(self) -> None:
         """Learn the words of all relations that have numbers by now."""
         store, embedder = self._store, self._embedder
-        relations = tuple(numbered_relations(store) if self.lazy_schema else store.relations)
+        relations = tuple(store.met_relations if self.lazy_schema else store.relations)
         self.count = 2 * len(relations)
         self.edges = 2 * (store.real_relations if isinstance(store, PropertyView) else len(relations))
         """Steps along edges; the others lead to the values of properties."""
@@ -410,7 +410,7 @@ class RelationSimilarity:
         types = [node.types for node in nodes]
         nothing = np.empty(0, np.int64)
         outgoing = (nothing, nothing) if any(types) and self.lazy_schema else self._outgoing(ends)
-        if self.lazy_schema and self.count < 2 * len(numbered_relations(self._store)):
+        if self.lazy_schema and self.count < 2 * len(self._store.met_relations):
             self._read_relations()  # of which some were met since, the last of them just now
         self._compared = lru_cache(self._words)(self._compute)
         identifiers = np.array([is_identifier(node.name) for node in nodes], np.bool_)
@@ -452,7 +452,7 @@ class RelationSimilarity:
             counts = self._store.relation_counts(nodes)
             owner, relation = counts.origin[~counts.inverse], counts.relation[~counts.inverse]
         else:
-            batch = capped_edges(self._store, nodes, Direction.OUT, most=1)
+            batch = self._store.capped_edges(nodes, Direction.OUT, most=1)
             owner, relation = batch.origin, batch.relation
         many = int(relation.max(initial=0)) + 1
         pairs = distinct(owner.astype(np.int64) * many + relation)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.graph.sorted_ids import distinct
-from byokg.graph.store import Direction, GraphStore, NamedStore, capped_edges
+from byokg.graph.store import Direction, GraphStore
 from byokg.types import INVERSE, EntityId, Metapath
 
 MOST_WALKS = 50_000
@@ -59,7 +59,7 @@ def walk_table(
         steps.append(2 * relation + turned)
         here, place = np.unique(nodes[:, -1], return_inverse=True)
         direction = Direction.IN if turned else Direction.OUT
-        batch = capped_edges(store, here, direction, np.array([relation]), most=MOST_WALKS + 1)
+        batch = store.capped_edges(here, direction, np.array([relation]), most=MOST_WALKS + 1)
         first, last = np.searchsorted(batch.origin, (place, place + 1))
         counts = last - first
         if counts.sum() > MOST_WALKS:
@@ -84,7 +84,7 @@ def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
     Only those count with several ends for more than a `share` of the nodes, in [0, 1]. A step is twice the number of
     its relation, plus one if it is walked from tail to head.
     """
-    if isinstance(store, NamedStore):
+    if store.remote:
         return frozenset(range(2 * len(store.relations)))
     sample = store.sample_edges(_SAMPLED)
     counts = store.relation_counts(distinct(np.concatenate((sample.head, sample.tail)).astype(np.int64)))

@@ -12,7 +12,7 @@ from typing import Any
 from byokg.errors import ByokgError, at_least
 from byokg.graph.bfsql.protocol import EDGE_FIELDS, clip, compact
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, query_engines, schema_ahead
+from byokg.graph.store import GraphStore, schema_ahead
 from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.llm.messages import JSON, Message, ToolCall, prompt_messages
@@ -96,7 +96,7 @@ class BfsAgent:
         self._context_tokens = context_tokens
         self._folded_tokens = folded_tokens
         self._prompt = (prompts or PromptLibrary())["bfs_agent"]
-        queries = query_engines(store)
+        queries = store.engines
         self._language: Language = queries[0].language if queries else "cypher"
         schema = SchemaRenderer(schema_ahead(store), embedder, near=Nearness(store)) if embedder is not None else None
         self._tools = GraphTools(store, entities, schema, queries, result_tokens, result_tokens)

@@ -17,7 +17,7 @@ from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, query_engines, query_notes, schema_ahead
+from byokg.graph.store import GraphStore, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.demonstrations import Demonstration, DemonstrationRetriever
 from byokg.linking.entities import EntityLinker
@@ -496,7 +496,7 @@ def byokg_pipeline(
     count = token_counter(tokens, model.chat_model)
     prompts = prompts or PromptLibrary()
     parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
-    languages = tuple(engine.language for engine in query_engines(store))
+    languages = tuple(engine.language for engine in store.engines)
     solved = solved_text(examples, store, embedder, examples_shown)
     from byokg.offline.pipeline import entity_spotter
 

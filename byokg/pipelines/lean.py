@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from byokg.errors import at_least
-from byokg.graph.store import GraphStore, query_engines
+from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.linking.demonstrations import Demonstration
 from byokg.linking.entities import EntityLinker
@@ -193,7 +193,7 @@ def lean_pipeline(
     prompts = prompts or PromptLibrary()
     entities = entities or EntityLinker(store)
     parts = shared_parts(store, model, embedder, entities, prompts, count, context_tokens)
-    languages = tuple(engine.language for engine in query_engines(store))
+    languages = tuple(engine.language for engine in store.engines)
     made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
     return Lean(
         model,

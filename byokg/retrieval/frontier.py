@@ -16,7 +16,7 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
-from byokg.graph.traversal import cap, join, names_at, select, triples
+from byokg.graph.traversal import join, triples
 from byokg.text.names import is_identifier
 from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
 
@@ -37,7 +37,7 @@ class Continuations:
 def is_named(store: GraphStore, nodes: NodeArray) -> npt.NDArray[np.bool_]:
     """Return a mask of the N nodes with a name of their own, neither blank nor an identifier: (N,)."""
     asked = distinct(nodes)
-    names = names_at(store, asked)
+    names = store.names_at(asked)
     named = np.array([bool(name.strip()) and not is_identifier(name) for name in names], np.bool_)
     return named[np.searchsorted(asked, nodes)]
 
@@ -51,7 +51,7 @@ def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -
         mediators: (A,) the end of each that is the mediator.
     """
     asked = distinct(mediators)
-    edges, _ = cap(store.edges(asked, Direction.BOTH), MOST_EDGES, per_relation=False)
+    edges, _ = store.edges(asked, Direction.BOTH).cap(MOST_EDGES)
     other = edges.other
     useful = is_named(store, other)
     bounds = np.searchsorted(edges.origin, np.arange(len(asked) + 1))
@@ -164,7 +164,7 @@ def _reached(
     # As many relations as it takes to have enough nodes: others need not be read at all.
     enough = int(np.searchsorted(totals[order].cumsum(), limits.nodes)) + 1 if order else 0
     chosen = np.array(order[:enough], np.int64)
-    batch, cut = cap(store.edges(levels[-1], Direction.BOTH, chosen), limits.per_relation, per_relation=True)
+    batch, cut = store.edges(levels[-1], Direction.BOTH, chosen).cap(limits.per_relation, per_relation=True)
     other = batch.other[_by_rank(batch, chosen)]
     for level in levels:
         other = other[~contains(level, other)]
@@ -178,12 +178,12 @@ def _level_edges(
     """Return the edges of some relations that touch the nodes of each level."""
     parts, truncated = [], False
     for level in levels:
-        batch, cut = cap(store.edges(level, Direction.BOTH, relations), limits.per_relation, per_relation=True)
+        batch, cut = store.edges(level, Direction.BOTH, relations).cap(limits.per_relation, per_relation=True)
         parts.append((batch, _by_rank(batch, relations)))
         truncated |= cut
     edges, _ = join(parts, [len(level) for level in levels])
     first = np.sort(np.unique(edges.edge, return_index=True)[1])
-    return select(edges, first[: limits.edges]), truncated or len(first) > limits.edges
+    return edges.take(first[: limits.edges]), truncated or len(first) > limits.edges
 
 
 def _by_rank(batch: EdgeBatch, relations: Int64) -> Int64:
@@ -278,7 +278,7 @@ def expand_relations(
     """
     batch, too_many = _edges(store, frontier, chosen, hub_cap)
     ranked = _ranked(chosen)
-    kept = select(batch, _shared(store, batch, ranked, max_triples, known))
+    kept = batch.take(_shared(store, batch, ranked, max_triples, known))
     others = store.ids(kept.other)
     mediators = mediators_among(store, [id for id in dict.fromkeys(others) if id not in frontier.ids])
     walks: list[_FrontierEdge] = []
@@ -381,7 +381,7 @@ def _edges(
     wide = len(store.relations)
     wanted = [at * wide + relation for at, relations in enumerate(chosen) for relation in relations]
     rows = np.flatnonzero(np.isin(joined.origin * wide + joined.relation, np.array(wanted, np.int64)))
-    return select(joined, rows), too_many
+    return joined.take(rows), too_many
 
 
 def _shared(

@@ -11,7 +11,7 @@ from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_engines, query_notes, schema_ahead
+from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_notes, schema_ahead
 from byokg.linking.entities import EntityLinker
 from byokg.linking.llm_linker import TAGS
 from byokg.llm.messages import prompt_messages
@@ -101,7 +101,7 @@ class QueryRetriever:
         max_rows: int = 200,
         schema_tokens: int = 2000,
     ) -> None:
-        engines = query_engines(store)
+        engines = store.engines
         if not engines:
             raise ConfigError(
                 f"{store.name} runs no queries; choose graph=arcadedb (openCypher), graph=oxigraph (SPARQL) or a server"

@@ -20,7 +20,7 @@ from byokg.errors import QueryFailed, at_least
 from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.property_view import without_values
 from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits, query_engines
+from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits
 from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import (
     Attribute,
@@ -73,7 +73,7 @@ class SubgraphRetriever:
         self._queries = queries
         self._nodes = nodes
         self._anchors = anchors
-        self._engine = next((engine for engine in query_engines(store) if engine.language == "cypher"), None)
+        self._engine = next((engine for engine in store.engines if engine.language == "cypher"), None)
         self._limits = QueryLimits(timeout_s, max_rows=10_000)
 
     def retrieve(self, request: Request) -> list[Evidence]:

@@ -25,7 +25,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import dense_names
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.graph.traversal import edges_once, join, names_at, select, triples
+from byokg.graph.traversal import join, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
@@ -231,7 +231,7 @@ def _all_edges(store: GraphStore, nodes: int) -> _AllEdges:
     if isinstance(store, ColumnarGraph):
         return _AllEdges(*store.outgoing, None)
     parts = [
-        edges_once(store, np.arange(start, min(start + _NODES_AT_ONCE, nodes)))
+        store.edges_once(np.arange(start, min(start + _NODES_AT_ONCE, nodes)))
         for start in range(0, nodes, _NODES_AT_ONCE)
     ]
     edges, _ = join([(part, np.arange(len(part))) for part in parts], [0] * len(parts))
@@ -354,11 +354,11 @@ class TextRetriever:
         if not len(rows):
             return {}
         mediators = np.where(named[0], edges.tail, edges.head)[rows]
-        further = continuations(self._store, select(edges, rows), mediators)
+        further = continuations(self._store, edges.take(rows), mediators)
         scores = search.relations(question)[further.edges.relation] + nodes.of(question, further.edges.other)
         best = [some[np.lexsort((further.edges.edge[some], -scores[some]))][: self._through] for some in further.rows]
         return {
-            row: triples(self._store, select(further.edges, some))
+            row: triples(self._store, further.edges.take(some))
             for row, some in zip(rows.tolist(), best, strict=True)
             if len(some)
         }
@@ -480,9 +480,7 @@ class RerankRetriever:
         """Return edges, and the statements that they make, in the order in which they were reached."""
         named = is_named(self._store, np.concatenate((reached.head, reached.tail))).reshape(2, -1)
         rows = np.flatnonzero(named[0] ^ named[1])
-        further = continuations(
-            self._store, select(reached, rows), np.where(named[0], reached.tail, reached.head)[rows]
-        )
+        further = continuations(self._store, reached.take(rows), np.where(named[0], reached.tail, reached.head)[rows])
         onward = dict(zip(rows.tolist(), further.rows, strict=True))
         count = len(reached)
         edges, _ = join([(reached, np.arange(count)), (further.edges, np.arange(len(further.edges)))], [0, 0])
@@ -507,7 +505,7 @@ class RerankRetriever:
         """Write statements for the rerankers."""
         used = np.array([row for statement in statements for row in statement], np.int64)
         numbers = distinct(np.concatenate((edges.head[used], edges.tail[used])))
-        names = dict(zip(numbers.tolist(), names_at(self._store, numbers), strict=True))
+        names = dict(zip(numbers.tolist(), self._store.names_at(numbers), strict=True))
         words = {each: relation_text(self._store.relations[each]) for each in distinct(edges.relation[used]).tolist()}
         head, relation, tail = (column.tolist() for column in (edges.head, edges.relation, edges.tail))
         texts = []
@@ -523,7 +521,7 @@ class RerankRetriever:
         return texts
 
     def _evidence(self, edges: EdgeBatch, chosen: list[tuple[Statement, float]]) -> list[TripleEvidence | PathEvidence]:
-        spelled = triples(self._store, select(edges, np.array([r for rows, _ in chosen for r in rows], np.int64)))
+        spelled = triples(self._store, edges.take(np.array([r for rows, _ in chosen for r in rows], np.int64)))
         each = iter(spelled)
         return [as_evidence(RERANKER, score, [next(each) for _ in rows]) for rows, score in chosen]
 

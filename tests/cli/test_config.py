@@ -36,7 +36,7 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.providers import Provider
 from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import Budget
-from byokg.open import add_engine, close, open_queryable
+from byokg.open import add_engine, open_queryable
 from byokg.pipelines.loop import Loop
 from byokg.prompts import VARIABLES
 from byokg.retrieval.path import PathRetriever
@@ -156,7 +156,7 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
         if each != "graph":
             handed_over = {name: value for name, value in given.get(each, {}).items() if name in settings.takes(each)}
             assert ready(settings.build(each, **handed_over)) is not None
-    close(store)
+    store.close()
 
 
 def ready(made: Any) -> Any:
@@ -188,7 +188,7 @@ def test_every_graph_option_opens_its_kind_of_place(
         assert settings.options["graph"] == option
         assert settings.run.graph.path is not None
         store = settings.open_graph(settings.run.graph.path)
-        servers.callback(close, store)
+        servers.callback(store.close)
         assert [relation.name for relation in store.schema().relations] == ["r"]
         assert len(list(store.entities())) == 2
 

@@ -13,7 +13,7 @@ from byokg.errors import EntityNotFound, RelationNotFound, StoresMixed
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
-from byokg.graph.traversal import join, names_at
+from byokg.graph.traversal import join
 from byokg.types import EntityId, Node, Triple, Value
 
 Make = Callable[[Sequence[Node], Sequence[Triple]], GraphStore]
@@ -139,8 +139,8 @@ class GraphStoreContract:
 
     def test_names_are_those_of_the_nodes_in_the_order_asked(self, store: GraphStore) -> None:
         asked = ids("c", "a", "c", "e")
-        assert names_at(store, store.numbers(asked)) == [node.name for node in store.nodes(asked)]
-        assert names_at(store, store.numbers([])) == []
+        assert store.names_at(store.numbers(asked)) == [node.name for node in store.nodes(asked)]
+        assert store.names_at(store.numbers([])) == []
 
     def test_numbers_of_nothing_is_empty(self, store: GraphStore) -> None:
         assert len(store.numbers([])) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.inverses import inverse_relations
-from byokg.graph.store import GraphStore
+from tests.graph.test_own_store import OwnStore
 
 FILMS = range(20)
 
@@ -77,6 +77,6 @@ def test_loops_turn_nothing_round() -> None:
     assert found(*((f"a{at}", relation, f"a{at}") for at in FILMS for relation in ("r", "s"))) == {}
 
 
-def test_a_graph_on_a_server_is_not_asked() -> None:
-    server: GraphStore = object()  # type: ignore[assignment]
-    assert inverse_relations(server) == {}
+def test_a_graph_whose_arrays_are_elsewhere_is_not_scanned() -> None:
+    triples = [(f"a{at}", relation, f"b{at}") for at in FILMS for relation in ("r", "^r")]
+    assert inverse_relations(OwnStore(ColumnarGraph.from_triples(triples))) == {}

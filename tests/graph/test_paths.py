@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from byokg.graph.property_view import viewed
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import EntityId
 from tests.graph.contract import edge, ids, node
+from tests.graph.test_own_store import OwnStore
 
 #   Alien -directed_by-> Scott <-directed_by- Blade
 #   Alien -starred-> Weaver <-starred- Aliens -directed_by-> Cameron
@@ -222,17 +223,10 @@ def enumerated(
     return found
 
 
-class FarNumbers:
+class FarNumbers(OwnStore):
     """A graph whose node numbers are spread over 62 bits, as those of a store over the network may be."""
 
     FACTOR = 1 << 58
-
-    def __init__(self, graph: ColumnarGraph) -> None:
-        self._graph = graph
-
-    @property
-    def relations(self) -> Sequence[str]:
-        return self._graph.relations
 
     def ids(self, nodes: NodeArray) -> list[EntityId]:
         return self._graph.ids(nodes // self.FACTOR)

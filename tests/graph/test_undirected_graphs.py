@@ -264,7 +264,7 @@ def check(store: ColumnarGraph, nodes: np.ndarray, direction: Direction, read: s
         kept = [row for place, row in enumerate(rows) if sum(other[0] == row[0] for other in rows[:place]) < 3]
         assert (first.edge.tolist(), cut) == ([row[4] for row in kept], len(kept) < len(rows))
     elif read == "capped_edges":
-        capped = store.capped_edges(nodes, direction, None, 2)
+        capped = store.capped_edges(nodes, direction, None, most=2)
         kept = [row for place, row in enumerate(rows) if sum(other[:3] == row[:3] for other in rows[:place]) < 2]
         assert capped.edge.tolist() == [row[4] for row in kept]
     elif read == "far_ends":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.traversal import neighbours, select, triples
+from byokg.graph.traversal import neighbours, triples
 from byokg.retrieval.frontier import MOST_EDGES, continuations, is_named, join_triples, metapath
 from byokg.types import EntityId, Node, Triple
 from tests.linking.graphs import marriages
@@ -17,7 +17,7 @@ def onward(graph: ColumnarGraph, start: str, relation: str, mediator: str) -> li
     """Return what lies behind the mediator that an edge of `start` ends in."""
     batch = neighbours(graph, [EntityId(start)], relations=[relation])
     further = continuations(graph, batch, graph.numbers([EntityId(mediator)] * len(batch)))
-    return [triple for rows in further.rows for triple in triples(graph, select(further.edges, rows))]
+    return [triple for rows in further.rows for triple in triples(graph, further.edges.take(rows))]
 
 
 def test_a_name_of_its_own_is_neither_blank_nor_an_identifier() -> None:

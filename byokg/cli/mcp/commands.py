@@ -195,18 +195,16 @@ def _opened(
 ) -> Served:
     """Open a graph that has some engines; at an address, one is there."""
     from byokg.cli.mcp.server import Served
-    from byokg.graph.store import SlowSchemaStore
-    from byokg.open import close, is_address, open_graph, open_queryable
+    from byokg.open import is_address, open_graph, open_queryable
 
     store = open_graph(place, **settings)
-    stack.callback(close, store)
+    stack.callback(store.close)
     if is_address(place):
         server = open_queryable(place, **settings)
-        stack.callback(close, server)
+        stack.callback(server.close)
         queries = [server]
-        if isinstance(store, SlowSchemaStore):
-            store.watch(note)
-            store.read_ahead()
+        store.watch(note)
+        store.read_ahead()
     name = store.name if is_address(place) else Path(place).name or store.name
     return Served(name.removesuffix(".graph"), store, tools(store, queries=queries))
 

@@ -28,7 +28,7 @@ from byokg.errors import ByokgError, CallStopped, ConfigError, RequestInvalid
 from byokg.graph.bfsql.protocol import Json, compact
 from byokg.graph.cancellation import CancelToken, check
 from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore, SlowSchemaStore
+from byokg.graph.store import GraphStore
 from byokg.open import mask
 from byokg.retrieval.graph_tools import GraphTools, SearchArguments
 from byokg.text.names import estimate_tokens, normalize_name
@@ -81,7 +81,7 @@ class Served:
     @cached_property
     def about(self) -> str:
         """Describe its size, unless that would need a request to a server at the start."""
-        if isinstance(self.store, SlowSchemaStore):
+        if self.store.remote:
             return f"the knowledge graph {self.name}"
         schema = self.store.schema()
         count = getattr(self.store, "node_count", None) or sum(schema.node_types.values())

@@ -36,7 +36,7 @@ from byokg.graph.bfsql.protocol import (
 from byokg.graph.bfsql.topology import SearchScope, Subgraph
 from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.cancellation import check
-from byokg.graph.store import GraphStore, SavedGraph, Schema
+from byokg.graph.store import GraphStore, Schema
 from byokg.text.names import estimate_tokens
 from byokg.types import NO_PROPERTIES, EntityId, Node, of_any
 
@@ -65,8 +65,8 @@ class PagePosition:
 
 def graph_mark(store: GraphStore) -> str:
     """Return the identity of a graph: its checksum, or without files its name and counts."""
-    if isinstance(store, SavedGraph) and store.checksum is not None:
-        return store.checksum
+    if (checksum := store.checksum) is not None:
+        return checksum
     schema = store.schema()
     known = _MARKS.get(store)
     if known is None or known[0] is not schema:

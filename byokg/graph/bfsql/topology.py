@@ -19,9 +19,8 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import Selection
 from byokg.graph.cancellation import check
-from byokg.graph.sorted_ids import contains, distinct, positions
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, InducingStore, NodeArray
-from byokg.graph.traversal import select
+from byokg.graph.sorted_ids import contains, distinct
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, NodeArray
 from byokg.types import Properties, of_any
 
 _AT_ONCE = 1 << 16
@@ -164,44 +163,22 @@ def _reached(store: GraphStore, seeds: NodeArray, reach: SearchScope) -> tuple[N
 def _behind(store: GraphStore, nodes: NodeArray, reach: SearchScope) -> NodeArray:
     """Return the other ends of the edges that are walked from some nodes, ascending."""
     check()
-    if reach.min_confidence is None and isinstance(store, InducingStore):
+    if reach.min_confidence is None:
         return store.far_ends(nodes, reach.direction)
     batch = store.edges(nodes, reach.direction)
-    if reach.min_confidence is not None:
-        batch = select(batch, _confident(store, batch.edge, reach.min_confidence))
-    return distinct(batch.other)
+    return distinct(batch.take(_confident(store, batch.edge, reach.min_confidence)).other)
 
 
 def _induced(store: GraphStore, nodes: NodeArray, hops: Int64, reach: SearchScope) -> Subgraph:
     """Add the edges that have both ends among the nodes."""
     check()
-    edges = _outward(_among(store, nodes, reach.direction), len(nodes))
+    edges = _outward(store.edges_among(nodes, reach.direction), len(nodes))
     if reach.min_confidence is not None:
         rows = _confident(store, edges.edge, reach.min_confidence)
         outgoing = np.bincount(edges.head[rows], minlength=len(nodes))
         undirected = None if edges.undirected is None else edges.undirected[rows]
         edges = InducedEdges(outgoing, edges.tail[rows], edges.relation[rows], edges.edge[rows], undirected)
     return Subgraph(nodes, hops, edges)
-
-
-def _among(store: GraphStore, nodes: NodeArray, searched: Direction) -> InducedEdges:
-    """Return the edges that have both ends among the nodes, which were found by walking in one direction or both."""
-    if isinstance(store, InducingStore):
-        return store.edges_among(nodes)
-    back = searched is Direction.IN  # servers then cache the incoming edges of the search
-    batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
-    other = positions(nodes, batch.other)
-    kept = other >= 0
-    if batch.undirected is not None:  # these are found from both ends
-        kept &= ~batch.undirected | (batch.head <= batch.tail)
-    rows = np.flatnonzero(kept)
-    if back:
-        rows = rows[np.argsort(other[rows], kind="stable")]
-    far, near = other.take(rows), batch.origin.take(rows)
-    head, tail = (far, near) if back else (near, far)
-    outgoing = np.bincount(head, minlength=len(nodes))
-    undirected = None if batch.undirected is None else batch.undirected.take(rows)
-    return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows), undirected)
 
 
 def _outward(edges: InducedEdges, nodes: int) -> InducedEdges:

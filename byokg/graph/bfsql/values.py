@@ -17,8 +17,8 @@ from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import EDGE_FIELDS, Json, NeighborsRequest, full_edge, stub_node
 from byokg.graph.cancellation import check
 from byokg.graph.sorted_ids import contains, distinct
-from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, undirected_relations
-from byokg.graph.traversal import relation_numbers, select
+from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray
+from byokg.graph.traversal import relation_numbers
 from byokg.text.names import is_identifier
 from byokg.types import EntityId, Node
 
@@ -64,7 +64,7 @@ def about(
     own = numbers[np.array(places)]
     small = np.flatnonzero(store.relation_counts(own).degrees(len(own)) <= _MEDIATOR_EDGES)
     batch = store.edges(own[small], Direction.BOTH)
-    batch = select(batch, np.flatnonzero(~contains(distinct(known), batch.other)))
+    batch = batch.take(np.flatnonzero(~contains(distinct(known), batch.other)))
     ends = store.ids(batch.other)
     names = {node.id: node.name for node in store.nodes(list(dict.fromkeys(ends))) if not is_nameless(node)}
     labels = store.relations
@@ -128,7 +128,7 @@ def groups(
     met = [group for group in zip(*columns, strict=True) if wanted is None or group[0] in order]
     found = [group for group in met if request.direction == "both" or group[1] == (request.direction == "in")]
     if request.direction == "in":  # undirected edges come in as well, and are counted as edges that go out
-        either = set(undirected_relations(store).tolist()) & {relation for relation, *_ in met}
+        either = set(store.undirected_relations().tolist()) & {relation for relation, *_ in met}
         coming = {relation: len(store.edges(numbers, Direction.IN, np.array([relation]))) for relation in either}
         found = [group for group in found if group[0] not in either]
         found += [(relation, True, count) for relation, count in coming.items() if count]
@@ -158,7 +158,7 @@ def values(
     check()
     direction, label = Direction.IN if inverse else Direction.OUT, store.relations[relation]
     way = "in" if inverse else "out"
-    if relation in undirected_relations(store) and store.schema().relations[relation].symmetric:
+    if relation in store.undirected_relations() and store.schema().relations[relation].symmetric:
         way = "both"
     if few is not None and count > _READ:
         return PredicateValues(label, way, count, [])
@@ -166,7 +166,7 @@ def values(
     ids = store.ids(batch.other)
     edges = batch.edge.tolist()
     order = sorted(range(len(ids)), key=lambda at: (ids[at], edges[at]))[:few]
-    return PredicateValues(label, way, count, _items(store, select(batch, np.array(order, np.int64)), node, ranks))
+    return PredicateValues(label, way, count, _items(store, batch.take(np.array(order, np.int64)), node, ranks))
 
 
 def _items(store: GraphStore, batch: EdgeBatch, node: EntityId, ranks: Int64 | None) -> list[Json]:

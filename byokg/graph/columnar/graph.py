@@ -74,6 +74,7 @@ from byokg.graph.sorted_ids import (
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
+    GraphStore,
     InducedEdges,
     NodeArray,
     NodeCache,
@@ -93,8 +94,8 @@ _BISECT_FROM = 8192
 """Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
 
 
-class ColumnarGraph:
-    """A directed, labelled multigraph in flat arrays; implements `GraphStore`.
+class ColumnarGraph(GraphStore):
+    """A directed, labelled multigraph in flat arrays.
 
     Make one with `open`, `from_triples`, `from_records`, or `importers.choose.import_graph`. Nothing changes after
     construction, so threads may share it.
@@ -408,7 +409,7 @@ class ColumnarGraph:
         return self._edges(numbers, direction, *self._arrays.slots_of(numbers, direction), relations)
 
     def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
-        """Return up to `most` edges of each node, and whether that left any out; see `FirstEdgesStore`."""
+        """Return up to `most` edges of each node, and whether that left any out."""
         numbers = self._checked(nodes)
         if self._arrays.undirected is not None:
             return read_first_edges(self._arrays, numbers, direction, self._space, most)
@@ -426,9 +427,14 @@ class ColumnarGraph:
         return degrees
 
     def capped_edges(
-        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
+        self,
+        nodes: NodeArray,
+        direction: Direction = Direction.BOTH,
+        relations: RelationArray | None = None,
+        *,
+        most: int,
     ) -> EdgeBatch:
-        """Return the edges touching `nodes`, of each relation of each node at most so many; see `CappedEdgesStore`."""
+        """Return the edges touching `nodes`, of each relation of each node at most so many."""
         numbers, arrays = self._checked(nodes), self._arrays
         if arrays.undirected is not None:
             wanted = None if relations is None else self._checked_relations(relations)
@@ -471,7 +477,7 @@ class ColumnarGraph:
         """
         return self._arrays.far_ends(self._checked(nodes), direction)
 
-    def edges_among(self, nodes: NodeArray) -> InducedEdges:
+    def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
         """Return the edges with both ends among `nodes`, by position of the head, relation, tail, edge number.
 
         Args:
@@ -500,7 +506,7 @@ class ColumnarGraph:
         return self._arrays.undirected_relations()
 
     def some_holders(self, most: int) -> Int64:
-        """Return up to `most` nodes of each property that few nodes have; see `HoldersStore`."""
+        """Return up to `most` nodes of each property that few nodes have."""
         return self._node_properties.some_holders(most)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
@@ -526,6 +532,11 @@ class ColumnarGraph:
         return sample
 
     # Additions of this store to the protocol
+
+    @property
+    def columnar(self) -> ColumnarGraph:
+        """Return the graph itself."""
+        return self
 
     @property
     def node_count(self) -> int:

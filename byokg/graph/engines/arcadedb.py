@@ -120,8 +120,8 @@ def build_arcade(graph: ColumnarGraph, out: str | Path, overwrite: bool = False,
         shutil.rmtree(old, ignore_errors=True)
 
 
-class ArcadeStore:
-    """A graph that also answers Cypher; implements `GraphStore` and `QueryStore`.
+class ArcadeStore(QueryableGraph):
+    """A graph that also answers Cypher.
 
     Threads may share it; their queries take turns, and a query's time limit counts from its turn. Several processes
     may open the same folder. The engine's process is started by the first query, ends with `close`, and is killed and
@@ -298,6 +298,11 @@ class ArcadeStore:
         return self.graph.checksum
 
     @property
+    def columnar(self) -> ColumnarGraph:
+        """Return the graph's arrays."""
+        return self.graph
+
+    @property
     def node_count(self) -> int:
         """Return the number of nodes."""
         return self.graph.node_count
@@ -358,6 +363,10 @@ class ArcadeStore:
         """Return how many edges of each relation touch each of `nodes`."""
         return self.graph.relation_counts(nodes)
 
+    def undirected_relations(self) -> RelationArray:
+        """Return the relations that have undirected edges, ascending."""
+        return self.graph.undirected_relations()
+
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order given."""
         return self.graph.edge_properties(edges)
@@ -368,7 +377,7 @@ class ArcadeStore:
 
 
 class BothEngines(ArcadeStore):
-    """A graph with both of its engines: openCypher by ArcadeDB, SPARQL by Oxigraph; implements `ManyEngines`.
+    """A graph with both of its engines: openCypher by ArcadeDB, SPARQL by Oxigraph.
 
     It is walked in its arrays, as every graph in a folder.
     """

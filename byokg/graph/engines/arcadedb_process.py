@@ -29,7 +29,6 @@ from byokg.files import allow_open_files, lock_file
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb_names import BASE, NameMapping, labels_of
 from byokg.graph.store import Direction
-from byokg.graph.traversal import edges_once
 from byokg.types import Cell, EdgeCell, EntityId, NodeCell, PathCell
 
 DATABASE = "database"
@@ -399,7 +398,7 @@ class _Load:
         while first < graph.node_count:
             done = 0 if first == 0 else int(bounds[first - 1])
             last = max(first + 1, int(np.searchsorted(bounds, done + _EDGE_BLOCK, "right")))
-            edges = edges_once(graph, np.arange(first, last))
+            edges = graph.edges_once(np.arange(first, last))
             order = np.argsort(edges.relation, kind="stable")
             sorted_relations = edges.relation[order].tolist()
             at = 0

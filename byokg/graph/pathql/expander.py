@@ -17,7 +17,7 @@ from byokg.arrays import Bools, Int64
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton
 from byokg.graph.sorted_ids import distinct, spread
-from byokg.graph.store import Direction, GraphStore, ReachingStore, ShortestPathStore, capped_edges
+from byokg.graph.store import Direction, GraphStore
 from byokg.types import Triple, Value
 
 
@@ -297,7 +297,7 @@ class StoreExpander:
             finds `limit` paths.
         """
         way = self._automaton.one_way
-        if not isinstance(self._store, ShortestPathStore) or way is None or source == target:
+        if way is None or source == target:
             return None
         direction, relations = way
         found = self._store.shortest_paths(source, target, direction, relations, most, limit, timeout_s)
@@ -327,7 +327,7 @@ class StoreExpander:
             timeout_s: give up after so long.
         """
         way = self._automaton.one_way
-        if not isinstance(self._store, ReachingStore) or way is None or way[1] is None:
+        if way is None or way[1] is None:
             return
         turned = {Direction.OUT: Direction.IN, Direction.IN: Direction.OUT}
         direction = turned.get(way[0], way[0]) if backward else way[0]
@@ -389,7 +389,7 @@ class StoreExpander:
         allowed: Bools = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
         if self._most is not None and relations is not None and len(relations) == 1:
-            batch = capped_edges(self._store, nodes, direction, relations, most=self._most)
+            batch = self._store.capped_edges(nodes, direction, relations, most=self._most)
         else:
             batch = self._store.edges(nodes, direction, relations)
         against = batch.inverse ^ backward

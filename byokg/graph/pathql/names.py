@@ -33,7 +33,7 @@ class NameResolver:
     def __init__(self, store: GraphStore, prefixes: Mapping[str, str]) -> None:
         self._store = store
         self._declared = dict(prefixes)
-        source = getattr(store, "source", None) or {}
+        source = store.source
         self._own: Mapping[str, str] = source.get("prefixes") or {}
         self._types: Mapping[str, str] = source.get("types") or {}
         self._known: dict[NameTerm, tuple[int | None, Bound]] = {}
@@ -41,8 +41,7 @@ class NameResolver:
     @property
     def _prefixes(self) -> Prefixes:
         """Return the prefixes of the graph; a server learns more of them while it is read."""
-        known: Prefixes | None = getattr(self._store, "prefixes", None)
-        return known or self._own_prefixes
+        return self._store.prefixes or self._own_prefixes
 
     @cached_property
     def _own_prefixes(self) -> Prefixes:
@@ -52,7 +51,7 @@ class NameResolver:
 
     @property
     def _graph(self) -> Mapping[str, str]:
-        known: Prefixes | None = getattr(self._store, "prefixes", None)
+        known = self._store.prefixes
         return self._own if known is None else known.namespaces
 
     # From a query

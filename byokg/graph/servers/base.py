@@ -7,7 +7,7 @@ import re
 import sys
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from types import TracebackType
@@ -35,6 +35,7 @@ from byokg.graph.store import (
     NodeArray,
     NodeCache,
     NumberSpace,
+    QueryableGraph,
     RelationArray,
     RelationCounts,
     Schema,
@@ -59,11 +60,13 @@ _ATTEMPTS = 5
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
-class NumberingStore(ABC):
+class NumberingStore(QueryableGraph):
     """A store that numbers nodes and relations by its server's keys, in the order of first use.
 
     Numbers are valid within this object only, and never change. Threads may share it.
     """
+
+    remote = True
 
     def __init__(self, name: str, timeout_s: float) -> None:
         """Begin with nothing numbered.
@@ -106,7 +109,7 @@ class NumberingStore(ABC):
         if self._reader is not None:
             self._reader.join(_ENDS_S)
 
-    def _let_go(self) -> None:  # noqa: B027
+    def _let_go(self) -> None:
         """Let go of connections."""
 
     @property
@@ -125,7 +128,7 @@ class NumberingStore(ABC):
     @property
     @abstractmethod
     def met_relations(self) -> Sequence[str]:
-        """Return the labels of the relations that have numbers so far; see `NamedStore`."""
+        """Return the labels of the relations that have numbers so far."""
 
     @abstractmethod
     def _list_relations(self) -> None:
@@ -261,6 +264,10 @@ class NumberingStore(ABC):
             np.array([row[2] for row in rows], np.bool_),
             np.array([row[3] for row in rows], np.int64),
         )
+
+    def lasting_order(self, nodes: NodeArray) -> Int64:
+        """Return the places of some nodes in the order of their ids."""
+        return np.argsort(np.array(self.ids(nodes), object), kind="stable")
 
     @abstractmethod
     def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:

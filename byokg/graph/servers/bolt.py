@@ -118,7 +118,7 @@ class Neo4jStore(CypherStore):
         limit: int,
         timeout_s: float,
     ) -> npt.NDArray[np.int64] | None:
-        """Return all shortest paths between two nodes; see `ShortestPathStore`. Used on Neo4j and ArcadeDB only."""
+        """Return all shortest paths between two nodes. Used on Neo4j and ArcadeDB only."""
         labels = None if relations is None else self._relation_keys(relations)
         if labels is not None and not (len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
             return None  # as a condition, it is tested after a search over all relations
@@ -143,7 +143,7 @@ class Neo4jStore(CypherStore):
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
     ) -> npt.NDArray[np.int64] | None:
-        """Return the far ends of edges; see `ReachingStore`. Used on Neo4j only, which visits each node once."""
+        """Return the far ends of edges. Used on Neo4j only, which visits each node once."""
         labels = self._relation_keys(relations)
         if not (labels and len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
             return None

@@ -195,7 +195,7 @@ class CypherNames(NumberingStore):
     # Nodes
 
     def all_nodes(self) -> Iterator[list[Node]]:
-        """Yield every node once, in pages; see `ScannedStore`."""
+        """Yield every node once, in pages."""
         columns = (*self._identity_of("n"), "labels(n)", self._held("n"))
         for page in self._server.node_pages(columns, self._timeout_s):
             yield self._met_nodes(page)
@@ -228,11 +228,11 @@ class CypherNames(NumberingStore):
 
     @property
     def names_key(self) -> str:
-        """Return a key that differs between graphs with other ids or names; see `NamedStore`."""
+        """Return a key that differs between graphs with other ids or names."""
         return digest(self.name, self.id_property, self._name_property)
 
     def named(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of the nodes that are called just so, for each text; see `NamedStore`."""
+        """Return the numbers of the nodes that are called just so, for each text."""
         sought = [text for text in dict.fromkeys(texts) if encodable(text) == text]
         found: dict[str, list[int]] = {}
         for node in self._called(sought):
@@ -269,7 +269,7 @@ class CypherNames(NumberingStore):
         return [self._node(node) for node in nodes]
 
     def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
-        """Return number and name of nodes that the server's full-text indexes find; see `NamedStore`."""
+        """Return number and name of nodes that the server's full-text indexes find."""
         indexes = self._find_text_indexes()
         if not indexes:
             return None
@@ -309,18 +309,18 @@ class CypherNames(NumberingStore):
 
     @property
     def vector_index(self) -> str | None:
-        """Return the name of the vector index; see `VectorStore`."""
+        """Return the name of the vector index."""
         return self._vector_index
 
     def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
-        """Return name and vector of up to `count` nodes that have one; see `VectorStore`."""
+        """Return name and vector of up to `count` nodes that have one."""
         label, key = self._find_vectors()
         pattern = f"MATCH (n:{quote(label)}) WHERE n.{quote(key)} IS NOT NULL WITH n LIMIT {count}"
         rows = self._ask(f"{pattern} RETURN {self._node_columns('n')}, n.{quote(key)} AS vector", {})
         return [(node.name, row[4]) for node, row in zip(self._met_nodes(rows), rows, strict=True)]
 
     def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
-        """Return number, name and vector of the nodes whose vectors are nearest to each; see `VectorStore`."""
+        """Return number, name and vector of the nodes whose vectors are nearest to each."""
         _, key = self._find_vectors()
         found: list[list[tuple[int, str, Sequence[float]]]] = [[] for _ in vectors]
         rows = self._ask(
@@ -374,7 +374,7 @@ class CypherNames(NumberingStore):
         return f"{self._identified(variable)}, labels({variable}) AS labels, {self._held(variable)} AS held"
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
-        """Yield ids with their names, in pages; see `NamedStore`."""
+        """Yield ids with their names, in pages."""
         for page in self._counted_out(self.all_nodes(), ended=False):
             yield [(node.id, node.name) for node in page]
 

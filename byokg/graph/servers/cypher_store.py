@@ -157,7 +157,7 @@ class CypherStore(CypherNames):
         yield from map(EntityId, self._nodes.keys(given))
 
     def all_edges(self) -> Iterator[EdgeBatch]:
-        """Yield every edge once, in pages; see `ScannedStore`."""
+        """Yield every edge once, in pages."""
         head, tail = self._identity_of("a"), self._identity_of("b")
         columns = (*head, f"{self._server.identity}(r)", "type(r)", *tail, "properties(r)")
         for page in self._server.edge_pages(columns, self._timeout_s):

@@ -112,7 +112,7 @@ class SparqlNames(NumberingStore):
 
     @property
     def names_key(self) -> str:
-        """Return a key that differs between graphs with other ids or names; see `NamedStore`."""
+        """Return a key that differs between graphs with other ids or names."""
         return digest(self._name, self._naming.names, self._naming.aliases, sorted(self._languages or ()))
 
     def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
@@ -120,7 +120,7 @@ class SparqlNames(NumberingStore):
         return None
 
     def named(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the numbers of the nodes that are called just so, for each text; see `NamedStore`."""
+        """Return the numbers of the nodes that are called just so, for each text."""
         words = self._words()
         predicates = (*words.names, *words.aliases)
         tags = tuple(dict.fromkeys(("en", *(tag.lower() for tag in self._languages or ()))))
@@ -134,7 +134,7 @@ class SparqlNames(NumberingStore):
         return [self._nodes.add(sorted(by_name.get(text, ()))).tolist() for text in texts]
 
     def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
-        """Yield ids with their names and further names, in pages; see `NamedStore`."""
+        """Yield ids with their names and further names, in pages."""
         yield from map(list, self._counted_out(self._named_pages(), ended=False))
 
     def _named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:

@@ -221,7 +221,7 @@ class SparqlStore(SparqlNames):
         ]
 
     def all_nodes(self) -> Iterator[list[Node]]:
-        """Yield every node once, in pages; see `ScannedStore`."""
+        """Yield every node once, in pages."""
         words = self._words()
         found: dict[str, list[Binding]] = {}
         literals = self._counted("l")
@@ -252,7 +252,7 @@ class SparqlStore(SparqlNames):
         return [sorted(iri for iri in iris if not iri.startswith(EDGE))]
 
     def all_edges(self) -> Iterator[EdgeBatch]:
-        """Yield every edge once, in pages of whole relations; see `ScannedStore`."""
+        """Yield every edge once, in pages of whole relations."""
         yield from self._edge_pages()
         self._pages_read = {}
 
@@ -372,7 +372,7 @@ class SparqlStore(SparqlNames):
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
     ) -> NodeArray | None:
-        """Return the nodes that edges lead to, which a property path finds; see `ReachingStore`."""
+        """Return the nodes that edges lead to, which a property path finds."""
         iri, wanted = self._nodes.key(node), self._relation_keys(relations)
         if not (addressable(iri) and 0 < len(wanted) <= _WRITTEN):
             return None

@@ -315,7 +315,7 @@ class TestCappedEdges:
             met[key] += 1
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stored, "COUNTED_AT_ONCE", at_once)
-            found = store.capped_edges(nodes, direction, wanted, most)
+            found = store.capped_edges(nodes, direction, wanted, most=most)
         for column in ("head", "relation", "tail", "edge", "origin", "inverse"):
             assert getattr(found, column).tolist() == getattr(batch, column)[rows].tolist(), column
 

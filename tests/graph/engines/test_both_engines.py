@@ -16,7 +16,7 @@ pytest.importorskip("pyoxigraph", reason="needs pyoxigraph: pip install 'byokg[s
 from byokg.errors import GraphError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import BothEngines
-from byokg.graph.store import query_engines, query_notes
+from byokg.graph.store import query_notes
 from byokg.open import add_engine
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
@@ -58,7 +58,7 @@ def store(folder: Path) -> Iterator[BothEngines]:
 
 
 def test_both_languages_find_the_same_node(store: BothEngines) -> None:
-    assert [engine.language for engine in query_engines(store)] == ["cypher", "sparql"]
+    assert [engine.language for engine in store.engines] == ["cypher", "sparql"]
     queries = (GraphQuery("cypher", CYPHER), GraphQuery("sparql", SPARQL))
     request = Request(Question("q1", "Who directed Heat?"), Artifacts(queries=queries), Linked(), Context())
     found = QueryRetriever(store).retrieve(request)
@@ -76,4 +76,4 @@ def test_whoever_writes_a_query_is_told_how_names_are_written(store: BothEngines
 
 def test_a_graph_without_engines_has_nothing_to_tell() -> None:
     graph = ColumnarGraph.from_records(NODES, EDGES)
-    assert (query_engines(graph), query_notes(graph)) == ((), "")
+    assert (graph.engines, query_notes(graph)) == ((), "")
