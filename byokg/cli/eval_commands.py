@@ -30,8 +30,8 @@ from rich.table import Table
 
 from byokg.cli.components import config_dirs, groups, quote_path
 from byokg.cli.config import Settings, read_setting, read_settings, show_settings
-from byokg.cli.evaluation import FAILURES_LISTED, evaluate, open_session, prompt_digests
-from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Words, note, print_line, shown, stderr, stdout
+from byokg.cli.evaluation import FAILURES_LISTED, evaluate, open_session, run_settings
+from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, Words, note, print_line, shown, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.records import CONFIG, Prediction, read_config, read_timings
 from byokg.evaluation.report.summary import average_usage
@@ -52,14 +52,15 @@ _HASH_DIGITS = 8
 
 def demo(
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; one under runs/ unless given.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Answer the shipped questions over the shipped graph, and score the answers. Needs no key, GPU or server.
 
     It is the same as: byokg eval pipeline=offline dataset=atlas
     """
     words = ["pipeline=offline", "dataset=atlas", *([] if out is None else [f"out={out}"])]
-    evaluate(read_settings(words), stdout(), stderr(), quiet)
+    output = Output(quiet=quiet)
+    evaluate(read_settings(words), output)
     if not quiet:
         note('next: byokg ask "Which countries does the Danube flow through?" dataset=atlas')
 
@@ -67,7 +68,7 @@ def demo(
 def eval_(
     words: Words = None,
     config_dir: ConfigDir = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
     show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
@@ -98,7 +99,7 @@ def eval_(
     if multirun:
         if show or estimate:
             raise ConfigError("--show and --estimate are for a single run; leave out -m")
-        outcomes = sweep(words or [], stdout(), stderr(), quiet)
+        outcomes = sweep(words or [], Output(quiet=quiet))
         broken = [outcome for outcome in outcomes if outcome.error]
         if broken:
             raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in broken) else WRONG)
@@ -107,7 +108,7 @@ def eval_(
     if show:
         print(show_settings(settings), end="")
         return
-    evaluate(settings, stdout(), stderr(), quiet, sample if estimate else None)
+    evaluate(settings, Output(quiet=quiet), sample if estimate else None)
 
 
 def answer(
@@ -133,11 +134,11 @@ def answer(
     what was interrupted. Answers that are there already are replaced with --overwrite only, and other files never.
     """
     place = [f"graph.path={graph}"] if graph else []
-    answer_file(questions, read_settings([*(words or []), *place]), out, overwrite, stderr(), quiet)
+    answer_file(questions, read_settings([*(words or []), *place]), out, overwrite, Output(quiet=quiet))
 
 
-def answer_file(questions: Path, settings: Settings, out: Path, overwrite: bool, err: Console, quiet: bool) -> None:
-    """Answer a file of questions without gold answers, and write the answers to `out`; progress goes to `err`.
+def answer_file(questions: Path, settings: Settings, out: Path, overwrite: bool, output: Output) -> None:
+    """Answer a file of questions without gold answers, and write the answers to `out`.
 
     Raises:
         ConfigError: the settings do not fit together, or name no graph.
@@ -147,12 +148,38 @@ def answer_file(questions: Path, settings: Settings, out: Path, overwrite: bool,
         RunIncomplete, KeyboardInterrupt: the run was stopped; how to continue it has been said.
     """
     from byokg.evaluation.datasets.folder import unanswered
-    from byokg.evaluation.runner import RunSettings, answer_all, clear_other_run
+    from byokg.evaluation.runner import Measurement, answer_all, clear_other_run
 
-    def note(text: str) -> None:
-        if not quiet:
-            print_line(err, text)
+    _refuse_settings(questions, settings, out)
+    folder = out.with_name(f"{out.name}.run")
+    refuse_taken(out, overwrite, "answers are", lambda _: (folder / CONFIG).is_file(), "file")
+    asked = unanswered(questions)
+    examples = asked.examples[: settings.run.limit]
+    dataset = settings.build("dataset") if settings.options["dataset"] else None
+    with open_session(settings, dataset, output.note, batch=True) as session:
+        run = run_settings(settings, session, questions.name, asked.checksum)
+        measurement = Measurement(None if session.llm is None else session.llm.meter, settings.run.deadline_s)
+        if overwrite:
+            clear_other_run(folder, run, examples)
+        try:
+            with shown(questions.name, len(examples), output) as progress:
+                workers = settings.run.workers
+                found = answer_all(session.pipeline, examples, folder, run, workers, progress, measurement)
+        except (KeyboardInterrupt, RunIncomplete):
+            print_line(output.err, f"what is answered is recorded in {folder}; the same command continues there")
+            raise
+    texts = {example.id: example.question for example in examples}
+    write_file(out, _answer_lines(found, texts, out.suffix))
+    failed = [each for each in found if not each.has_outcome]
+    for each in failed[:FAILURES_LISTED]:
+        output.note(f"failed {each.id}: {each.error.message if each.error else each.status}")
+    without = sum(each.has_outcome and not each.answers for each in found)
+    counts = f"{len(found):,} questions, {len(failed):,} failed, {without:,} without an answer"
+    output.note(f"{counts}: {out}; traces: {folder}")
 
+
+def _refuse_settings(questions: Path, settings: Settings, out: Path) -> None:
+    """Raise `ConfigError` for settings that make no sense with a file of questions."""
     if settings.run.repeats > 1:
         raise ConfigError(
             "repeats= measures how much answers vary, for byokg eval; byokg answer asks once, leave it out"
@@ -163,47 +190,6 @@ def answer_file(questions: Path, settings: Settings, out: Path, overwrite: bool,
         raise ConfigError(f"the answers would overwrite the questions in {str(questions)!r}; give another --out")
     if settings.run.out is not None:
         raise ConfigError("out= names the run folder of byokg eval; byokg answer writes to --out FILE")
-    folder = out.with_name(f"{out.name}.run")
-    refuse_taken(out, overwrite, "answers are", lambda _: (folder / CONFIG).is_file(), "file")
-    asked = unanswered(questions)
-    examples = asked.examples[: settings.run.limit]
-    dataset = settings.build("dataset") if settings.options["dataset"] else None
-    with open_session(settings, dataset, note, batch=True) as session:
-        grants = settings.run.linking
-        run = RunSettings(
-            dataset=questions.name,
-            dataset_checksum=asked.checksum,
-            graph_checksum=session.graph_checksum(),
-            entities=grants.entities,
-            hops=grants.hops,
-            seed=settings.run.seed,
-            config={**settings.recorded(), "embedder": session.embedder.name, **prompt_digests(session)},
-        )
-        meter = None if session.llm is None else session.llm.meter
-        if overwrite:
-            clear_other_run(folder, run, examples)
-        try:
-            with shown(questions.name, len(examples), err, quiet) as progress:
-                found = answer_all(
-                    session.pipeline,
-                    examples,
-                    folder,
-                    run,
-                    settings.run.workers,
-                    progress,
-                    meter,
-                    settings.run.deadline_s,
-                )
-        except (KeyboardInterrupt, RunIncomplete):
-            print_line(err, f"what is answered is recorded in {folder}; the same command continues there")
-            raise
-    texts = {example.id: example.question for example in examples}
-    write_file(out, _answer_lines(found, texts, out.suffix))
-    failed = [each for each in found if not each.has_outcome]
-    for each in failed[:FAILURES_LISTED]:
-        note(f"failed {each.id}: {each.error.message if each.error else each.status}")
-    without = sum(each.has_outcome and not each.answers for each in found)
-    note(f"{len(found):,} questions, {len(failed):,} failed, {without:,} without an answer: {out}; traces: {folder}")
 
 
 def _answer_lines(found: Sequence[Prediction], texts: Mapping[str, str], ending: str) -> Iterator[bytes]:
@@ -318,16 +304,10 @@ def read_grid(words: Sequence[str]) -> Grid:
     return Grid(tuple(jobs), folder, launcher)
 
 
-def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list[JobOutcome]:
+def sweep(words: Sequence[str], output: Output) -> list[JobOutcome]:
     """Run all jobs, and print one table of their results; a job that fails does not stop the others.
 
-    The same command continues unfinished runs and only reads finished ones.
-
-    Args:
-        words: see `read_grid`.
-        out: console of the table.
-        err: console of the rest.
-        quiet: print the table only.
+    The same command continues unfinished runs and only reads finished ones. Words are those of `read_grid`.
 
     Raises:
         ConfigError: the words are wrong, for all jobs alike.
@@ -335,7 +315,8 @@ def sweep(words: Sequence[str], out: Console, err: Console, quiet: bool) -> list
     """
     grid = read_grid(words)
     settings = tuple(read_settings(job.words) for job in grid.jobs)
-    outcomes = _launch(grid, _Runner(grid.jobs, settings, quiet), err)
+    outcomes = _launch(grid, _Runner(grid.jobs, settings, output.quiet), output.err)
+    out = output.out
     ended = {outcome.name: outcome for outcome in outcomes}
     shown = [ended.get(job.name, JobOutcome(job.name, "its process ended without a result")) for job in grid.jobs]
     out.print(_table(grid, shown))
@@ -360,12 +341,10 @@ class _Runner:
         """Run the job whose number the configuration holds."""
         number = int(config.job)
         job = self.jobs[number]
-        err = Console(stderr=True, highlight=False)
-        if not self.quiet:
-            text = f"job {number + 1} of {len(self.jobs)}: {job.name}"
-            err.print(text, style="bold", markup=False, soft_wrap=True)
+        output = Output(Console(quiet=True), quiet=self.quiet)
+        output.note(f"job {number + 1} of {len(self.jobs)}: {job.name}")
         try:
-            evaluate(self.settings[number], Console(quiet=True), err, self.quiet)
+            evaluate(self.settings[number], output)
         except RunIncomplete as error:
             return JobOutcome(job.name, str(error), incomplete=True)
         except Exception as error:  # whatever ends one job, the others go on

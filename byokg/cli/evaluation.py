@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from rich.console import Console
 
 from byokg.cli.components import TARGET, import_target, place_argument
-from byokg.cli.config import Settings
+from byokg.cli.config import RunOptions, Settings
 from byokg.cli.language_model import ModelSession, open_model
-from byokg.cli.terminal import print_line, shown, watch
+from byokg.cli.terminal import Output, print_line, shown, watch
 from byokg.errors import (
     ConfigError,
     GraphCorrupt,
@@ -152,6 +152,15 @@ class Session:
             return self.store, self.entities.names
         store = self.subgraphs.subgraph(example.first_id)
         return store, name_index(store)
+
+    def choose(self, candidates: Sequence[Example], run: RunOptions, note: Callable[[str], None]) -> list[Example]:
+        """Return the questions that the settings choose, with topics as ids of the graph. Raises `ConfigError`."""
+        from byokg.cli.questions import keyed, narrow
+
+        examples = narrow(candidates, run, self.graph, note)
+        if self.subgraphs is not None:  # these come with the names that they use
+            return examples
+        return keyed(examples, self.store, lambda: self.entities.names, note)
 
     def gold_nodes(self, example: Example) -> list[list[EntityId]]:
         """Return, for each gold answer, the nodes that have its name."""
@@ -304,14 +313,12 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
 
 
-def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estimate: int | None = None) -> None:
-    """Run an evaluation and print its table and the run folder to `out`; progress goes to `err`.
+def evaluate(settings: Settings, output: Output, estimate: int | None = None) -> None:
+    """Run an evaluation and print its table and the run folder.
 
     Args:
         settings: of the run.
-        out: console of the result.
-        err: console of the rest.
-        quiet: print the result only.
+        output: consoles of the result, and of the rest.
         estimate: answer only so many questions, and extrapolate the cost of the run.
 
     Raises:
@@ -319,14 +326,10 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
         RunError: the run folder cannot be used, or every single question failed.
         RunIncomplete, KeyboardInterrupt: the run was stopped; the command that continues it has been printed.
     """
-
-    def note(text: str) -> None:
-        if not quiet:
-            print_line(err, text)
-
-    from byokg.cli.questions import keyed, narrow, pick
+    from byokg.cli.questions import part, pick
     from byokg.evaluation.repeats import repeat
 
+    note = output.note
     dataset: Dataset = settings.build("dataset")
     candidates = pick(dataset, settings.run, note)
     grants = settings.run.linking
@@ -335,9 +338,7 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
     if grants.hops == "gold":
         _check_grant("linking.hops", "hop count", [e.hops is not None for e in candidates], note)
     with open_session(settings, dataset, note, batch=True) as session:
-        examples = narrow(candidates, settings.run, session.graph, note)
-        if session.subgraphs is None:  # these come with the names that they use
-            examples = keyed(examples, session.store, lambda: session.entities.names, note)
+        examples: Sequence[Example] = session.choose(candidates, settings.run, note)
         if settings.run.repeats > 1 and session.llm is None:
             note(
                 f"pipeline={settings.options['pipeline']} asks no language model and answers alike each time, so every "
@@ -345,93 +346,86 @@ def evaluate(settings: Settings, out: Console, err: Console, quiet: bool, estima
             )
         times = 1 if session.llm is None else settings.run.repeats
         if estimate is not None:
-            _print_estimate(settings, repeat(examples, times), session, estimate, out, note)
+            _print_estimate(settings, repeat(examples, times), session, estimate, output)
             return
-        _run(settings, dataset, examples, times, session, out, err, quiet)
+        shard, examples = part(examples, settings.run)
+        run = replace(run_settings(settings, session, dataset.name, dataset.checksum), shard=shard)
+        examples = repeat(examples, times)
+        folder, metrics = _run(settings, examples, run, session, output)
+        _print_result(settings, examples, folder, metrics, session.llm is not None, output)
+
+
+def run_settings(settings: Settings, session: Session, dataset: str, checksum: str) -> RunSettings:
+    """Return the identity of a run over some questions."""
+    from byokg.evaluation.runner import RunSettings
+
+    prompts = {} if session.llm is None else {"prompts": session.llm.prompts.digests()}
+    return RunSettings(
+        dataset=dataset,
+        dataset_checksum=checksum,
+        graph_checksum=session.graph_checksum(),
+        entities=settings.run.linking.entities,
+        hops=settings.run.linking.hops,
+        seed=settings.run.seed,
+        config={**settings.recorded(), "embedder": session.embedder.name, **prompts},
+    )
 
 
 def _run(
-    settings: Settings,
-    dataset: Dataset,
-    examples: Sequence[Example],
-    times: int,
-    session: Session,
-    out: Console,
-    err: Console,
-    quiet: bool,
-) -> None:
-    """Answer the questions so many times, and print the result; see `evaluate`."""
+    settings: Settings, examples: Sequence[Example], run: RunSettings, session: Session, output: Output
+) -> tuple[Path, Metrics]:
+    """Answer the questions; return the run folder and its metrics. Arguments and errors as for `evaluate`."""
+    from byokg.evaluation.runner import Measurement, run_evaluation
 
-    def note(text: str) -> None:
-        if not quiet:
-            print_line(err, text)
-
-    from byokg.cli.questions import part
-    from byokg.evaluation.cases import join
-    from byokg.evaluation.metrics import PROFILE
-    from byokg.evaluation.profiles import PROFILES
-    from byokg.evaluation.records import PREDICTIONS, read_predictions, read_unfinished, read_usage
-    from byokg.evaluation.repeats import repeat, repeat_figures
-    from byokg.evaluation.runner import RunSettings, run_evaluation
-    from byokg.evaluation.tables import metrics_tables, repeat_table, usage_table
-
-    grants = settings.run.linking
-    shard, examples = part(examples, settings.run)
-    examples = repeat(examples, times)
-    run = RunSettings(
-        dataset=dataset.name,
-        dataset_checksum=dataset.checksum,
-        graph_checksum=session.graph_checksum(),
-        entities=grants.entities,
-        hops=grants.hops,
-        seed=settings.run.seed,
-        shard=shard,
-        config={**settings.recorded(), "embedder": session.embedder.name, **prompt_digests(session)},
-    )
+    llm, count = session.llm, _token_counter(settings, session)
+    measurement = Measurement(None if llm is None else llm.meter, settings.run.deadline_s, count, session.gold_nodes)
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
-    count = _token_counter(settings, session)
     counter = _Counter()
     began = time.perf_counter()
     try:
-        with shown(dataset.name, len(examples), err, quiet) as progress:
+        with shown(run.dataset, len(examples), output) as progress:
             counter.then = progress
 
             def once() -> Metrics:
-                return run_evaluation(
-                    session.pipeline,
-                    examples,
-                    folder,
-                    run,
-                    settings.run.workers,
-                    counter.count,
-                    None if session.llm is None else session.llm.meter,
-                    settings.run.deadline_s,
-                    count,
-                    session.gold_nodes,
-                )
+                workers = settings.run.workers
+                return run_evaluation(session.pipeline, examples, folder, run, workers, counter.count, measurement)
 
-            metrics = once() if session.llm is None else session.llm.run(once, folder, settings, note)
+            metrics = once() if llm is None else llm.run(once, folder, settings, output.note)
     except (KeyboardInterrupt, RunIncomplete):
         done = f"{counter.done:,} of {len(examples):,} questions are recorded in {folder}"
-        print_line(err, f"{done}; the same command continues there")
+        print_line(output.err, f"{done}; the same command continues there")
         raise
     seconds = time.perf_counter() - began
     if counter.done:
         before = f", {counter.before:,} were recorded before" if counter.before else ""
         answered = counter.done - counter.before
-        note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
+        output.note(f"{answered:,} questions answered in {seconds:.1f} s ({answered / seconds:,.0f}/s){before}")
     else:
-        note("this run is finished already; its recorded result:")
-    out.print(metrics_tables(metrics, dataset.name, times))
+        output.note("this run is finished already; its recorded result:")
+    return folder, metrics
+
+
+def _print_result(
+    settings: Settings, examples: Sequence[Example], folder: Path, metrics: Metrics, asked: bool, output: Output
+) -> None:
+    """Print the tables of a run, its settings and its folder. Raises `RunError` if every question failed."""
+    from byokg.evaluation.cases import join
+    from byokg.evaluation.metrics import PROFILE
+    from byokg.evaluation.profiles import PROFILES
+    from byokg.evaluation.records import PREDICTIONS, read_config, read_predictions, read_unfinished, read_usage
+    from byokg.evaluation.repeats import repeat_figures
+    from byokg.evaluation.tables import metrics_tables, repeat_table, usage_table
+
+    out, times = output.out, 1 + max(example.repeat for example in examples)
+    out.print(metrics_tables(metrics, read_config(folder)["dataset"]["name"], times))
     if times > 1 and (found := repeat_figures(join(examples, read_predictions(folder)), PROFILES[PROFILE])) is not None:
         out.print(repeat_table(found))
-    usage = usage_table(read_usage(folder), read_unfinished(folder))
-    if usage is not None:
+    if (usage := usage_table(read_usage(folder), read_unfinished(folder))) is not None:
         out.print(usage)
     _list_failures(metrics, folder, out)
-    groups = ("pipeline", "embedding") if session.llm is None else ("pipeline", "llm", "embedding")
+    groups = ("pipeline", "llm", "embedding") if asked else ("pipeline", "embedding")
     chosen = [f"{group}={settings.options[group]}" for group in groups]
-    granted = [f"linking.entities={grants.entities}", f"linking.hops={grants.hops}"]
+    granted = [f"linking.{name}={value}" for name, value in asdict(settings.run.linking).items()]
     print_line(out, f"settings: {' '.join([*chosen, *granted])}")
     print_line(out, f"run folder: {folder}")
     if metrics.overall.failed == metrics.overall.n:
@@ -444,18 +438,8 @@ def _token_counter(settings: Settings, session: Session) -> Callable[[str], int]
     return token_counter(name, None if session.llm is None else session.llm.model.chat_model)
 
 
-def prompt_digests(session: Session) -> dict[str, Any]:
-    """Return the record of prompts for a run: a digest of the text of each."""
-    return {} if session.llm is None else {"prompts": session.llm.prompts.digests()}
-
-
 def _print_estimate(
-    settings: Settings,
-    examples: Sequence[Example],
-    session: Session,
-    sample: int,
-    out: Console,
-    note: Callable[[str], None],
+    settings: Settings, examples: Sequence[Example], session: Session, sample: int, output: Output
 ) -> None:
     """Answer some questions, which are paid and recorded, and extrapolate to all of them."""
     from byokg.llm.retry import set_question, set_sample
@@ -465,7 +449,9 @@ def _print_estimate(
     if session.llm.pending is not None:
         raise ConfigError("--estimate asks a few questions right away; leave out llm.batch=true, or llm=deferred")
     chosen = random.Random(settings.run.seed).sample(list(examples), min(sample, len(examples)))
-    note(f"asking {len(chosen):,} of {len(examples):,} questions; their replies are recorded, so the run has them")
+    output.note(
+        f"asking {len(chosen):,} of {len(examples):,} questions; their replies are recorded, so the run has them"
+    )
     grants = settings.run.linking
     spent = []
     for example in chosen:
@@ -473,11 +459,11 @@ def _print_estimate(
             with set_sample(example.repeat), set_question(example.id):
                 session.pipeline.run(example.to_question(grants.entities, grants.hops))
         except LlmUnusable as error:
-            note(f"question {example.id}: {error}")
+            output.note(f"question {example.id}: {error}")
         spent.append(sum(session.llm.meter.take(example.id).stages.values(), Spending()))
-    print_line(out, estimate_text(estimate_run(spent, len(examples))))
+    print_line(output.out, estimate_text(estimate_run(spent, len(examples))))
     for model in session.llm.meter.unpriced_models:
-        print_line(out, f"the price of {model} is not known; add it with prices=FILE")
+        print_line(output.out, f"the price of {model} is not known; add it with prices=FILE")
 
 
 def _check_grant(key: str, noun: str, annotated: Sequence[bool], note: Callable[[str], None]) -> None:

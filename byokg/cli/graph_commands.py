@@ -6,7 +6,7 @@ Descriptions of a graph are for people and as JSON.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -113,70 +113,73 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
         console: where to print.
         everything: list all types and relations, not only the most frequent.
     """
-    schema = graph.schema()
     facts = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
-    facts.add_row("graph", Text(graph.name))
-    facts.add_row("nodes", _count(graph.node_count))
-    facts.add_row("edges", _count(graph.edge_count))
-    facts.add_row("relations", f"{len(schema.relations):,}")
-    if set(schema.node_types) == {""} and (names := schema.node_properties.get("")):
-        facts.add_row("properties", Text(_properties(names, schema.node_property_details.get("", ()), everything)))
-    if isinstance(graph, ColumnarGraph):
-        if several := graph.node_types.several:
-            facts.add_row("several types", f"{several:,} nodes, which count for each of their types")
-        facts.add_row("source", Text(_origin(graph)))
-        left_out = [f"{graph.dropped_duplicates:,} repeated triples"] if graph.dropped_duplicates else []
-        if graph.topology.in_edge is None:
-            left_out.append("what is said of edges (--no-edge-properties)")
-        if left_out:
-            facts.add_row("left out", "; ".join(left_out))
-        if engines := engines_in(graph.name):
-            facts.add_row("queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines))
-        facts.add_row("names", _names(indexes.names))
-    else:
-        facts.add_row("queries", graph.language)
-    for index in indexes.dense:
-        shape = f"{index.names:,} names, {index.dimensions} dimensions, {index.layout}"
-        facts.add_row("dense index", Text(f"{index.embedder}: {shape}"))
-    facts.add_row("checksum", Text(fingerprint(graph)))
-    if isinstance(graph, ColumnarGraph):
-        facts.add_row("verified", "every file agrees with its checksum")
-    if schema.sampled:
-        facts.add_row("sampled", schema.sampled)
+    for noun, text in _facts(graph, indexes, everything):
+        facts.add_row(noun, Text(text))
     console.print(facts)
-
-    if set(schema.node_types) != {""}:
+    schema = graph.schema()
+    typed = set(schema.node_types) != {""}
+    if typed:
         types = list(schema.node_types.items())
         rows = []
         for name, count in types if everything else types[:_ROWS]:
             said = schema.node_properties.get(name, ()), schema.node_property_details.get(name, ())
-            properties = _properties(*said, everything)
-            rows.append((name or _UNTYPED, f"{count:,}", properties))
+            rows.append((name or _UNTYPED, f"{count:,}", _properties(*said, everything)))
         console.print(table([*labels("node type"), *figures("nodes"), *labels("properties")], rows))
         _say_more(console, len(types), "node types", everything)
-
     listed = by_count(schema.relations)
-    rows_shown = listed if everything else listed[:_ROWS]
-    longest = max((len(_relation(relation)) for relation in rows_shown), default=0)
-    columns = [Column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH)), *figures("edges")]
-    typed = set(schema.node_types) != {""}
-    propertied = any(relation.properties for relation in schema.relations)
-    if typed:
-        columns += labels("from", "to")
-    if propertied:
-        columns += labels("properties")
-    relations = []
-    for relation in rows_shown:
-        cells = [_relation(relation), f"{relation.count:,}"]
-        if typed:
-            cells += [_ends(relation.domain), _ends(relation.range)]
-        if propertied:
-            cells.append(_properties(relation.properties, relation.property_details, everything))
-        relations.append(cells)
-    console.print(table(columns, relations))
+    console.print(_relations(listed if everything else listed[:_ROWS], typed, everything))
     _say_more(console, len(listed), "relations", everything)
+
+
+def _facts(graph: Opened, indexes: Indexes, everything: bool) -> Iterator[tuple[str, str]]:
+    """Yield facts about a graph, each with its noun."""
+    schema = graph.schema()
+    yield "graph", graph.name
+    yield "nodes", _count(graph.node_count)
+    yield "edges", _count(graph.edge_count)
+    yield "relations", f"{len(schema.relations):,}"
+    if set(schema.node_types) == {""} and (names := schema.node_properties.get("")):
+        yield "properties", _properties(names, schema.node_property_details.get("", ()), everything)
+    if isinstance(graph, ColumnarGraph):
+        if several := graph.node_types.several:
+            yield "several types", f"{several:,} nodes, which count for each of their types"
+        yield "source", _origin(graph)
+        left_out = [f"{graph.dropped_duplicates:,} repeated triples"] if graph.dropped_duplicates else []
+        if graph.topology.in_edge is None:
+            left_out.append("what is said of edges (--no-edge-properties)")
+        if left_out:
+            yield "left out", "; ".join(left_out)
+        if engines := engines_in(graph.name):
+            yield "queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines)
+        yield "names", _names(indexes.names)
+    else:
+        yield "queries", graph.language
+    for index in indexes.dense:
+        yield "dense index", f"{index.embedder}: {index.names:,} names, {index.dimensions} dimensions, {index.layout}"
+    yield "checksum", fingerprint(graph)
+    if isinstance(graph, ColumnarGraph):
+        yield "verified", "every file agrees with its checksum"
+    if schema.sampled:
+        yield "sampled", schema.sampled
+
+
+def _relations(shown: Sequence[RelationSchema], typed: bool, everything: bool) -> Table:
+    """Return the table of relations, with their ends if nodes have types, and with properties if any has some."""
+    propertied = any(relation.properties for relation in shown)
+    longest = max((len(_relation(relation)) for relation in shown), default=0)
+    columns = [Column("relation", overflow="fold", min_width=min(longest, _LABEL_WIDTH)), *figures("edges")]
+    columns += labels("from", "to") if typed else []
+    columns += labels("properties") if propertied else []
+    rows = []
+    for relation in shown:
+        cells = [_relation(relation), f"{relation.count:,}"]
+        cells += [_ends(relation.domain), _ends(relation.range)] if typed else []
+        cells += [_properties(relation.properties, relation.property_details, everything)] if propertied else []
+        rows.append(cells)
+    return table(columns, rows)
 
 
 def _relation(relation: RelationSchema) -> str:

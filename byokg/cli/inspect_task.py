@@ -50,7 +50,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
 
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_session
-    from byokg.cli.questions import keyed, narrow, pick
+    from byokg.cli.questions import pick
     from byokg.llm.retry import set_question
 
     inspect = import_extra("inspect_ai", "inspect", _PURPOSE)
@@ -62,9 +62,7 @@ def kgqa(settings: str = "dataset=atlas") -> Any:
     candidates = pick(dataset, read.run, note)
     session = open_session(read, dataset, note)
     atexit.register(session.__exit__, None, None, None)
-    examples = narrow(candidates, read.run, session.graph, note)
-    if session.subgraphs is None:
-        examples = keyed(examples, session.store, lambda: session.entities.names, note)
+    examples = session.choose(candidates, read.run, note)
     grants = read.run.linking
     questions = {example.id: example.to_question(grants.entities, grants.hops) for example in examples}
 

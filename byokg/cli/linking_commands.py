@@ -18,14 +18,15 @@ from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
     ConfigDir,
+    Output,
     Place,
+    Quiet,
     Words,
     embedding_shown,
     folder_given,
     in_these_words,
     note,
     print_json,
-    stderr,
     stdout,
     watch,
 )
@@ -245,7 +246,7 @@ def evaluate_linking(
     config_dir: ConfigDir = None,
     mentions: Annotated[str, typer.Option(metavar="given|spotted", help="Where mentions come from.")] = "given",
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Score entity linking on the annotated topic entities of a data set, all methods in one table.
 
@@ -269,10 +270,7 @@ def evaluate_linking(
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])
 
-    def say(text: str) -> None:
-        if not quiet:
-            note(text)
-
+    say = Output(quiet=quiet).note
     dataset: Dataset = settings.build("dataset")
     candidates = pick(dataset, settings.run, say)
     store = open_store(settings, dataset, say)
@@ -407,7 +405,7 @@ def embed(
         str | None, typer.Option(metavar="flat|pq|ivf|hnsw", help="How vectors are laid out; else chosen by size.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an index that is there already.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Embed the names of a graph's nodes, so that mentions are linked by meaning, too.
 
@@ -433,7 +431,7 @@ def embed(
     kept = None if no_cache else cache or user_cache() / "embeddings"
     began = time.perf_counter()
     try:
-        with embedding_shown("embedding", stderr(), quiet) as progress:
+        with embedding_shown("embedding", Output(quiet=quiet)) as progress:
             names = build_dense(graph, embedder, kept, progress, chosen, overwrite)
     except GraphExists as error:
         raise in_these_words(error) from None

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
@@ -88,6 +89,7 @@ Words = Annotated[
     typer.Argument(metavar=SETTINGS, help="Settings; all of them: byokg eval --show", autocompletion=_completed),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")]
 Place = Annotated[str, typer.Argument(metavar="GRAPH", help="A built graph's folder, or a server's address.")]
 ConfigDir = Annotated[
     str | None,
@@ -102,6 +104,27 @@ def stdout() -> Console:
     from rich.console import Console
 
     return Console(highlight=False)
+
+
+def stderr() -> Console:
+    """Return a console for progress."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class Output:
+    """Consoles of a command's result, and of its notes and progress, which are left out if `quiet`."""
+
+    out: Console = field(default_factory=stdout)
+    err: Console = field(default_factory=stderr)
+    quiet: bool = False
+
+    def note(self, text: str) -> None:
+        """Print one line of any length."""
+        if not self.quiet:
+            print_line(self.err, text)
 
 
 def watch(store: GraphStore, told: Callable[[str], None]) -> GraphStore:
@@ -119,13 +142,6 @@ def schema_shown(store: GraphStore) -> Iterator[None]:
     with stderr().status(f"asking {store.name}") as status:
         store.watch(status.update)
         yield
-
-
-def stderr() -> Console:
-    """Return a console for progress."""
-    from rich.console import Console
-
-    return Console(stderr=True, highlight=False)
 
 
 def note(text: str) -> None:
@@ -177,16 +193,16 @@ _EVERY_S = 5.0
 
 
 @contextmanager
-def shown(title: str, total: int, console: Console, quiet: bool) -> Iterator[Callable[[Done], None]]:
-    """Give a callback for each question; its output goes to `console`, and a bar is removed at the end."""
-    if quiet:
+def shown(title: str, total: int, output: Output) -> Iterator[Callable[[Done], None]]:
+    """Give a callback for each question; a bar is removed at the end."""
+    if output.quiet:
         yield lambda done: None
-    elif console.is_terminal:
-        with _bar(console) as bar:
+    elif output.err.is_terminal:
+        with _bar(output.err) as bar:
             task = bar.add_task(title, total=total, figures="")
             yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
     else:
-        lines = _LineProgress(title, console)
+        lines = _LineProgress(title, output.err)
         yield lambda done: lines.show(done, lambda: _figures(done))
 
 
@@ -213,7 +229,7 @@ def _bar(console: Console) -> Progress:
 
 
 @contextmanager
-def embedding_shown(title: str, console: Console, quiet: bool) -> Iterator[Callable[[Embedded], None]]:
+def embedding_shown(title: str, output: Output) -> Iterator[Callable[[Embedded], None]]:
     """Give what to call while names are embedded: how many, at which rate, and how long it will take yet."""
     pace = _Pace(None)
 
@@ -224,14 +240,14 @@ def embedding_shown(title: str, console: Console, quiet: bool) -> Iterator[Calla
         seconds = round(pace.seconds() * (done.total - done.done) / max(done.done, 1))
         return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
-    if quiet:
+    if output.quiet:
         yield lambda done: None
-    elif console.is_terminal:
-        with _bar(console) as bar:
+    elif output.err.is_terminal:
+        with _bar(output.err) as bar:
             task = bar.add_task(title, total=None, figures="")
             yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=rate(done))
     else:
-        lines = _LineProgress(title, console)
+        lines = _LineProgress(title, output.err)
         yield lambda done: lines.show(done, lambda: f"{rate(done)}, {remaining(done)} left")
 
 
@@ -248,12 +264,7 @@ class _LineProgress:
         if reached == self._reached or (self._reached is None and reached == 0):
             return
         self._reached = reached
-        self._console.print(
-            f"{self._title}: {done.done:,}/{done.total:,}  {figures()}".rstrip(),
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        print_line(self._console, f"{self._title}: {done.done:,}/{done.total:,}  {figures()}".rstrip())
 
 
 def _figures(done: Done) -> str:

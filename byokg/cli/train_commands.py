@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 import typer
 
-from byokg.cli.terminal import AsJson, ConfigDir, Words, note, print_json, print_line, stdout
+from byokg.cli.options import expand_records
+from byokg.cli.terminal import AsJson, ConfigDir, Output, Quiet, Words, print_json, print_line, stdout
 
 if TYPE_CHECKING:
     from byokg.cli.config import Settings
+    from byokg.cli.evaluation import Session
+    from byokg.evaluation.datasets.base import Example
+    from byokg.pipelines.loop import Loop
+    from byokg.training.fit import Report, ShareEstimate
 
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, language models.")
 
@@ -23,7 +29,7 @@ def labels_(
     config_dir: ConfigDir = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="Where the JSON lines go.")] = Path("labels.jsonl"),
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Find for each question the query that returns its gold answers best.
 
@@ -40,10 +46,7 @@ def labels_(
 
     settings, wanted = _read_train_settings(words, "labels", LabelSettings)
 
-    def say(text: str) -> None:
-        if not quiet:
-            note(text)
-
+    say = Output(quiet=quiet).note
     dataset = settings.build("dataset")
     candidates = pick(dataset, settings.run, say)
     store = open_store(settings, dataset, say)
@@ -62,25 +65,34 @@ def labels_(
         print_line(stdout(), f"{labelled:,} of {questions:,} questions have a query that finds an answer: {out}")
 
 
-def fit(
-    words: Words = None,
-    config_dir: ConfigDir = None,
+@dataclass(frozen=True)
+class LearningOptions:
+    """Questions that are learnt from, the share that is held out, and the folder of the weights."""
+
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the weights go; replaced if they are there.")] = Path(
         "weights"
-    ),
+    )
     held_out: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the questions that are held out, to tell what is gained.")
-    ] = 0.2,
+    ] = 0.2
     chains: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="JSON lines of further questions with their relation chains."),
-    ] = None,
+    ] = None
     inverses: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Pairs of relations that say the same backwards, tab separated."),
-    ] = None,
+    ] = None
+
+
+@expand_records
+def fit(
+    *,
+    words: Words = None,
+    config_dir: ConfigDir = None,
+    learning: LearningOptions,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the result only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Fit the answering without a language model to a graph and its questions.
 
@@ -96,82 +108,82 @@ def fit(
     and those of the ranker, train.epochs, train.rank, train.seed and more (list them with: byokg eval train=fit
     --show). Use the output with pipeline.weights=DIR, in ask and eval
     """
-    from byokg.cli.evaluation import make_pipeline, open_session
-    from byokg.cli.questions import gold_nodes, keyed, narrow, pick
-    from byokg.errors import ConfigError
-    from byokg.evaluation.tables import percent
+    from byokg.cli.evaluation import open_session
+    from byokg.cli.questions import gold_nodes, pick
     from byokg.graph.name_indexes import name_index
-    from byokg.offline.linker import OfflineLinker
-    from byokg.pipelines.loop import Loop
-    from byokg.training.fit import ShareEstimate, fit, split_examples
-    from byokg.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses
+    from byokg.training.fit import fit, split_examples
+    from byokg.training.ranker import FitSettings, chain_cases, read_chains, read_inverses
 
-    def say(text: str) -> None:
-        if not quiet:
-            note(text)
-
-    def linker_of(pipeline: object) -> OfflineLinker:
-        linker = pipeline.stages[0].linker if isinstance(pipeline, Loop) else None
-        if not isinstance(linker, OfflineLinker):
-            raise ConfigError("weights are fitted for the pipeline that needs no language model; use pipeline=offline")
-        return linker
-
+    say = Output(quiet=quiet).note
     settings, ranker = _read_train_settings(words, "fit", FitSettings)
     if settings.components["dataset"].get("split") == "test" and not _says_split(words):
         settings, ranker = _read_train_settings([*(words or []), "dataset.split=dev"], "fit", FitSettings)
     dataset = settings.build("dataset")
-    candidates = pick(dataset, settings.run, say)
-    further, told_of = read_chains(chains) if chains is not None else ([], "")
-    same = read_inverses(inverses) if inverses is not None else {}
-
+    kept = _not_of_test(pick(dataset, settings.run, say), words, say)
+    further, told_of = read_chains(learning.chains) if learning.chains is not None else ([], "")
+    same = read_inverses(learning.inverses) if learning.inverses is not None else {}
     if further:
         say(f"the ranker learns from {len(further):,} annotated chains, too")
-
-    def chained(linker: OfflineLinker) -> Iterator[RankingExample]:
-        return chain_cases(linker, linker.store, further, same, most=ranker.most)
-
-    kept = candidates if _says_split(words) else [example for example in candidates if example.split != "test"]
-    if len(kept) < len(candidates):
-        say(f"{len(candidates) - len(kept):,} questions of the split 'test' are left out")
     if "abstain" in settings.components["pipeline"]:  # every answer counts
-        own = {**settings.components["pipeline"], "abstain": 0.0}
-        settings = replace(settings, components={**settings.components, "pipeline": own})
+        settings = _set_pipeline(settings, abstain=0.0)
     with open_session(settings, dataset, say, batch=True) as session:
-        linker_of(session.pipeline)
-        store, names = session.store, name_index(session.store)
-        examples = keyed(narrow(kept, settings.run, session.graph, say), store, lambda: names, say)
-
-        def make(place: Path | None) -> Loop:
-            if place is None:
-                made = session.pipeline
-            else:
-                own = {**settings.components["pipeline"], "weights": str(place)}
-                other = replace(settings, components={**settings.components, "pipeline": own})
-                made = make_pipeline(other, store, session.embedder, session.entities, None, batch=True)
-            assert isinstance(made, Loop)
-            return made
-
+        store = _linker_of(session.pipeline).store
+        examples = session.choose(kept, settings.run, say)
         report = fit(
-            make,
-            linker_of,
-            split_examples(examples, held_out, settings.run.seed),
-            gold_nodes(linker_of(session.pipeline).store, names),
-            lambda example: example.to_question(settings.run.linking.entities, settings.run.linking.hops),
+            partial(_pipeline_with, settings, session),
+            _linker_of,
+            split_examples(examples, learning.held_out, settings.run.seed),
+            gold_nodes(store, name_index(session.store)),
+            lambda example: example.to_question(**asdict(settings.run.linking)),
             session.embedder,
-            out,
+            learning.out,
             " ".join(filter(None, (dataset.name, dataset.checksum, told_of))),
             ranker,
-            chained,
+            lambda linker: chain_cases(linker, linker.store, further, same, most=ranker.most),
             say,
         )
     if as_json:
-        print_json({**asdict(report), "folder": str(out)})
-        return
+        print_json({**asdict(report), "folder": str(learning.out)})
+    else:
+        _print_fit(report, settings.run.linking.entities, learning.out)
+
+
+def _linker_of(pipeline: object) -> Any:
+    """Return the linker of a pipeline without a language model. Raises `ConfigError` for another pipeline."""
+    from byokg.errors import ConfigError
+    from byokg.offline.linker import OfflineLinker
+    from byokg.pipelines.loop import Loop
+
+    linker = pipeline.stages[0].linker if isinstance(pipeline, Loop) else None
+    if not isinstance(linker, OfflineLinker):
+        raise ConfigError("weights are fitted for the pipeline that needs no language model; use pipeline=offline")
+    return linker
+
+
+def _set_pipeline(settings: Settings, **changed: object) -> Settings:
+    own = {**settings.components["pipeline"], **changed}
+    return replace(settings, components={**settings.components, "pipeline": own})
+
+
+def _pipeline_with(settings: Settings, session: Session, weights: Path | None) -> Loop:
+    """Return the session's pipeline with other weights; with its own for None."""
+    from byokg.cli.evaluation import make_pipeline
+
+    if weights is None:
+        return cast("Loop", session.pipeline)
+    other = _set_pipeline(settings, weights=str(weights))
+    made = make_pipeline(other, session.store, session.embedder, session.entities, None, batch=True)
+    return cast("Loop", made)
+
+
+def _print_fit(report: Report, entities: str, out: Path) -> None:
+    """Print figures before and after, and the place of the weights."""
+    from byokg.evaluation.tables import percent
 
     def told(share: ShareEstimate) -> str:
         return f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
 
-    asked = f"{report.held_out:,} questions held out, entities {settings.run.linking.entities}"
+    asked = f"{report.held_out:,} questions held out, entities {entities}"
     print_line(stdout(), f"learnt from {report.learnt:,} questions, chose {report.chosen!r} by {report.choosing:,}")
     for metric, shares in (("Hits@1", report.hits_at_1), ("Hit", report.hit)):
         before, after, difference = (told(shares[name]) for name in ("before", "after", "difference"))
@@ -182,6 +194,14 @@ def fit(
     ]
     print_line(stdout(), f"AUROC and calibration error of their scores: {'; '.join(scores)}")
     print_line(stdout(), f"weights: {out}; use them with pipeline.weights={out}")
+
+
+def _not_of_test(candidates: list[Example], words: Sequence[str] | None, say: Callable[[str], None]) -> list[Example]:
+    """Return the questions without those of the test split, unless the command line names a split."""
+    kept = candidates if _says_split(words) else [example for example in candidates if example.split != "test"]
+    if len(kept) < len(candidates):
+        say(f"{len(candidates) - len(kept):,} questions of the split 'test' are left out")
+    return kept
 
 
 def _says_split(words: Sequence[str] | None) -> bool:

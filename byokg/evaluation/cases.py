@@ -26,7 +26,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example, read_text
@@ -185,29 +185,11 @@ def read_external(
             or there is nothing to score.
         DatasetError: the file cannot be read.
     """
-    records: dict[str, tuple[str, Mapping[str, Any]]] = {}
-    by_text: set[str] = set()
-    repeated = []
-    for place, record in _records(path):
-        id, is_text = _id(record, place)
-        if id in records:
-            earlier, before = records[id]
-            if _prediction(id, before, earlier) != _prediction(id, record, place):
-                raise RunError(
-                    f"{place}: id {id!r} is already used in {earlier}, for another prediction; keep one a question"
-                )
-            repeated.append(id)
-            continue
-        records[id] = place, record
-        if is_text:
-            by_text.add(id)
-    if not records:
-        raise RunError(f"{path}: holds no prediction; give the file that a system wrote, or a run folder")
-    if repeated:
-        note(f"{path.name}: {len(repeated):,} predictions stand there twice, and count once: {_quote_ids(repeated)}")
+    records = _distinct(path, note)
     if examples is None:
-        return [_case(id, record, place) for id, (place, record) in records.items()]
+        return [_case(id, each.record, each.place) for id, each in records.items()]
     asked: dict[str, str] = {example.id: example.id for example in examples}
+    by_text = {id for id, each in records.items() if each.is_text}
     if by_text:
         asked |= {
             example.id: _normalize_question(example.question) for example in examples if example.id not in records
@@ -218,22 +200,46 @@ def read_external(
     if len(strangers) > allowed:
         first = (unknown or strangers)[0]
         raise RunError(
-            f"{records[first][0]}: question {first!r} is not in the data set, nor are "
+            f"{records[first].place}: question {first!r} is not in the data set, nor are "
             f"{len(strangers) - 1:,} more; name the data set, and the split, that was predicted"
         )
     if by_text.intersection(strangers):
-        note(
-            f"{path.name}: {len(strangers):,} questions are not in the data set, and passed over: "
-            f"{_quote_ids(strangers)}"
-        )
-    cases = []
-    for example in examples:
-        if (id := asked[example.id]) in records:
-            place, record = records[id]
-            cases.append(case_of(example, *_prediction(example.id, record, place)))
-        else:
-            cases.append(case_of(example, None))
-    return cases
+        passed = f"{len(strangers):,} questions are not in the data set, and passed over"
+        note(f"{path.name}: {passed}: {_quote_ids(strangers)}")
+    found = [(example, records.get(asked[example.id])) for example in examples]
+    return [
+        case_of(example, None) if each is None else case_of(example, *_prediction(example.id, each.record, each.place))
+        for example, each in found
+    ]
+
+
+class _Placed(NamedTuple):
+    """A record, its place in the file, and True if its id is the text of the question."""
+
+    record: Mapping[str, Any]
+    place: str
+    is_text: bool
+
+
+def _distinct(path: Path, note: Callable[[str], None]) -> dict[str, _Placed]:
+    """Return the records by id, each once. Raises `RunError` if two predictions for one question differ."""
+    records: dict[str, _Placed] = {}
+    repeated = []
+    for place, record in _records(path):
+        id, is_text = _id(record, place)
+        before = records.setdefault(id, _Placed(record, place, is_text))
+        if before.place == place:
+            continue
+        if _prediction(id, before.record, before.place) != _prediction(id, record, place):
+            raise RunError(
+                f"{place}: id {id!r} is already used in {before.place}, for another prediction; keep one a question"
+            )
+        repeated.append(id)
+    if not records:
+        raise RunError(f"{path}: holds no prediction; give the file that a system wrote, or a run folder")
+    if repeated:
+        note(f"{path.name}: {len(repeated):,} predictions stand there twice, and count once: {_quote_ids(repeated)}")
+    return records
 
 
 def _quote_ids(ids: Sequence[str]) -> str:

@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
 from byokg.evaluation.cases import by_question
 from byokg.evaluation.datasets.base import Example, SubgraphDataset
-from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, aggregate, score
+from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, Retrieved, aggregate, score
 from byokg.evaluation.records import (
     PREDICTIONS,
     SCHEMA,
@@ -141,6 +141,24 @@ class Progress:
     """Share of the questions done so far with a right answer, in [0, 1]; None if nothing is scored."""
 
 
+@dataclass(frozen=True)
+class Measurement:
+    """Limits and measurements of each question, which change no answer.
+
+    Args:
+        meter: counts language-model usage for the records; usage before an interruption counts against its budget.
+        deadline_s: longest wait of one question for language models; None for any time.
+        count_tokens: tokens of the graph context in a prompt, for the records.
+        gold_nodes: returns, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
+            evidence can be matched to it. Called from several threads. None matches by name alone.
+    """
+
+    meter: UsageMeter | None = None
+    deadline_s: float | None = None
+    count_tokens: Callable[[str], int] = estimate_tokens
+    gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None = None
+
+
 def run_evaluation(
     pipeline: Pipeline,
     examples: Sequence[Example],
@@ -148,10 +166,7 @@ def run_evaluation(
     settings: RunSettings,
     workers: int = 1,
     on_progress: Callable[[Progress], None] | None = None,
-    meter: UsageMeter | None = None,
-    deadline_s: float | None = None,
-    count_tokens: Callable[[str], int] = estimate_tokens,
-    gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None = None,
+    measurement: Measurement = Measurement(),
 ) -> Metrics:
     """Answer every question, record the outcomes in a run folder, and score them.
 
@@ -166,11 +181,7 @@ def run_evaluation(
         settings: identity of the run; a folder that belongs to another run is refused.
         workers: number of questions answered concurrently.
         on_progress: called from this thread after each question, and once at the start of a continued run.
-        meter: counts language-model usage for the records; usage before an interruption counts against its budget.
-        deadline_s: longest wait of one question for language models; None for any time.
-        count_tokens: tokens of the graph context in a prompt, for the records.
-        gold_nodes: returns, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
-            evidence can be matched to it. Called from several threads. None matches by name alone.
+        measurement: limits and measurements of each question.
 
     Returns:
         The metrics over all questions, as in `metrics.json`.
@@ -201,7 +212,7 @@ def run_evaluation(
     metrics = finished_metrics(path, config)
     if metrics is not None:
         return metrics
-    ask = _Asker(pipeline, settings, meter, deadline_s, count_tokens, gold_nodes)
+    ask = _Asker(pipeline, settings, measurement)
     with RunFolder(path, config, list(by_id), questions_jsonl(examples)) as folder:
         _record_all(ask, examples, workers, folder, on_progress)
         metrics = measure(examples, read_predictions(path), settings.seed)
@@ -216,8 +227,7 @@ def answer_all(
     settings: RunSettings,
     workers: int = 1,
     on_progress: Callable[[Progress], None] | None = None,
-    meter: UsageMeter | None = None,
-    deadline_s: float | None = None,
+    measurement: Measurement = Measurement(),
 ) -> list[Prediction]:
     """Answer questions that have no gold answers, and record the answers in a run folder, without scores.
 
@@ -226,7 +236,7 @@ def answer_all(
     Returns:
         The predictions, in the order of the questions.
     """
-    ask = _Asker(pipeline, settings, meter, deadline_s, estimate_tokens, None)
+    ask = _Asker(pipeline, settings, measurement)
     path = Path(out)
     ids = [example.id for example in examples]
     with RunFolder(path, _run_config(settings, examples), ids, questions_jsonl(examples)) as folder:
@@ -263,9 +273,9 @@ def _record_all(
         tally.add(outcome(by_id[prediction.id], prediction))
     if recorded:
         tally.report()
-    if ask.meter is not None:
+    if (meter := ask.measurement.meter) is not None:
         before = [folder.unfinished(), *read_usage(folder.path)]
-        ask.meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
+        meter.carry(sum((spent for stages in before for spent in stages.values()), Spending()))
     pending = _answer_all(ask, [each for each in examples if each.id not in recorded], workers, folder, tally)
     if pending:
         raise RunIncomplete(tally.done, len(by_id), pending)
@@ -349,10 +359,7 @@ class _Asker:
 
     pipeline: Pipeline
     settings: RunSettings
-    meter: UsageMeter | None
-    deadline_s: float | None
-    count_tokens: Callable[[str], int]
-    gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None
+    measurement: Measurement
 
     def __call__(self, example: Example) -> _Answered:
         """Answer one question; whatever goes wrong with it is its outcome.
@@ -361,34 +368,40 @@ class _Asker:
             ReplyPending, BudgetExceeded: the question is not answered yet, and nothing is wrong with it.
         """
         started = time.perf_counter()
+        meter, deadline_s = self.measurement.meter, self.measurement.deadline_s
         topics = example.topic_ids if self.settings.entities == "linked" else ()  # granted ones need no linking
         try:
-            deadline = Deadline.after(math.inf if self.deadline_s is None else self.deadline_s)
+            deadline = Deadline.after(math.inf if deadline_s is None else deadline_s)
             with deadline.apply(), set_sample(example.repeat), set_question(example.id):
                 answer = self.pipeline.run(example.to_question(self.settings.entities, self.settings.hops))
             seconds = time.perf_counter() - started
             if answer.question_id != example.id:
                 raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
-            took = self.meter.take(example.id) if self.meter else QuestionUsage(answer.usage)
-            evidence = [item for each in answer.rounds for item in each.evidence]
-            nodes = () if example.answer_ids or self.gold_nodes is None else self.gold_nodes(example)
+            took = meter.take(example.id) if meter else QuestionUsage(answer.usage)
             found, scores = None, ZERO
             if example.answers:
-                tokens, prompt = context_tokens(took, self.count_tokens), answered_prompt(took, example.question)
-                found = retrieved(example, evidence, tokens, nodes, prompt, answer.items)
+                found = self._retrieved(example, answer, took)
                 scores = score([item.name for item in answer.items], example.answers)
             return _Answered(example.id, record_answer(answer, seconds, took, topics, found), QuestionScores(scores))
         except ReplyPending:
-            if self.meter is not None:
-                self.meter.wait(example.id)
+            if meter is not None:
+                meter.wait(example.id)
             raise
         except BudgetExceeded:
             raise
         except Exception as error:
             _log.info("question %s failed", example.id, exc_info=True)
-            usage = self.meter.take(example.id) if self.meter else None
+            usage = meter.take(example.id) if meter else None
             lines = record_failure(example.id, error, time.perf_counter() - started, usage, topics)
             return _Answered(example.id, lines, QuestionScores(ZERO, failed=True))
+
+    def _retrieved(self, example: Example, answer: Answer, took: QuestionUsage) -> Retrieved:
+        """Return the gold answers in the evidence."""
+        gold_nodes = self.measurement.gold_nodes
+        evidence = [item for each in answer.rounds for item in each.evidence]
+        nodes = () if example.answer_ids or gold_nodes is None else gold_nodes(example)
+        tokens = context_tokens(took, self.measurement.count_tokens)
+        return retrieved(example, evidence, tokens, nodes, answered_prompt(took, example.question), answer.items)
 
 
 def _answer_all(
@@ -436,8 +449,8 @@ def _answer_all(
             for future in list(unrecorded):
                 if not future.cancelled() and future.exception() is None:
                     record(future)
-            if ask.meter is not None:
-                folder.leave([ask.meter.take(example.id).stages for example in examples])
+            if (meter := ask.measurement.meter) is not None:
+                folder.leave([meter.take(example.id).stages for example in examples])
         if isinstance(error, BudgetExceeded):
             raise RunIncomplete(tally.done, tally.total, pending, error) from error
         raise

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from byokg.cli import terminal
-from byokg.cli.terminal import building, embedding_shown, shown
+from byokg.cli.terminal import Output, building, embedding_shown, shown
 from byokg.evaluation.runner import Progress
 from byokg.index.dense import Embedded
 
@@ -20,7 +20,7 @@ def printed(total: int, terminal: bool, quiet: bool = False, start: int = 0) -> 
     """Return what is printed for a run of `total` questions, of which every second one is hit."""
     target = io.StringIO()
     console = Console(file=target, force_terminal=terminal, width=100, color_system=None)
-    with shown("[films] test", total, console, quiet) as tell:
+    with shown("[films] test", total, Output(console, console, quiet)) as tell:
         for done in range(start + 1, total + 1):
             tell(Progress(done, total, failed=done // 20, hit=(done // 2) / done))
     return target.getvalue()
@@ -57,7 +57,7 @@ def test_quiet_prints_nothing() -> None:
 def embedding_printed(terminal: bool, quiet: bool = False) -> str:
     target = io.StringIO()
     console = Console(file=target, force_terminal=terminal, width=100, color_system=None)
-    with embedding_shown("embedding", console, quiet) as tell:
+    with embedding_shown("embedding", Output(console, console, quiet)) as tell:
         for done in range(100, 1001, 100):
             tell(Embedded(done, 1000))
     return target.getvalue()

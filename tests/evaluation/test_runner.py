@@ -31,7 +31,7 @@ from byokg.evaluation.records import (
     reply_keys,
 )
 from byokg.evaluation.run_folder import METRICS_FILE, config_hash
-from byokg.evaluation.runner import Progress, RunSettings, measure, run_evaluation
+from byokg.evaluation.runner import Measurement, Progress, RunSettings, measure, run_evaluation
 from byokg.llm.messages import Call, Message, Reply, Usage
 from byokg.llm.reply_store import RecordedReplies
 from byokg.llm.usage import Budget, PriceTable, UsageMeter
@@ -142,7 +142,9 @@ def prices(tmp_path: Path) -> PriceTable:
 def test_what_each_question_took_is_recorded_failed_ones_included(tmp_path: Path, prices: PriceTable) -> None:
     with RecordedReplies(tmp_path / "replies.sqlite") as store:
         meter = UsageMeter(prices)
-        run_evaluation(Asking(store, meter), examples(10), tmp_path / "run", SETTINGS, 4, meter=meter)
+        run_evaluation(
+            Asking(store, meter), examples(10), tmp_path / "run", SETTINGS, 4, measurement=Measurement(meter)
+        )
         usage = read_usage(tmp_path / "run")
         one = Spending(Consumption(1, 100, 10, usd=2.0))
         assert usage == [{"link": one} if number == 5 else {"link": one, "answer": one} for number in range(10)]
@@ -150,7 +152,9 @@ def test_what_each_question_took_is_recorded_failed_ones_included(tmp_path: Path
         traces = [json.loads(line) for line in (tmp_path / "run" / TRACE).read_bytes().splitlines()]
         assert [len(trace["calls"]) for trace in traces] == [2, 2, 2, 2, 2, 1, 2, 2, 2, 2]
         again = UsageMeter(prices)
-        run_evaluation(Asking(store, again), examples(10), tmp_path / "replayed", SETTINGS, meter=again)
+        run_evaluation(
+            Asking(store, again), examples(10), tmp_path / "replayed", SETTINGS, measurement=Measurement(again)
+        )
         assert files(tmp_path / "run") == files(tmp_path / "replayed")
         assert read_usage(tmp_path / "replayed")[0]["link"] == Spending(replayed=Consumption(1, 100, 10, usd=2.0))
         assert (again.total.asked.usd, again.total.replayed.usd) == (0.0, 38.0)
@@ -164,12 +168,20 @@ def test_a_run_stops_at_its_budget_and_continues_with_a_higher_one_without_payin
     with RecordedReplies(tmp_path / "replies.sqlite") as store:
         undisturbed = UsageMeter(prices)
         with RecordedReplies(tmp_path / "other.sqlite") as other:
-            run_evaluation(Asking(other, undisturbed), examples(20), tmp_path / "whole", SETTINGS, meter=undisturbed)
+            run_evaluation(
+                Asking(other, undisturbed),
+                examples(20),
+                tmp_path / "whole",
+                SETTINGS,
+                measurement=Measurement(undisturbed),
+            )
         for budget in (11.0, 11.0, 31.0):
             meter = UsageMeter(prices, Budget(max_usd=budget))
             pipeline = Asking(store, meter)
             with pytest.raises(RunIncomplete, match=f"max_usd={budget:g}"):
-                run_evaluation(pipeline, examples(20), tmp_path / "run", SETTINGS, workers, meter=meter)
+                run_evaluation(
+                    pipeline, examples(20), tmp_path / "run", SETTINGS, workers, measurement=Measurement(meter)
+                )
             sent += pipeline.sent
             paid = [*read_usage(tmp_path / "run"), read_unfinished(tmp_path / "run")]
             assert sum(spent.asked.usd for stages in paid for spent in stages.values()) == 2 * len(sent) <= budget
@@ -177,7 +189,7 @@ def test_a_run_stops_at_its_budget_and_continues_with_a_higher_one_without_payin
         assert 2 * len(sent) == 30
         meter = UsageMeter(prices, Budget(max_usd=100))
         pipeline = Asking(store, meter)
-        run_evaluation(pipeline, examples(20), tmp_path / "run", SETTINGS, workers, meter=meter)
+        run_evaluation(pipeline, examples(20), tmp_path / "run", SETTINGS, workers, measurement=Measurement(meter))
         sent += pipeline.sent
     assert len(sent) == len(set(sent)) == 38
     assert files(tmp_path / "run") == files(tmp_path / "whole")
