@@ -32,7 +32,7 @@ import re
 import shutil
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,15 +150,7 @@ def _key(source: Path, edge_properties: bool, options: TableOptions) -> list[obj
     except (ImportFailed, OSError):
         return []
     files = [[str(path.resolve()), one.st_size, one.st_mtime_ns] for path, one in found]
-    return [
-        *files,
-        edge_properties,
-        list(options.columns),
-        options.header,
-        options.separator,
-        options.comment,
-        options.undirected,
-    ]
+    return [*files, edge_properties, asdict(options)]
 
 
 def import_into(

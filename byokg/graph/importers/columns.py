@@ -12,15 +12,18 @@ beside that of the end must be the same at both ends: `source_id` goes with `tar
 | name of a node     | name, label, title                                                                             |
 | type of a node     | type, class, kind, labels                                                                      |
 
-All other columns are properties, of the kind that their name gives (`weight:float`) or that all their values fit.
+`columns.toml` lists all names. All other columns are properties, of the kind that their name gives (`weight:float`) or
+that all their values fit.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -34,126 +37,31 @@ Rows = Sequence[Sequence[str]]
 
 _KIND = re.compile(r"(\w+)(\[\]|\((?:single|set)\))?", re.IGNORECASE)
 """A kind, of one value or of several, as neo4j-admin and Neptune write it."""
-KIND_ALIASES = {
-    **dict.fromkeys(("long", "short", "byte"), "int"),
-    "double": "float",
-    "boolean": "bool",
-    **dict.fromkeys(("char", "point", "time", "localtime", "datetime", "localdatetime", "duration"), "string"),
-}
 
-_PAIRS = (
-    ("head", "tail"),
-    ("source", "target"),
-    *(("source", end) for end in ("destination", "dest", "sink")),
-    *(("src", end) for end in ("dst", "dest", "tgt", "trg")),
-    *(("subject", "object"), ("subj", "obj"), ("sub", "obj")),
-    ("from", "to"),
-    ("origin", "destination"),
-    ("origin", "dest"),
-    ("sender", "receiver"),
-    ("sender", "recipient"),
-    ("parent", "child"),
-    ("citing", "cited"),
-    ("follower", "followee"),
-    ("caller", "callee"),
-    ("start", "end"),
-    ("item", "value"),
-    ("quelle", "ziel"),
-    ("von", "nach"),
-    *(("u", "v"), ("s", "o"), ("h", "t"), ("s", "t")),
-)
-"""Words that name both ends of an edge, best first."""
+_LISTS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
+
+def _read_list(name: str) -> tuple[str, ...]:
+    return tuple(_LISTS[name].split())
+
+
+def _read_pairs(name: str) -> tuple[tuple[str, str], ...]:
+    pairs = (pair.partition("/") for pair in _read_list(name))
+    return tuple((head, tail) for head, _, tail in pairs)
+
+
+KIND_ALIASES = {name: kind for kind, names in _LISTS["kinds"].items() for name in names.split()}
+
+_PAIRS, _LOOSE, _NUMBERED = map(_read_pairs, ("ends", "loose", "numbered"))
 _ENDS = frozenset(word for pair in _PAIRS for word in pair if len(word) > 1)
-
-_LOOSE = (
-    *(
-        ("from", "to"),
-        ("start", "end"),
-        ("item", "value"),
-        ("parent", "child"),
-        ("origin", "destination"),
-        ("origin", "dest"),
-    ),
-    *(("sender", "receiver"), ("sender", "recipient"), ("von", "nach"), ("citing", "cited"), ("caller", "callee")),
-)
-"""Ends that are named like properties of nodes."""
-
-_NUMBERED = (("1", "2"), ("0", "1"), ("a", "b"), ("x", "y"), ("i", "j"))
-"""Marks that separate two columns of one name."""
-
-_NO_IDS = frozenset(
-    (
-        *("date", "time", "year", "day", "month", "hour", "timestamp", "ts", "offset", "position", "pos", "line"),
-        *("lat", "lon", "lng", "latitude", "longitude", "coord", "coordinate", "weight", "score", "count", "value"),
-        *(
-            "type",
-            "class",
-            "kind",
-            "category",
-            "degree",
-            "size",
-            "port",
-            "degree",
-            "chromosome",
-            "strand",
-            "description",
-        ),
-    )
-)
-"""Words of columns that describe ends and do not identify them."""
-
-_ID_WORDS = ("index", "idx", "id", "ids", "key", "node", "vertex", "entity", "uri", "iri", "qid", "name", "label")
-"""Words beside that of an end, those that identify it best first."""
-
-_RELATIONS = (
-    *("relation", "relationship", "predicate", "rel", "pred", "edgetype", "relationtype", "relationshiptype"),
-    *("reltype", "rtype", "etype", "edgelabel", "relationlabel", "relationname", "predicatelabel", "relationid"),
-    *("relid", "predicateid", "relationshipname", "linktype", "interaction", "interactiontype", "property", "prop"),
-    *("verb", "link", "edge"),
-)
-_INITIALS = {("s", "o"): "p", ("h", "t"): "r", ("s", "t"): "r"}
-"""Names of the relation beside ends named by initials."""
-_LABELS = ("label", "type", "kind")
-"""Names of a relation, or of something else; columns without any value are no relation."""
-
-_KNOWN = frozenset(
-    ("weight", "id", "label", "type", "kind", "name", "directed", "timeset", "time", "date", "year", "score", "count")
-)
-"""Names of properties that are no relations."""
-
-_DIRECTED, _UNDIRECTED = ("directed", "true", "1", "yes"), ("undirected", "mutual", "false", "0", "no")
-_DIRECTIONS = {
-    **dict.fromkeys(("type", "edgetype", "direction", "directedness"), ("directed", "undirected", "mutual")),
-    **dict.fromkeys(("directed", "isdirected"), ("directed", "undirected", "true", "false", "0", "1", "yes", "no")),
-}
-"""Columns that may hold whether an edge is directed, and the values that such a column holds."""
-
-_NODE_IDS = ("id", "nodeid", "node", "entityid", "entity", "vertexid", "vertex", "identifier", "key", "uri", "iri")
-_NODE_NAMES = ("name", "label", "title")
-_NODE_TYPES = ("type", "class", "kind", "labels", "nodetype", "entitytype")
-
+_ID_WORDS, _RELATIONS, _LABELS = map(_read_list, ("identifying", "relations", "labels"))
+_NODE_IDS, _NODE_NAMES, _NODE_TYPES = map(_read_list, ("node_ids", "node_names", "node_types"))
+_NO_IDS, _KNOWN, _NOUNS = (frozenset(_read_list(name)) for name in ("describing", "properties", "nouns"))
+_INITIALS = {tuple(pair.split("/")): relation for pair, relation in _LISTS["initials"].items()}
+_DIRECTED, _UNDIRECTED = map(_read_list, ("directed", "undirected"))
+_DIRECTIONS = {name: tuple(values.split()) for name, values in _LISTS["directions"].items()}
 _SURE = {*_ENDS, *_RELATIONS} - {"edge", "link", "property", "prop", "verb", "interaction"}
 """Names that ends or relations have, and hardly any node."""
-_NOUNS = {
-    *("name", "person", "user", "friend", "actor", "author", "director", "student", "teacher", "customer", "employee"),
-    *(
-        "company",
-        "organization",
-        "organisation",
-        "item",
-        "product",
-        "movie",
-        "film",
-        "book",
-        "paper",
-        "article",
-        "page",
-    ),
-    *("city", "country", "place", "gene", "protein", "drug", "disease", "species", "word", "term", "tag", "category"),
-    *("course", "type", "label", "value", "key", "class", "group", "id"),
-}
-"""Names that columns often have; a record of nothing else is hardly an edge."""
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 _NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
