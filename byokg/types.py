@@ -322,6 +322,8 @@ class RowsEvidence(Evidence):
     """Rows of the whole result where `truncated`, as far as they were counted; 0 if they were not."""
     exact: bool = True
     """False if the result has more rows than `total`."""
+    unseen: tuple[tuple[Cell, ...], ...] = ()
+    """The rows behind `rows`, as far as they were read: part of an answer, and of no prompt."""
 
     @property
     def beyond(self) -> tuple[int, bool]:
@@ -396,6 +398,14 @@ class AnswerItem:
     def grounded(self) -> bool:
         """True if retrieved evidence contains the answer, cited or not."""
         return bool(self.citations)
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """One row of an answer with columns: a row of the query result that the answers rest on."""
+
+    cells: tuple[Cell, ...]
+    """One for each of `Answer.columns`."""
 
 
 @dataclass(frozen=True)
@@ -516,6 +526,10 @@ class Answer:
     """Language-model usage by stage; empty without calls, or without a meter."""
     note: str = ""
     """Missing support of an unsure answer, or the reason for none; empty otherwise."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of `rows`."""
+    rows: tuple[AnswerRow, ...] = ()
+    """Result of the query that the answers rest on, in its order; empty if no query ran."""
 
 
 @dataclass(frozen=True)

@@ -410,16 +410,21 @@ def _print_result(
 ) -> None:
     """Print the tables of a run, its settings and its folder. Raises `RunError` if every question failed."""
     from byokg.evaluation.cases import join
+    from byokg.evaluation.compare import score_cases
     from byokg.evaluation.metrics import PROFILE
-    from byokg.evaluation.profiles import PROFILES
+    from byokg.evaluation.profiles import PROFILES, TEXT2CYPHER
     from byokg.evaluation.records import PREDICTIONS, read_config, read_predictions, read_unfinished, read_usage
     from byokg.evaluation.repeats import repeat_figures
-    from byokg.evaluation.tables import metrics_tables, repeat_table, usage_table
+    from byokg.evaluation.tables import metrics_tables, repeat_table, score_tables, usage_table
 
     out, times = output.out, 1 + max(example.repeat for example in examples)
-    out.print(metrics_tables(metrics, read_config(folder)["dataset"]["name"], times))
+    dataset = read_config(folder)["dataset"]["name"]
+    out.print(metrics_tables(metrics, dataset, times))
     if times > 1 and (found := repeat_figures(join(examples, read_predictions(folder)), PROFILES[PROFILE])) is not None:
         out.print(repeat_table(found))
+    if any(example.query for example in examples):
+        cases = join(examples, read_predictions(folder))
+        out.print(score_tables(score_cases(cases, [TEXT2CYPHER], settings.run.seed), cases, dataset))
     if (usage := usage_table(read_usage(folder), read_unfinished(folder))) is not None:
         out.print(usage)
     _list_failures(metrics, folder, out)

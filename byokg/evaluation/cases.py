@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example, read_text
+from byokg.evaluation.datasets.result_sets import NODE
 from byokg.evaluation.records import OUTCOMES, Prediction, Status
 from byokg.types import EntityId
 
@@ -75,6 +76,11 @@ class Case:
     """Other names of each gold answer, parallel to `gold`; or empty."""
     rows: tuple[tuple[object, ...], ...] = ()
     """Result of the gold query, if there is one."""
+    row_count: int | None = None
+    query: str = ""
+    """The gold query."""
+    result: tuple[tuple[object, ...], ...] = ()
+    """Result of the system's query; empty if it has none."""
     type: str = ""
     answer_type: str = ""
     cluster: str = ""
@@ -101,6 +107,15 @@ class Case:
     def lines(self) -> tuple[str, ...]:
         """Return the answers as publications count them: the list, or all lines of the text, empty ones included."""
         return self.answers if not self.reply else tuple(self.reply.split("\n"))
+
+    @property
+    def answer_rows(self) -> tuple[tuple[object, ...], ...]:
+        """Return the result of the system's query, or else its answers as rows of one column, each once."""
+        if self.result or not self.answers:
+            return self.result
+        ids = self.answer_ids or (None,) * len(self.answers)
+        pairs = dict.fromkeys(zip(ids, self.answers, strict=True))
+        return tuple((name,) if id is None else ({NODE: id, "name": name},) for id, name in pairs)
 
     @property
     def ranked_ids(self) -> tuple[str, ...]:
@@ -153,6 +168,9 @@ def case_of(example: Example, prediction: Prediction | None, reply: str | None =
         parses=example.parses,
         aliases=example.aliases,
         rows=example.rows,
+        row_count=example.row_count,
+        query=example.query,
+        result=made.rows,
         type=example.type,
         answer_type=example.answer_type,
         cluster=example.group,

@@ -1,7 +1,9 @@
 """Metric profiles: each is one publication's scoring of a prediction, under its own name.
 
 - `strict`, the default: whole normalised names compared as sets; see `byokg.evaluation.metrics`.
-- `byokg` and `text2cypher`: the figures of ByoKG-RAG.
+- `byokg` and `text2cypher`: the figures of ByoKG-RAG; `text2cypher` has execution accuracy besides, see
+  `evaluation.datasets.result_sets`. It compares the result of the system's query, or without one the answers as a
+  column.
 - `rog`, `gnn-rag` and `gcr`: a gold answer counts wherever its letters occur in the prediction. A gold answer matches a
   text when its normalised form is a substring of the text's, so "Tirana" gives credit for "Iran". The figures are the
   publications' own; they are not comparable with whole-name matching.
@@ -29,6 +31,7 @@ from typing import Literal
 
 from byokg.errors import ConfigError
 from byokg.evaluation.cases import Case
+from byokg.evaluation.datasets.result_sets import NODE, GoldResult, same_result, same_sets
 from byokg.evaluation.metrics import UNSTATED, normalise, score
 from byokg.types import NodeCell
 
@@ -240,8 +243,8 @@ def _value(value: object) -> str:
 def _flatten_cells(cells: Iterable[object]) -> Iterator[object]:
     """Yield the values in rows, from within lists and maps; a node is its name, and a missing value is none."""
     for cell in cells:
-        if isinstance(cell, Mapping) and cell.keys() - _FURTHER == _NODE:
-            yield cell["name"]
+        if isinstance(cell, Mapping) and (NODE in cell or cell.keys() - _FURTHER == _NODE):
+            yield cell.get("name", cell.get(NODE))
         elif isinstance(cell, Mapping):
             yield from _flatten_cells(cell.values())
         elif isinstance(cell, list | tuple):
@@ -253,7 +256,9 @@ def _flatten_cells(cells: Iterable[object]) -> Iterator[object]:
 def _text2cypher(case: Case) -> tuple[float, ...]:
     gold = set(map(_value, _flatten_cells(case.rows)))
     said = set(map(_value, case.answers))
-    return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold)
+    result, rows = GoldResult(case.rows, case.row_count, case.query), case.answer_rows
+    executed = (same_result(result, rows), same_result(result, rows, further_columns=True), same_sets(result, rows))
+    return 1.0 if said == gold else 0.5 * bool(said & gold), float(said == gold), *map(float, executed)
 
 
 BYOKG = Profile(
@@ -275,6 +280,9 @@ TEXT2CYPHER = Profile(
     metrics=(
         Metric("graded", "1 where the answers are the values of the gold rows, 0.5 where some are, else 0"),
         Metric("em", "the answers are the values of the gold rows"),
+        Metric("execution", "the result of the query equals the gold rows, as CypherBench and Spider compare them"),
+        Metric("execution+", "the same, though the result may have further columns"),
+        Metric("execution (sets)", "both are equal as sets of rows, with the same order of columns, as BIRD compares"),
     ),
     score=_text2cypher,
     scorable=lambda case: any(True for _ in _flatten_cells(case.rows)),

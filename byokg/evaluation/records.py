@@ -8,7 +8,8 @@
   (null if topic entities are not annotated or were granted; else their ids as `gold`, and as `found` those among them
   that any round linked), `drafts` (draft answers of the language model in its first round, without the graph),
   `retrieved` (null if the question failed; else the fields of `metrics.Retrieved`: how far gold answers came),
-  `grounding` (likewise of `metrics.Grounding`).
+  `grounding` (likewise of `metrics.Grounding`), and if a query was answered from, `columns` and `rows`: its result,
+  with a node as `{"node": ID, "name": NAME, "type": TYPE}`.
 - `trace.jsonl`, one line per question: `schema`, `id`, and the stages behind the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and with language
   models `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
@@ -37,6 +38,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,11 +59,14 @@ from byokg.pipelines.context import shown_lines
 from byokg.types import (
     Answer,
     AnswerItem,
+    Cell,
     Consumption,
+    EdgeCell,
     EntityId,
     Evidence,
     Node,
     NodeCell,
+    PathCell,
     PathEvidence,
     Round,
     RowsEvidence,
@@ -147,6 +152,7 @@ def _jsonable(value: object) -> object:
             if isinstance(value, PathEvidence):
                 record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
             elif isinstance(value, RowsEvidence):
+                del record["unseen"]
                 record |= {"rows": value.rows[:ENTRIES_SHOWN], "n_rows": len(value.rows)}
             return {"id": value.id, "kind": kind.__name__, **record}
         if kind is Step:
@@ -240,6 +246,9 @@ class Prediction:
     drafts: tuple[str, ...] = ()
     retrieved: Retrieved | None = None
     grounding: Grounding | None = None
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[object, ...], ...] = ()
+    """Result of the query that the answers rest on; empty if there is none."""
 
     @property
     def has_outcome(self) -> bool:
@@ -292,9 +301,11 @@ def record_answer(
         drafts=answer.rounds[0].artifacts.draft_answers if answer.rounds else (),
         retrieved=retrieved,
         grounding=Grounding(tuple(item.support for item in items), cited, cited - wrong),
+        columns=answer.columns,
+        rows=tuple(tuple(map(_recorded_cell, row.cells)) for row in answer.rows),
     )
     return RecordLines(
-        predictions=_line(**vars(prediction)),
+        predictions=_prediction_line(prediction),
         trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items), **note),
         timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
@@ -312,7 +323,7 @@ def record_failure(
     failure = Failure(type(error).__name__, _ADDRESS.sub("0x…", str(error)))
     prediction = Prediction(id, "failed", error=failure, linked=_linked_topics(topics, set()))
     return RecordLines(
-        predictions=_line(**vars(prediction)),
+        predictions=_prediction_line(prediction),
         trace=_line(id, **trace_fields((), usage, ())),
         timings=_timing(id, {}, seconds, usage),
     )
@@ -367,6 +378,8 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
             drafts=record.get("drafts", ()),
             retrieved=None if retrieved is None else Retrieved(**retrieved),
             grounding=None if grounding is None else Grounding(**grounding),
+            columns=record.get("columns", ()),
+            rows=record.get("rows", ()),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise RunError(f"{place}: is not a prediction ({error!r}); remove the line and start the run again") from error
@@ -484,6 +497,26 @@ def as_tuples(value: Any) -> Any:
 
 def _line(id: str, **fields: object) -> bytes:
     return json_line({"schema": SCHEMA, "id": id, **fields}, encode)
+
+
+def _prediction_line(prediction: Prediction) -> bytes:
+    absent = () if prediction.rows else ("columns", "rows")
+    return _line(**{name: value for name, value in vars(prediction).items() if name not in absent})
+
+
+def _recorded_cell(cell: Cell) -> object:
+    """Return a cell of an answer's rows as a prediction holds it, without the properties of nodes."""
+    if isinstance(cell, NodeCell):
+        return {"node": cell.id, "name": cell.name, "type": cell.type}
+    if isinstance(cell, EdgeCell):
+        return {**vars(cell), "properties": dict(cell.properties)}
+    if isinstance(cell, PathCell):
+        return {"nodes": _recorded_cell(cell.nodes), "edges": _recorded_cell(cell.edges)}
+    if isinstance(cell, Mapping):
+        return {key: _recorded_cell(value) for key, value in cell.items()}
+    if isinstance(cell, float) and not math.isfinite(cell):
+        return str(cell)
+    return [_recorded_cell(each) for each in cell] if isinstance(cell, list | tuple) else cell
 
 
 def _linked_topics(topics: Sequence[EntityId], linked: Collection[EntityId]) -> LinkedTopics | None:

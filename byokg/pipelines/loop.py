@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
@@ -12,6 +13,7 @@ from byokg.pipelines.instrumentation import StageClock, StageHook, join_hooks, n
 from byokg.types import (
     Answer,
     AnswerItem,
+    AnswerRow,
     Artifacts,
     Context,
     Evidence,
@@ -80,7 +82,8 @@ class Loop:
             results["answers"] = [item.name for item in items]
             if self.estimator is not None:
                 items, note = self._estimated(self.estimator, question, context, items)
-        return Answer(question.id, items, context.rounds, dict(clock.seconds), note=note)
+        columns, rows = answered_rows(context, items)
+        return Answer(question.id, items, context.rounds, dict(clock.seconds), note=note, columns=columns, rows=rows)
 
     def hooked(self, on_stage: StageHook) -> Self:
         """Return a loop of the same parts that calls one more hook."""
@@ -164,6 +167,27 @@ def retrieve_all(retrievers: Sequence[Retriever], request: Request, clock: Stage
             results["evidence"] = len(found[-1])
     return found
 
+
+def answered_rows(context: Context, items: Sequence[AnswerItem]) -> tuple[tuple[str, ...], tuple[AnswerRow, ...]]:
+    """Return columns and rows of the query result that most answers cite, the last of several.
+
+    Without a cited one, it is the last result of a query that a language model wrote; empty if none ran, or the result
+    is longer than was read.
+    """
+    cited = Counter(id for item in items for id in item.citations)
+    results = [item for item in context.evidence if isinstance(item, RowsEvidence)]
+    used = [item for item in results if cited[item.id]] or [item for item in results if item.retriever == _QUERY]
+    if not used:
+        return (), ()
+    result = max(reversed(used), key=lambda item: cited[item.id])
+    rows = (*result.rows, *result.unseen)
+    if result.truncated and not (result.exact and result.total == len(rows)):
+        return (), ()
+    return result.columns, tuple(map(AnswerRow, rows))
+
+
+_QUERY = "query"
+"""Name of the retriever that runs written queries; its module imports the query engines."""
 
 ENDED = "ended"
 """Step noted by a round that ends a stage, with `because`: it proposed, and retrieved nothing."""

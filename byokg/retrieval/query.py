@@ -219,6 +219,7 @@ class QueryRetriever:
     def _evidence(self, engine: QueryableGraph, text: str, checked: str, rows: Rows) -> RowsEvidence:
         """Return the rows of a query; if a limit cut them, they are counted."""
         joined, total, exact = self._joined(rows), 0, True
+        unseen: tuple[tuple[Cell, ...], ...] = ()
         if rows.truncated:
             total, exact = len(rows), False
             limits = QueryLimits(self._limits.timeout_s, _COUNTED)
@@ -226,8 +227,9 @@ class QueryRetriever:
                 with suppress(QueryFailed):
                     counted = engine.run(checked, limits=limits)
                     total, exact = max(total, len(counted)), not counted.truncated
+                    unseen = counted.rows[len(rows) :] if counted.rows[: len(rows)] == rows.rows else ()
         shown = (engine.language, text, rows.columns, rows.rows, rows.truncated, joined)
-        return RowsEvidence(RETRIEVER, 1.0, *shown, total=total, exact=exact)
+        return RowsEvidence(RETRIEVER, 1.0, *shown, total=total, exact=exact, unseen=unseen)
 
     def _joined(self, rows: Rows) -> dict[EntityId, str]:
         """Describe the first nameless nodes in rows by their neighbours: a model often returns a mediator, and means

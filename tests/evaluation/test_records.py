@@ -34,8 +34,10 @@ from byokg.llm.usage import AnsweredCall, QuestionUsage
 from byokg.types import (
     Answer,
     AnswerItem,
+    AnswerRow,
     Artifacts,
     Consumption,
+    EdgeCell,
     EntityId,
     Evidence,
     Linked,
@@ -43,6 +45,7 @@ from byokg.types import (
     LinkedLiteral,
     LinkMatch,
     Mention,
+    NodeCell,
     PathEvidence,
     ProposedPath,
     Round,
@@ -198,11 +201,23 @@ def test_the_trace_shows_what_retrievers_noted_and_the_answers() -> None:
     ]
 
 
+def test_a_prediction_has_the_rows_of_its_query_without_the_properties_of_nodes() -> None:
+    node = NodeCell(M, "Mo", "City", {"population": 3})
+    rows = (AnswerRow((node, 1.5)), AnswerRow((None, (float("inf"), {"to": EdgeCell(M, "in", Z)}))))
+    line = record_answer(replace(answer(), columns=("c", "n"), rows=rows), 1.0).predictions
+    found = parse_prediction(line, "here")
+    assert found.columns == ("c", "n")
+    edge = {"head": "m", "relation": "in", "tail": "z", "properties": {}}
+    assert found.rows == (({"node": "m", "name": "Mo", "type": "City"}, 1.5), (None, ("inf", {"to": edge})))
+    assert b'"rows"' not in record_answer(answer(), 1.0).predictions
+
+
 def test_of_many_rows_the_first_are_written() -> None:
     rows = tuple((number,) for number in range(30))
     item = RowsEvidence("query", 1.0, language="cypher", query="RETURN 1", columns=("n",), rows=rows)
     [written] = json.loads(record_answer(answer(item), 1.5).trace)["rounds"][0]["evidence"]
     assert (len(written["rows"]), written["n_rows"]) == (20, 30)
+    assert "unseen" not in written
 
 
 def test_the_trace_shows_what_each_call_was_for_and_which_evidence_its_prompt_showed(tmp_path: Path) -> None:

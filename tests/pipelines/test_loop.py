@@ -10,15 +10,17 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.linking.entities import EntityLinker
-from byokg.pipelines.loop import ENDED, Loop, Stage
+from byokg.pipelines.loop import ENDED, Loop, Stage, answered_rows
 from byokg.types import (
     Answer,
     AnswerItem,
+    AnswerRow,
     Artifacts,
     Context,
     Evidence,
     Feedback,
     GraphQuery,
+    Linked,
     Mention,
     ProposedPath,
     Question,
@@ -230,3 +232,26 @@ def test_no_rounds_at_all_is_a_wrong_setting() -> None:
         pipeline([], rounds=0)
     with pytest.raises(ConfigError, match="without a stage"):
         Loop(EntityLinker(films()), [], LastEvidence())
+
+
+def test_an_answer_has_the_rows_that_it_cites_most_else_those_of_the_last_query() -> None:
+    def rows(retriever: str, name: str, **more: Any) -> RowsEvidence:
+        return RowsEvidence(retriever, 1.0, "cypher", name, ("name",), ((name,),), **more)
+
+    found = [rows("query", "a"), rows("query", "b"), rows("subgraph", "c")]
+    context = Context().add(Artifacts(), Linked(), [found])
+    cited = AnswerItem("a", None, 1.0, ("e1",))
+    assert answered_rows(context, [cited]) == (("name",), (AnswerRow(("a",)),))
+    assert answered_rows(context, [cited, AnswerItem("c", None, 1.0, ("e3",))])[1] == (AnswerRow(("c",)),)
+    assert answered_rows(context, [])[1] == (AnswerRow(("b",)),)
+    assert answered_rows(Context(), [cited]) == ((), ())
+
+
+def test_rows_that_no_prompt_shows_belong_to_the_answer_and_a_result_read_in_part_is_none() -> None:
+    def answered(**more: Any) -> tuple[AnswerRow, ...]:
+        item = RowsEvidence("query", 1.0, "cypher", "q", ("n",), ((1,),), truncated=True, **more)
+        return answered_rows(Context().add(Artifacts(), Linked(), [[item]]), [])[1]
+
+    assert answered(total=2, unseen=((2,),)) == (AnswerRow((1,)), AnswerRow((2,)))
+    assert answered(total=2, exact=False, unseen=((2,),)) == ()
+    assert answered() == ()

@@ -106,7 +106,7 @@ def execute(examples: Sequence[Example], store: QueryStore, limits: QueryLimits 
         answers = first_column([(cell.name,) if isinstance(cell, NodeCell) else (cell,) for cell in first])
         if answers:
             rows = tuple(tuple(map(_convert_cell, row)) for row in found.rows)
-            kept.append(replace(example, rows=rows, answers=answers, answer_ids=tuple(nodes)))
+            kept.append(replace(example, rows=rows, row_count=len(rows), answers=answers, answer_ids=tuple(nodes)))
         else:
             left_out[NOTHING_FOUND] += 1
     return Executed(tuple(kept), dict(sorted(left_out.items())))

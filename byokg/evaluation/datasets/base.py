@@ -82,6 +82,13 @@ class Record:
         """Return the first of these fields that holds anything, as text; empty if none does."""
         return next((str(self.fields[name]) for name in names if self.fields.get(name)), "")
 
+    def count(self, name: str) -> int | None:
+        """Return a whole number; None if the field is absent. Raises `DatasetError` if it is something else."""
+        value = self.fields.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+            raise self.wrong(f"field {name!r} should be a whole number, 0 or more, not {value!r}")
+        return value
+
     def cluster(self, id: str) -> str:
         """Return the cluster of this question; empty if it stands alone.
 
@@ -321,7 +328,10 @@ class Example:
     query: str = ""
     """Annotated graph query whose result is the answer."""
     rows: tuple[tuple[Cell, ...], ...] = ()
-    """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these."""
+    """Result of `query`: texts, numbers, truth values, None, and tuples and mappings of these; `{"node": ID}` is a
+    node."""
+    row_count: int | None = None
+    """Rows of the whole result; see `result_sets.GoldResult.count`."""
     cluster: str = ""
     """Shared by questions that belong together, paraphrases or instances of a template; empty if it stands alone."""
     repeat: int = 0

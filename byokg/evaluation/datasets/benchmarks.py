@@ -48,6 +48,7 @@ from byokg.evaluation.datasets.base import (
     read_text,
     require_file,
 )
+from byokg.evaluation.datasets.result_sets import NODE
 from byokg.evaluation.datasets.stark_graph import write_stark_graph
 from byokg.types import Cell, EntityId
 
@@ -408,12 +409,14 @@ def text2cypher(
 ) -> QuestionSet:
     """Return the questions of one split and database.
 
-    `cypher` is the query; `gold_rows` its recorded result, if any. With `require=executable` a run executes the queries
-    on the graph at hand, keeps the questions whose query runs and returns rows, and takes these as gold. Engines differ
-    in types, order and number formats, so another engine is scored that way.
+    `cypher` is the query; `rows` (or `gold_rows`) its recorded result, if any, of which `row_count` states the whole
+    length; a node is `{"node": ID}`. Without rows, `answers` with `answer_ids` are the result of one column, in which
+    repetitions do not count; with `tie`, any `return_count` of them. With `require=executable` a run executes the
+    queries on the graph at hand, keeps the questions whose query runs and returns rows, and takes these as gold.
+    Engines differ in types, order and number formats, so another engine is scored that way.
 
     Args:
-        root: folder that holds the question file.
+        root: folder that holds the question file, and the graph as `nodes.csv` and `edges.csv` or `graph.yaml`.
         split: of a file with a split per question; empty keeps all.
         graph: file or folder of the graph, unless it lies in `root`, as `graph.yaml` does for Northwind.
         database: of a table with questions about several; empty keeps all.
@@ -430,8 +433,14 @@ def text2cypher(
             leave_out=lambda record, _: _NONDETERMINISTIC if not nondeterministic and _loose(record) else "",
         )
 
-    label = " ".join(filter(None, ("text2cypher", database or Path(root).resolve().name, split)))
-    return QuestionSet(label, read, graph, graph_finder(root, "graph.yaml", "graph.jsonl"))
+    folder = Path(root)
+
+    def own_graph() -> Path:
+        tables = locate(folder, "nodes.csv") and locate(folder, "edges.csv")
+        return folder if tables else graph_finder(root, "graph.yaml", "graph.jsonl")()
+
+    label = " ".join(filter(None, ("text2cypher", database or folder.resolve().name, split)))
+    return QuestionSet(label, read, graph, own_graph)
 
 
 def _loose(record: Record) -> bool:
@@ -444,18 +453,33 @@ def _loose(record: Record) -> bool:
 
 
 def _text2cypher_example(record: Record, split: str) -> Example:
-    rows = tuple(tuple(map(as_cell, row)) for row in record.several("gold_rows"))
+    rows = tuple(tuple(map(as_cell, row)) for row in record.several("rows") or record.several("gold_rows"))
+    answers, ids = tuple(map(str, record.several("answers"))), tuple(map(str, record.several("answer_ids")))
+    count: int | None = record.count("row_count") or len(rows)
+    if not rows:
+        nodes = ids if len(ids) == len(answers) else ("",) * len(answers)
+        rows = tuple(({NODE: id, "name": name} if id else name,) for id, name in zip(nodes, answers, strict=True))
+        count = record.count("return_count") if record.fields.get("tie") else None
+    id = record.label("id") or f"t2c-{record.place:05d}"
+    topics = tuple(map(str, record.several("topic_ids")))
     return Example(
-        id=record.label("id") or f"t2c-{record.place:05d}",
+        id=id,
         question=record.text("question"),
-        answers=tuple(map(str, record.several("answers"))) or first_column(rows),
+        answers=answers or first_column(rows),
+        answer_ids=tuple(map(EntityId, ids)),
+        topic_ids=tuple(map(EntityId, topics)),
+        hops=record.count("hops"),
         split=record.label("split") or split,
-        type=record.label("type"),
+        type=record.label("type", "kind"),
         query=record.text("cypher"),
         rows=rows,
+        row_count=count,
+        cluster=record.cluster(id),
     )
 
 
 def first_column(rows: Sequence[Sequence[Cell]]) -> tuple[str, ...]:
-    """Return the distinct values of a result's first column, as text, in its order."""
-    return tuple(dict.fromkeys(str(row[0]) for row in rows if row and row[0] is not None))
+    """Return the distinct values of a result's first column, as text, in its order; of a node its name, else its id."""
+    cells = [row[0] for row in rows if row and row[0] is not None]
+    named = (cell.get("name", cell[NODE]) if isinstance(cell, Mapping) and NODE in cell else cell for cell in cells)
+    return tuple(dict.fromkeys(map(str, named)))

@@ -157,7 +157,7 @@ def _unanswered(record: Record) -> Example:
         answers=(),
         topic_entities=topics,
         topic_ids=tuple(map(EntityId, _texts(record, "topic_ids") or topics)),
-        hops=_hops(record),
+        hops=record.count("hops"),
     )
 
 
@@ -178,7 +178,7 @@ def example_of(record: Record, labels: Mapping[str, Record], gold: bool = True) 
     id = _text(record, "id", required=True)
     topics = _texts(record, "topic_entities")
     label = labels.get(id, Record(record.path, record.place, {}))
-    hops = _hops(record)
+    hops, rows = record.count("hops"), record.several("rows")
     return Example(
         id=id,
         question=_text(record, "question", required=True),
@@ -186,7 +186,7 @@ def example_of(record: Record, labels: Mapping[str, Record], gold: bool = True) 
         answer_ids=tuple(map(EntityId, _texts(record, "answer_ids"))),
         topic_entities=topics,
         topic_ids=tuple(map(EntityId, _texts(record, "topic_ids") or topics)),
-        hops=_hops(label) if hops is None else hops,
+        hops=label.count("hops") if hops is None else hops,
         split=_text(record, "split"),
         type=_text(record, "type") or _text(label, "type"),
         answer_type=_text(record, "answer_type"),
@@ -194,7 +194,8 @@ def example_of(record: Record, labels: Mapping[str, Record], gold: bool = True) 
         parses=_lists(record, "parses"),
         support=_triples(record, "support") or _triples(label, "support_triples"),
         query=_text(record, "query"),
-        rows=tuple(tuple(map(as_cell, record.as_list("rows", each))) for each in record.several("rows")),
+        rows=tuple(tuple(map(as_cell, record.as_list("rows", each))) for each in rows),
+        row_count=record.count("row_count") or len(rows) or None,
         cluster=record.cluster(id),
     )
 
@@ -230,13 +231,6 @@ def _triples(record: Record, field: str) -> tuple[tuple[str, str, str], ...]:
         if len(triple) != _TRIPLE:
             raise record.wrong(f"field {field!r} should list [head, relation, tail], not {list(triple)!r}")
     return tuple((head, relation, tail) for head, relation, tail in triples)
-
-
-def _hops(record: Record) -> int | None:
-    hops = record.fields.get("hops")
-    if hops is not None and (isinstance(hops, bool) or not isinstance(hops, int) or hops < 0):
-        raise record.wrong(f"field 'hops' should be a whole number, 0 or more, not {hops!r}")
-    return hops
 
 
 def graph_keys(examples: Sequence[Example], store: GraphStore) -> Ids:

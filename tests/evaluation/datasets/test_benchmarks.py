@@ -406,7 +406,33 @@ def test_text2cypher_reads_tables_and_lines_and_leaves_loose_queries_out(tmp_pat
     }
     write_lines(tmp_path, "questions.jsonl", line)
     (example,) = text2cypher(tmp_path, "dev").examples()
-    assert (example.answers, example.rows) == (("a",), (("a", (1, None)), ("a", ())))
+    assert (example.answers, example.rows, example.row_count) == (("a",), (("a", (1, None)), ("a", ())), 2)
+
+
+def test_text2cypher_reads_nodes_counts_of_rows_and_answers_in_place_of_rows(tmp_path: Path) -> None:
+    node = {"node": "7", "age": 3}
+    write_lines(
+        tmp_path,
+        "questions.jsonl",
+        {"id": "a", "question": "?", "cypher": "x", "rows": [[node, 1]], "row_count": 9, "kind": "k", "template": "t"},
+        {"id": "b", "question": "?", "cypher": "x", "answers": ["Ann"], "answer_ids": ["1"], "topic_ids": ["2"]},
+        {"id": "c", "question": "?", "cypher": "x", "answers": ["3", "4"], "return_count": 1, "tie": True},
+    )
+    for name, header in (("nodes.csv", "id,name"), ("edges.csv", "head,relation,tail")):
+        write_text(tmp_path, name, header)
+    dataset = text2cypher(tmp_path)
+    nodes, names, ties = dataset.examples()
+    assert (nodes.answers, nodes.rows, nodes.row_count) == (("7",), ((node, 1),), 9)
+    assert (nodes.type, nodes.cluster) == ("k", "t")
+    assert (names.rows, names.row_count) == ((({"node": "1", "name": "Ann"},),), None)
+    assert (names.answer_ids, names.topic_ids) == (("1",), ("2",))
+    assert (ties.rows, ties.row_count) == ((("3",), ("4",)), 1)
+    assert dataset.graph_source() == tmp_path
+    write_lines(
+        tmp_path, "questions.jsonl", {"id": "a", "question": "?", "cypher": "x", "rows": [[1]], "row_count": "9"}
+    )
+    with pytest.raises(DatasetError, match=r"jsonl:1: field 'row_count' should be a whole number, 0 or more, not '9'"):
+        text2cypher(tmp_path).examples()
 
 
 def test_pathquestion_has_gold_paths_and_a_graph_to_convert(tmp_path: Path) -> None:
@@ -437,6 +463,8 @@ def sets(root: Path) -> dict[str, tuple[Dataset, int, str, tuple[str, ...]]]:
         "prime": (stark(root / "stark"), 79, "45e41ed9", ("63235", "63680", "63921", "66747", "67302")),
         "mag": (stark(root / "stark", "mag", "val"), 53, "e1c00d26", ("1300031",)),
         "northwind": (text2cypher(root / "northwind"), 529, "2e918870", ("Confections", "Dairy Products", "Seafood")),
+        "er": (text2cypher(root / "mind_the_query_er"), 1091, "d7308e3e", ("US",)),
+        "pole": (text2cypher(root / "zograscope"), 2884, "c5b8fa6b", ("1",)),
         "movies": (
             text2cypher(root / "movies", "dev"),
             200,
@@ -454,7 +482,7 @@ def sets(root: Path) -> dict[str, tuple[Dataset, int, str, tuple[str, ...]]]:
     }
 
 
-@pytest.mark.parametrize("name", ["medqa", "prime", "mag", "northwind", "movies", "pq2", "pq3", "webqsp"])
+@pytest.mark.parametrize("name", ["medqa", "prime", "mag", "northwind", "er", "pole", "movies", "pq2", "pq3", "webqsp"])
 def test_real_files_have_their_counts_checksums_and_first_answers(real_data: Path, name: str) -> None:
     dataset, count, checksum, answers = sets(real_data)[name]
     assert len(dataset.examples()) == count
