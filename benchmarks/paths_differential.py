@@ -60,6 +60,7 @@ from byokg.graph.pathql.expander import Bound  # noqa: E402
 from byokg.graph.pathql.result import FoundPath, PathResult  # noqa: E402
 from byokg.graph.rdf.terms import RDF_TYPE, XSD  # noqa: E402
 from byokg.types import EntityId, Node, Triple  # noqa: E402
+from tests.graph.test_own_store import OwnStore  # noqa: E402
 
 RELATIONS, SPACE = "rst", "http://e/"
 DATES = ("1999-12-31", "2000-01-01", "2001-09-30")
@@ -151,17 +152,6 @@ def _n_triples(value: Any) -> str:
         return f'"{value.value}"^^<{XSD}date>'
     datatype = {bool: "boolean", int: "integer", float: "double", str: "string"}[type(value.value)]
     return f'"{str(value.value).lower() if datatype == "boolean" else value.value}"^^<{XSD}{datatype}>'
-
-
-class Generic:
-    """The same graph, but no columnar one: a store behind the protocol."""
-
-    def __init__(self, graph: ColumnarGraph) -> None:
-        """Hide a graph."""
-        self._hidden = graph
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._hidden, name)
 
 
 # Queries
@@ -748,7 +738,7 @@ def cases(seed: int, count: int, stores: Sequence[str] = ("columnar",)) -> Itera
             graph = made_graph(chance)
             opened: dict[str, Any] = {"columnar": stored(graph)}
             if "generic" in stores:
-                opened["generic"] = Generic(opened["columnar"])
+                opened["generic"] = OwnStore(opened["columnar"])
             if "oxigraph" in stores and made // QUERIES % 50 == 0:
                 from byokg.graph.engines.oxigraph import build_oxigraph
 

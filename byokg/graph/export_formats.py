@@ -69,7 +69,7 @@ def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Pr
     if format not in FORMATS:
         raise ConfigError(f"--format {format} is not known; there is {', '.join(('csv', *FORMATS, 'rog'))}")
     with new_folder(out, overwrite=False, refuse=refuse_taken) as partial:
-        graph = store if isinstance(store, ColumnarGraph) else copy_graph(store, progress)
+        graph = store.columnar or copy_graph(store, progress)
         FORMATS[format](graph, partial)
     if progress:
         progress(graph.node_count, graph.edge_count)
@@ -195,7 +195,7 @@ def pyg_data(store: GraphStore) -> torch_geometric.data.Data:
 
 
 def _in_memory(store: GraphStore) -> ColumnarGraph:
-    return store if isinstance(store, ColumnarGraph) else copy_graph(store)
+    return store.columnar or copy_graph(store)
 
 
 def _records(block: pa.RecordBatch, ends: Sequence[str]) -> Iterator[tuple[Any, ...]]:

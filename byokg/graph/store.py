@@ -341,6 +341,10 @@ class GraphStore(ABC):
         while ids := list(islice(entities, _PAGE)):
             yield self.nodes(ids)
 
+    def every_node(self) -> NodeArray:
+        """Return the numbers of all nodes, in the order of `entities`."""
+        return self.numbers(list(self.entities()))
+
     def some_holders(self, most: int) -> Int64:
         """Return up to `most` nodes, at least one, of each property that few nodes have: numbers, ascending.
 

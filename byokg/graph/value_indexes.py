@@ -33,11 +33,10 @@ def value_index(store: GraphStore) -> ValueIndex:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
     """
     store = without_values(store)
-    if isinstance(store, ColumnarGraph):
-        if store.folder is not None and (store.folder / VALUES).exists():
-            return ValueIndex.open(store.folder / VALUES, store.checksum)
-        return ValueIndex.build(list(_columns(store)))
-    return ValueIndex.build(list(_collected(store)))
+    if store.folder is not None and (store.folder / VALUES).exists():
+        return ValueIndex.open(store.folder / VALUES, store.checksum)
+    graph = store.columnar
+    return ValueIndex.build(list(_collected(store) if graph is None else _columns(graph)))
 
 
 def build_values(graph: ColumnarGraph, most: int = MOST_VALUES) -> ValueIndex:
@@ -68,14 +67,15 @@ def nodes_holding(store: GraphStore, type: str, property: str, value: Value, mos
         most: nodes at most.
     """
     store = without_values(store)
-    if not isinstance(store, ColumnarGraph):
+    graph = store.columnar
+    if graph is None:
         found = (
             number
             for number, node in numbered_nodes(store)
             if node.properties.get(property) == value and type in (node.types or ("",))
         )
         return np.fromiter((number for number, _ in zip(found, range(most), strict=False)), np.int64)
-    _, properties = store.node_columns
+    _, properties = graph.node_columns
     column = properties.column(property)
     if column is None:
         return np.empty(0, np.int64)
@@ -85,7 +85,7 @@ def nodes_holding(store: GraphStore, type: str, property: str, value: Value, mos
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         return np.empty(0, np.int64)  # no such value can be there
     held = rows if column.nodes is None else column.nodes[rows].astype(np.int64)
-    first, further = store.node_types.of_nodes(held)
+    first, further = graph.node_types.of_nodes(held)
     has = [type in (one, *more) for one, more in zip(first, further, strict=True)]
     return held[np.array(has, np.bool_)][:most]
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
@@ -274,19 +273,20 @@ class AggregationRetriever:
 
     def _read_type(self, type: str) -> tuple[EntityId, ...]:
         """Return the nodes of one type; none if they, or on a server all nodes, are too many."""
-        if isinstance(self._store, ColumnarGraph):
-            rows = self._store.node_types.members(type)
+        if (graph := self._store.columnar) is not None:
+            rows = graph.node_types.members(type)
             return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
         ids = list(islice(self._store.entities(), _MOST_NODES + 1))
         return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if type in node.types)
 
     def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
         """Return the tails of a relation; none if they, or the edges to scan, are too many."""
-        if not isinstance(self._store, ColumnarGraph) or self._store.edge_count > _MOST_EDGES:
+        graph = self._store.columnar
+        if graph is None or graph.edge_count > _MOST_EDGES:
             return ()
-        bounds, relations, tails = self._store.outgoing
+        bounds, relations, tails = graph.outgoing
         edges = np.flatnonzero(relations == self._store.relations.index(relation))
-        either = edges[self._store.topology.are_undirected(edges, relations[edges])]
+        either = edges[graph.topology.are_undirected(edges, relations[edges])]
         heads = np.searchsorted(bounds, either, "right") - 1
         rows = distinct(np.concatenate((tails[edges], heads)))
         return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))

@@ -21,7 +21,6 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64, Integers
 from byokg.errors import at_least
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import dense_names
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore
@@ -93,11 +92,12 @@ class TripleSearch:
         """
         relations = self.relations(question)
         found = _TopEdges(k, _UNREACHED)
-        if not isinstance(self._store, ColumnarGraph):  # each look at some nodes is a journey
+        graph = self._store.columnar
+        if graph is None:  # each look at some nodes is a journey
             self._scan(found, question, relations, self._nodes.roughly(question))
             return found.ordered()
         if len(self._nodes) <= self._scan_up_to:
-            self._look_or_scan(found, question, relations, self._store.degree)
+            self._look_or_scan(found, question, relations, graph.degree)
             return found.ordered()
         top = int(relations.max(initial=-UNIT))
         names = min(_FIRST, 1 + len(self._nodes) // _FIRST_SHARE)
@@ -228,8 +228,8 @@ class _AllEdges:
 
 def _all_edges(store: GraphStore, nodes: int) -> _AllEdges:
     """Return a graph's edges: those of a columnar graph as they lie, others read once."""
-    if isinstance(store, ColumnarGraph):
-        return _AllEdges(*store.outgoing, None)
+    if store.columnar is not None:
+        return _AllEdges(*store.columnar.outgoing, None)
     parts = [
         store.edges_once(np.arange(start, min(start + _NODES_AT_ONCE, nodes)))
         for start in range(0, nodes, _NODES_AT_ONCE)
@@ -241,7 +241,7 @@ def _all_edges(store: GraphStore, nodes: int) -> _AllEdges:
 
 def node_count(store: GraphStore) -> int:
     """Return how many nodes a graph has."""
-    return store.node_count if isinstance(store, ColumnarGraph) else sum(1 for _ in store.entities())
+    return sum(1 for _ in store.entities()) if store.columnar is None else store.columnar.node_count
 
 
 RETRIEVER = "text"

@@ -330,7 +330,6 @@ def paths(
 ) -> None:
     """Find paths between nodes with a path query, and print or draw them."""
     from byokg.files import write_file
-    from byokg.graph.columnar.graph import ColumnarGraph
     from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.evaluate import count
     from byokg.graph.pathql.evaluate import paths as run
@@ -345,9 +344,9 @@ def paths(
     with use_graph(place, **server.settings(place)) as store, _proposals(store):
         wanted = [] if search.rules is None else parse_rules(_text_of(search.rules))
         if search.schema:
-            if not isinstance(store, ColumnarGraph):
+            if store.columnar is None:
                 raise ConfigError("--schema is for graph folders; a server infers by itself")
-            wanted += schema_rules(store)
+            wanted += schema_rules(store.columnar)
         if search.counts:
             if wanted:
                 raise ConfigError("--count counts paths along stored edges; leave --rules and --schema out")

@@ -505,6 +505,10 @@ class ColumnarGraph(GraphStore):
         """Return the relations that have undirected edges, ascending."""
         return self._arrays.undirected_relations()
 
+    def every_node(self) -> NodeArray:
+        """Return the numbers of all nodes: (N,)."""
+        return np.arange(self.node_count)
+
     def some_holders(self, most: int) -> Int64:
         """Return up to `most` nodes of each property that few nodes have."""
         return self._node_properties.some_holders(most)

@@ -26,7 +26,6 @@ import numpy as np
 
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.budget import PairSearch, PathLimits, PathRows, Search, SearchBudget, run, together
 from byokg.graph.pathql.enumerate import Quota, between, cheapest, count_paths, fulfils, outward
 from byokg.graph.pathql.expander import Bound, MatchExpander, StoreExpander
@@ -102,11 +101,12 @@ def _inferred(store: GraphStore, parsed: PathQuery, rules: str | Sequence[Infere
         if parsed.graphs:
             raise PathQueryInvalid("FROM goes with rules as text, because what follows depends on the data set")
         return rules
-    if not isinstance(store, ColumnarGraph):
+    graph = store.columnar
+    if graph is None:
         raise PathQueryInvalid("rules and FROM are for graphs in files or in memory")
     names = NameResolver(store, parsed.prefixes)
     listed = parse_rules(rules) if isinstance(rules, str) else rules
-    return Inferred(store, listed or (), [iri for name in parsed.graphs for iri in names.iris(name)])
+    return Inferred(graph, listed or (), [iri for name in parsed.graphs for iri in names.iris(name)])
 
 
 def _arrays(store: GraphStore) -> GraphStore:
@@ -115,8 +115,7 @@ def _arrays(store: GraphStore) -> GraphStore:
     Of a view of properties it is the graph itself: a shared value is no connection, and conditions look at properties.
     """
     store = without_values(store)
-    held = getattr(store, "graph", None)
-    return held if isinstance(held, ColumnarGraph) else store
+    return store.columnar or store
 
 
 def prepare() -> None:
@@ -332,13 +331,13 @@ class PathSearches:
         if self._query.cyclic:
             if sources is None or targets is None:
                 both = targets if sources is None else sources
-                both = self._every_node() if both is None else both
+                both = self._store.every_node().astype(np.int64) if both is None else both
             else:
                 both = np.intersect1d(sources, targets)
             self._moves.empty = False
             return self._searches(partial(self._pair, node, node) for node in both.tolist())
         if sources is None and targets is None:
-            sources = self._every_node()
+            sources = self._store.every_node().astype(np.int64)
         if sources is not None and targets is not None and len(sources) * len(targets) <= _FEW_PAIRS:
             return self._pairs(sources, targets)
         if sources is not None and (targets is None or len(sources) <= len(targets)):
@@ -353,7 +352,7 @@ class PathSearches:
         query, moves = self._query, self._moves
         shortest_each = (query.selector in _ONE_EACH or self._one) and self._fulfils_restrictor(cycle=False)
         # On servers, searches out of single nodes ask together.
-        apart = shortest_each and not isinstance(self._store, ColumnarGraph)
+        apart = shortest_each and self._store.columnar is None
         at_once = _TOGETHER if query.limit is None and not apart else 1
         # Several starts share calls in any case, a step at a time.
         no_bound = query.max_length is None and others is None and self._budget.limits.hub_cap is None
@@ -374,14 +373,14 @@ class PathSearches:
         """Yield the paths between each of some nodes and each of others."""
         pairs = product(sources.tolist(), targets.tolist())
         with ExitStack() as stack:
-            if isinstance(self._store, ColumnarGraph) and len(sources) * len(targets) > 1:
+            if self._store.columnar is not None and len(sources) * len(targets) > 1:
                 self._sides = Sides(self._moves, stack)
             yield from self._searches(partial(self._pair, source, target) for source, target in pairs)
 
     def _searches(self, searches: Iterable[Callable[[SearchBudget], Search[list[PathRows]]]]) -> Iterator[PathRows]:
         """Yield the results of searches, in their order; on servers several of them share calls."""
         whole, waiting = self._budget, iter(searches)
-        at_once = 1 if isinstance(self._store, ColumnarGraph) else _TOGETHER
+        at_once = _TOGETHER if self._store.columnar is None else 1
         while some := list(islice(waiting, at_once)):
             if not self._budget.open():
                 return
@@ -400,7 +399,7 @@ class PathSearches:
         wanted = None if targets is None else frozenset(targets.tolist())
         if query.cyclic:
             moves.empty = False
-        for source in (self._every_node() if sources is None else sources).tolist():
+        for source in (self._store.every_node().astype(np.int64) if sources is None else sources).tolist():
             ends = wanted
             if query.cyclic:
                 ends = frozenset((source,)) if wanted is None else wanted & {source}
@@ -500,13 +499,13 @@ class PathSearches:
 
     def _longest(self) -> int:
         """Return a bound on the length of paths under the restrictor."""
-        if not isinstance(self._store, ColumnarGraph):
+        if (graph := self._store.columnar) is None:
             return 1 << 20
-        nodes = self._store.node_count
+        nodes = graph.node_count
         if self._query.restrictor in (Restrictor.ACYCLIC, Restrictor.SIMPLE):
             return nodes
         if self._query.restrictor is Restrictor.TRAIL and not self._via.pattern:
-            return nodes * nodes if isinstance(self._moves, MatchExpander) else self._store.edge_count
+            return nodes * nodes if isinstance(self._moves, MatchExpander) else graph.edge_count
         return 1 << 20
 
     def _fan(
@@ -518,7 +517,8 @@ class PathSearches:
         # The shortest way back to the start of a trail may be its first edge.
         back = query.restrictor is Restrictor.TRAIL and self._via.either_way and not moves.empty
         cycles = not (moves.empty or back or query.restrictor is Restrictor.ACYCLIC)
-        size = self._store.node_count * moves.states if isinstance(self._store, ColumnarGraph) else 0
+        graph = self._store.columnar
+        size = 0 if graph is None else graph.node_count * moves.states
         fan = Fan(nodes, backward, others, most, every, cycles, size)
         if len(nodes) > 1 and not back:
             found = yield from single_source_paths(moves, fan, budget)
@@ -538,8 +538,3 @@ class PathSearches:
             if back and (others is None or node in others):
                 paths_ += yield from self._pair(node, node, budget)
         return paths_
-
-    def _every_node(self) -> Int64:
-        if isinstance(self._store, ColumnarGraph):
-            return np.arange(self._store.node_count)
-        return self._store.numbers(list(self._store.entities())).astype(np.int64)

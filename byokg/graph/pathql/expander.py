@@ -417,8 +417,10 @@ def steps_along(
     most: int | None = None,
 ) -> ColumnarExpander | StoreExpander:
     """Return the edges of a graph that an automaton allows; see `ColumnarExpander`."""
-    kind = ColumnarExpander if isinstance(store, ColumnarGraph) else StoreExpander
-    return kind(store, automaton, variable, capped, most)  # type: ignore[arg-type]
+    graph = store.columnar
+    if graph is not None:
+        return ColumnarExpander(graph, automaton, variable, capped, most)
+    return StoreExpander(store, automaton, variable, capped, most)
 
 
 class MatchExpander:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from byokg.arrays import Int64
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, SearchBudget, run
 from byokg.graph.pathql.expander import Expander, MatchExpander, steps_along
@@ -133,7 +132,7 @@ class Via:
 
 def _has_undirected(store: GraphStore) -> bool:
     """Return True if the arrays of a graph hold undirected edges."""
-    return isinstance(store, ColumnarGraph) and store.topology.undirected is not None
+    return store.columnar is not None and store.columnar.topology.undirected is not None
 
 
 def _shortest_walk(moves: Expander, source: int, target: int) -> tuple[Int64, Int64]:

@@ -28,6 +28,7 @@ from byokg.graph.pathql.query import connecting
 from byokg.graph.store import Direction
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.types import EntityId, Node, Triple
+from tests.graph.test_own_store import OwnStore
 
 
 def roads() -> ColumnarGraph:
@@ -415,13 +416,7 @@ def test_any_store_gives_the_same_answers() -> None:
     triples = sorted({(chance.choice(names), chance.choice("rs"), chance.choice(names)) for _ in range(14)})
     graph = ColumnarGraph.from_triples([*triples, ("n0", "r", "n0")])
 
-    class Plain:
-        """The same graph, but no columnar one."""
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(graph, name)
-
-    plain = Plain()
+    plain = OwnStore(graph)
     for query in (
         "PATHS START ?x END ?y VIA ?p",
         "PATHS ALL START ?x END ?y VIA :r|^:s",
@@ -433,7 +428,7 @@ def test_any_store_gives_the_same_answers() -> None:
         "PATHS START ?x END ?y MATCHING ^:r|:r/:s",
         "PATHS ALL START ?x END ?y MATCHING (^:r|:r/:s)+ MAX LENGTH 3",
     ):
-        one, other = paths(graph, query), paths(plain, query)  # type: ignore[arg-type]
+        one, other = paths(graph, query), paths(plain, query)
         assert isinstance(other._speller.moves, StoreExpander) or "/" in query or "{" in query
         assert sorted(map(one.line, one)) == sorted(map(other.line, other)), query
 
@@ -445,15 +440,14 @@ def test_searches_on_a_server_ask_together() -> None:
     )
     asked: list[int] = []
 
-    class Server:
-        def __getattr__(self, name: str) -> object:
-            return getattr(graph, name)
-
-        def edges(self, nodes: Any, *more: Any) -> object:
+    class Server(OwnStore):
+        def edges(self, nodes: Any, *more: Any, **named: Any) -> Any:
             asked.append(len(nodes))
             return graph.edges(nodes, *more)
 
-    server: Any = Server()
+    server: Any = Server(graph)
+    server.schema()  # which scans all edges
+    asked.clear()
     starts = " ".join(f":a{n}" for n in range(10))
     found = paths(server, f"PATHS START ?x {{ VALUES ?x {{ {starts} }} }} END ?y VIA :r")
     assert (len(found), asked) == (20, [10, 10, 10])
@@ -470,13 +464,10 @@ def test_what_lies_far_ahead_is_asked_about_in_one_call_where_the_engine_can_say
     graph = ColumnarGraph.from_triples([*edges, ("n20", "r", "n5"), ("n20", "s", "n0")])
     calls: list[str] = []
 
-    class Server:
+    class Server(OwnStore):
         found: Any = None
 
-        def __getattr__(self, name: str) -> object:
-            return getattr(graph, name)
-
-        def edges(self, nodes: Any, *more: Any) -> object:
+        def edges(self, nodes: Any, *more: Any, **named: Any) -> Any:
             calls.append("edges")
             return graph.edges(nodes, *more)
 
@@ -484,7 +475,7 @@ def test_what_lies_far_ahead_is_asked_about_in_one_call_where_the_engine_can_say
             calls.append(f"reached {direction.value}")
             return self.found
 
-    server: Any = Server()
+    server: Any = Server(graph)
     for query, way in (("START ?x = :n0 END ?y VIA :r", "out"), ("START ?x END ?y = :n20 VIA :r", "in")):
         server.found = None  # the engine gave up
         expected = [path.nodes for path in paths(graph, f"PATHS {query}")]
@@ -504,13 +495,14 @@ def test_what_lies_far_ahead_is_asked_about_in_one_call_where_the_engine_can_say
 
 
 def test_a_graph_with_an_engine_is_walked_in_its_arrays() -> None:
-    class Engine:
-        graph = roads()
+    class Engine(OwnStore):
+        columnar = roads()
 
+    engine = Engine(roads())
     query = "PATHS START ?x = :b END ?y = :a VIA :road"
-    found = paths(Engine(), query, rules="IF { ?x :road ?y } THEN { ?y :road ?x }")  # type: ignore[arg-type]
+    found = paths(engine, query, rules="IF { ?x :road ?y } THEN { ?y :road ?x }")
     assert [path.nodes for path in found] == [("b", "a")]
-    assert count(Engine(), "PATHS ALL START ?x = :a END ?y = :d VIA :road") == (4, False)  # type: ignore[arg-type]
+    assert count(engine, "PATHS ALL START ?x = :a END ?y = :d VIA :road") == (4, False)
 
 
 # Outputs

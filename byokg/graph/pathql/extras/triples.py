@@ -14,7 +14,6 @@ import numpy as np
 
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, RelationNotFound
-from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.expander import Bound, Expander
 from byokg.graph.pathql.extras.solutions import UNBOUND, SolutionTable, crossed, equal, ranges, stack
 from byokg.graph.pathql.names import NameResolver
@@ -117,10 +116,7 @@ class TermCodes:
     def every_node(self) -> Int64:
         """Return the numbers of all nodes."""
         if self._everything is None:
-            if isinstance(self._store, ColumnarGraph):
-                self._everything = np.arange(self._store.node_count)
-            else:
-                self._everything = self._store.numbers(list(self._store.entities())).astype(np.int64)
+            self._everything = self._store.every_node().astype(np.int64)
         return self._everything
 
     def code_of(self, bound: Bound | None) -> int:
@@ -359,9 +355,9 @@ class TripleJoiner:
 
     def _types_of(self, nodes: Int64) -> list[tuple[str, ...]]:
         """Return all types of nodes."""
-        if not isinstance(self._store, ColumnarGraph):
+        if (graph := self._store.columnar) is None:
             return [node.types for node in self._store.nodes(self._store.ids(nodes))]
-        first, further = self._store.node_types.of_nodes(nodes)
+        first, further = graph.node_types.of_nodes(nodes)
         return [(one, *others) if one else () for one, others in zip(first, further, strict=True)]
 
     def _property(
@@ -421,8 +417,8 @@ class TripleJoiner:
     def _column(self, nodes: Int64, label: str, of_node: bool = True) -> list[Any]:
         """Return the name or a property of nodes; None for nodes without one."""
         named = of_node and label == "name"
-        if isinstance(self._store, ColumnarGraph):
-            return list(self._store.names_at(nodes)) if named else self._store.node_columns[1].of_property(label, nodes)
+        if (graph := self._store.columnar) is not None:
+            return list(graph.names_at(nodes)) if named else graph.node_columns[1].of_property(label, nodes)
         found = self._store.nodes(self._store.ids(nodes))
         return [(node.name or None) if named else node.properties.get(label) for node in found]
 
