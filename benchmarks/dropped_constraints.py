@@ -74,7 +74,7 @@ class QuestionsOfGraph:
 def open_sets(data: Path, count: int, folder: Path) -> Iterator[QuestionsOfGraph]:
     """Open all sets that are there, one after the other."""
     shipped = atlas("dev")
-    pipeline = offline_pipeline(_build(shipped.graph_source(), folder / "atlas.graph"))
+    pipeline = offline_pipeline(built(shipped.graph_source(), folder / "atlas.graph"))
     yield QuestionsOfGraph("atlas", pipeline, _with_gold(shipped.examples(), count))
     natural = unpacked(folder / "natural")
     for name in (*READ, *UNREAD):
@@ -88,7 +88,7 @@ def _property_graphs(data: Path, count: int, folder: Path) -> Iterator[Questions
     for name in ("movies", "northwind", "mind_the_query_er", "zograscope"):
         if not (data / name).is_dir():
             continue
-        graph = _build(_importable(data / name, folder), folder / f"{name}.graph")
+        graph = built(importable(data / name, folder), folder / f"{name}.graph")
         with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
             records = [record for record in map(json.loads, lines) if record.get("split", "dev") == "dev"]
         asked = [(Question(one["id"], one["question"]), frozenset(_gold(one))) for one in records]
@@ -104,7 +104,7 @@ def _gold(record: Mapping[str, object]) -> set[str]:
     return {normalise(str(row[0])) for row in rows} if all(len(row) == 1 for row in rows) else set()
 
 
-def _importable(source: Path, folder: Path) -> Path:
+def importable(source: Path, folder: Path) -> Path:
     """Return what the importer reads of a folder with a property graph."""
     made = folder / f"{source.name}_source"
     if source.name == "northwind":
@@ -144,24 +144,24 @@ _PROPERTY = re.compile(r"""(\w+):\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(
 def _triples(data: Path, count: int, folder: Path) -> Iterator[QuestionsOfGraph]:
     if (data / "metaqa").is_dir():
         source = MetaQA(data / "metaqa", hops=1).graph_source()
-        pipeline = offline_pipeline(_build(source, folder / "metaqa.graph"))
+        pipeline = offline_pipeline(built(source, folder / "metaqa.graph"))
         for hops in (1, 2, 3):
             examples = MetaQA(data / "metaqa", hops=hops, split="dev").examples()
             yield QuestionsOfGraph(f"metaqa_{hops}hop", pipeline, _with_gold(examples, count, gold=True))
     if (data / "pathquestion").is_dir():
         (source := folder / "2H.tsv").write_bytes((data / "pathquestion" / "2H-kb.txt").read_bytes())
-        pipeline = offline_pipeline(_build(source, folder / "pathquestion.graph"))
+        pipeline = offline_pipeline(built(source, folder / "pathquestion.graph"))
         examples = pathquestion(data / "pathquestion", 2).examples()
         yield QuestionsOfGraph("pathquestion_2hop", pipeline, _with_gold(examples, count, gold=True))
     source = data / "freebase_core" / "graph.tsv.xz"
     if source.is_file():
-        pipeline = offline_pipeline(_build(source, folder / "freebase.graph"), max_hops=2)
+        pipeline = offline_pipeline(built(source, folder / "freebase.graph"), max_hops=2)
         for name in ("webqsp", "cwq"):
             examples = Folder(data / name, split="dev", graph=source, ids="names").examples()
             yield QuestionsOfGraph(name, pipeline, _with_gold(examples, count, gold=True))
 
 
-def _build(source: Path, out: Path) -> ColumnarGraph:
+def built(source: Path, out: Path) -> ColumnarGraph:
     graph = build_graph(source, out)
     build_names(graph)
     return graph

@@ -285,7 +285,8 @@ class NameIndex:
         return self._table
 
     @cached_property
-    def _candidates(self) -> NameCandidates:
+    def candidates(self) -> NameCandidates:
+        """Return the generator of rows that are worth a comparison with a text."""
         return NameCandidates(self._table)
 
     @classmethod
@@ -459,7 +460,7 @@ class NameIndex:
         words = dict.fromkeys(word for text in texts for word in fold_words(text))
         # A name of which less comes from these words is beneath the cutoff, but for letters in common by chance.
         share = cutoff / 2 * (1 + cutoff / (2 - cutoff))
-        rows = self._candidates.around(word, list(words), share)
+        rows = self.candidates.around(word, list(words), share)
         if not len(rows) or not folded:
             return [None] * len(texts)
         spellings = self._table.spelled(rows)
@@ -551,7 +552,7 @@ class NameIndex:
 
     def _best(self, form: str, words: Sequence[str], k: int, cutoff: float, effort: Effort) -> list[NameMatch]:
         """Return the k best owners of the names that are worth comparing with a text."""
-        rows, bounds = self._candidates.like(words, len(form), effort)
+        rows, bounds = self.candidates.like(words, len(form), effort)
         spellings = self._table.spelled(rows)
         found = scores(form, spellings[:_FIRST], cutoff)
         # Once k names are known, the others must be as good. Their owners may be the same ones: then all are compared.

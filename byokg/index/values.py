@@ -19,12 +19,14 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rapidfuzz import fuzz
+from rapidfuzz import process
+from rapidfuzz.distance import OSA
 
 from byokg.arrays import Int32, Int64
 from byokg.errors import GraphCorrupt, at_least
 from byokg.files import list_files, write_json
-from byokg.index.names import META, NameIndex, read_index_meta
+from byokg.index.name_candidates import USUAL, WIDE
+from byokg.index.names import LONGEST, META, NameIndex, read_index_meta
 from byokg.text.aliases import untitled
 from byokg.text.names import fold_words, singular
 from byokg.text.values import canonical_forms, is_wordless
@@ -138,9 +140,10 @@ _CODE = 24
 """Letters of a value without spaces, digits among them, from which on nobody spells it with a typo: no entries."""
 _FEW = 50
 """Distinct values that always make categories, if nodes share them."""
-_NEAREST = 48
-"""Owners of similar values that are scored for one text."""
-_CUTOFF = 0.6
+_PROMISING = 0.4
+"""Bound of the score of a value from which it is compared."""
+_COVERED = 0.55
+"""Share of a value's letters that must come from words like those of a question."""
 _LIKE = 0.72
 """Lowest score of a similar value."""
 
@@ -323,6 +326,23 @@ class ValueIndex:
         """Return the number of words in the longest value that starts with a folded word; 0 if none does."""
         return self._names.longest_from(word)
 
+    def nearest(self, texts: Sequence[str], word: str) -> list[float]:
+        """Return for each text the likeness of the value nearest to it in letters; 0 for none.
+
+        Args:
+            texts: pieces of a question that all hold `word`.
+            word: a folded word that may be misspelt; the value must hold one like it.
+        """
+        words = list(dict.fromkeys(one for text in texts for one in fold_words(text)))
+        rows = self._names.candidates.around(word, words, _COVERED)
+        if not len(rows) or not texts:
+            return [0.0] * len(texts)
+        values = [" ".join(fold_words(value)) for value in self._names.table.spelled(rows)]
+        asked = [" ".join(fold_words(text)) for text in texts]
+        scores = process.cdist(asked, values, scorer=OSA.normalized_similarity, score_cutoff=_LIKE)
+        best: list[float] = scores.max(axis=1).tolist()
+        return best
+
     # Inside
 
     def _column(self, entry: int) -> int:
@@ -341,11 +361,9 @@ class ValueIndex:
         """Return the entries equal to a text, as words, or as number, date or time."""
         found = dict.fromkeys(self._names.exact(text).tolist())
         forms = canonical_forms(text)
-        for form in forms:
-            for entry in self._canonical.get(form, ()):
-                if form == _preferred(forms, self._properties[self._column(entry)]):
-                    found[entry] = None
-        return list(found)
+        written = [(form, entry) for form in forms for entry in self._canonical.get(form, ())]
+        usual = [entry for form, entry in written if form == _preferred(forms, self._properties[self._column(entry)])]
+        return list(found | dict.fromkeys(usual or [entry for _, entry in written]))
 
     @cached_property
     def _canonical(self) -> dict[str, list[int]]:
@@ -376,12 +394,19 @@ class ValueIndex:
 
     def _nearest(self, names: NameIndex, texts: Sequence[str], first: int) -> dict[int, float]:
         scored: dict[int, float] = {}
-        for text, matches in zip(texts, names.search(texts, _NEAREST, _CUTOFF), strict=True):
-            for match in matches:
-                score = likeness(text, match.name)
-                if score >= _LIKE:
-                    entry = first + match.owner
-                    scored[entry] = max(score, scored.get(entry, 0.0))
+        for effort in (USUAL, WIDE):
+            for text in texts:
+                if not (words := fold_words(text)) or len(text) > LONGEST:
+                    continue
+                rows, bounds = names.candidates.like(words, len(text), effort)
+                rows = rows[bounds >= _PROMISING]
+                scores = [likeness(text, value) for value in names.table.spelled(rows)]
+                owners, at = names.table.bearers(rows)
+                for owner, row in zip(owners.tolist(), at.tolist(), strict=True):
+                    if (score := scores[row]) >= _LIKE:
+                        scored[first + owner] = max(score, scored.get(first + owner, 0.0))
+            if scored:
+                break
         return scored
 
     def _names_of(self, start: int, stop: int) -> NameIndex:
@@ -392,18 +417,45 @@ class ValueIndex:
 def likeness(text: str, value: str) -> float:
     """Return how much a text resembles a value, in [0, 1]; below 1 unless equal.
 
-    The best of: letters in order; words in any order; equal words in the singular (0.97); all words of the text among
-    those of the value (up to 0.95, by the share of letters).
+    The best of: letters in order, of which one left out, added, replaced or swapped with the next counts once; words in
+    any order; equal words in the singular (0.99); all words of the text among those of the value, some abbreviated (up
+    to 0.95, by the share of letters).
     """
     asked, stored = fold_words(text), fold_words(value)
     if [singular(word) for word in asked] == [singular(word) for word in stored]:
         return 0.99 if asked != stored else 1.0
-    letters = fuzz.ratio(" ".join(asked), " ".join(stored)) / 100
-    ordered = 0.98 * fuzz.ratio(" ".join(sorted(asked)), " ".join(sorted(stored))) / 100
-    within = 0.0
-    if {singular(word) for word in asked} <= {singular(word) for word in stored}:
-        within = 0.75 + 0.2 * sum(map(len, asked)) / max(sum(map(len, stored)), 1)
-    return min(0.98, max(letters, ordered, within))
+    best = OSA.normalized_similarity(" ".join(asked), " ".join(stored))
+    if len(asked) > 1:
+        best = max(best, 0.98 * OSA.normalized_similarity(" ".join(sorted(asked)), " ".join(sorted(stored))))
+    if (covered := _abbreviated(asked, stored)) > 0:
+        best = max(best, 0.6 + 0.35 * covered)
+    return min(0.98, best)
+
+
+def _abbreviated(asked: Sequence[str], stored: Sequence[str]) -> float:
+    """Return the share of letters of the stored words that stand in the text, some abbreviated; 0 if others do, too."""
+    left = list(stored)
+    covered = 0.0
+    for word in asked:
+        same = next((other for other in left if singular(word) == singular(other)), "")
+        full = same or next((other for other in left if _abbreviates(word, other)), "")
+        if not full:
+            return 0.0
+        covered += len(full) * (1.0 if same else 0.9)
+        left.remove(full)
+    return covered / max(sum(map(len, stored)), 1)
+
+
+def _abbreviates(word: str, full: str) -> bool:
+    """True if a word is the beginning of another, or its first letter with some of the others, in order."""
+    if len(word) >= len(full) or word[:1] != full[:1]:
+        return False
+    letters = iter(full)
+    return full.startswith(word) or (len(word) <= _SHORT and all(letter in letters for letter in word))
+
+
+_SHORT = 4
+"""Letters of an abbreviation that leaves out letters within a word."""
 
 
 def _described(column: ValueColumn) -> tuple[IndexedProperty, ValueColumn]:

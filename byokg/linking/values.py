@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
+from itertools import product
 
+import numpy as np
+
+from byokg.arrays import Float64
 from byokg.errors import at_least
 from byokg.graph.store import GraphStore
 from byokg.graph.value_indexes import value_index
+from byokg.index.embedders import StaticEmbedder, exact
 from byokg.index.values import ValueIndex, ValueMatch, ValueMention
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, fold
+from byokg.linking.value_context import QuestionWord, ValueContext, question_words
+from byokg.text.labels import split_label
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, locate, singular, split_words
 from byokg.text.values import canonical_forms
 
-_WINDOW = 4
-"""Words of a date, and of a misspelt value."""
+_RUN = 4
+"""Words of a date."""
+_BESIDE = 7
+"""Words beside a misspelt one that may belong to its value."""
 _LETTERS = 4
 """Letters of a word from which on a value may be misspelt."""
-_MISSPELT = 0.8
+_MISSPELT = 0.74
 """Lowest score of a misspelt value."""
-_ALIKE = 5
+_CONTEXT = 0.15
+"""Weight of the question's words beside the likeness of a value."""
+_FREQUENT = 0.003
+"""Weight of each doubling of a value's nodes, which decides between otherwise equal values, up to ten."""
+_KEPT = 5
 """Matches that are kept of one mention, at most."""
+_RANKED = 24
+"""Matches that the question may reorder."""
+_CUED = 0.6
+"""Fit of a property from which on an everyday word in small letters may be its value."""
+_TYPED = 0.4
+"""The same of a type for the values of categories."""
+_MEANT, _MEANT_REST = 0.78, 0.63
+"""Lowest cosines of a category with words that mean it, and with those of them that are no words of the schema."""
+_MEANT_PAIR = 0.7
+"""Lowest cosine of two words with a category that is made of words of the schema."""
+_CATEGORIES = 100
+"""Distinct values of a property up to which they are compared by meaning."""
+_PHRASE = 6
+"""Words that are compared with categories together, at most."""
 
 
 class ValueLinker:
@@ -27,17 +55,29 @@ class ValueLinker:
     Args:
         store: the graph.
         index: its values; None takes `value_index`.
+        embedder: compares words with labels and categories; None takes the shipped one.
     """
 
-    def __init__(self, store: GraphStore, index: ValueIndex | None = None) -> None:
-        self._store = store
+    def __init__(
+        self, store: GraphStore, index: ValueIndex | None = None, embedder: StaticEmbedder | None = None
+    ) -> None:
         self.index = value_index(store) if index is None else index
+        self._embedder = embedder or StaticEmbedder()
+        schema = store.schema()
+        self._context = ValueContext(self._embedder, schema)
+        self._everyday = lru_cache(1 << 13)(lambda word: len(self._embedder.tokens(word)[0]) == 1)
+        labels = {label for one in self.index.properties() for label in (one.type, one.property)}
+        labels |= {relation.name for relation in schema.relations}
+        self._schema_words = frozenset(
+            singular(word) for label in labels for word in split_words(split_label(label.replace("_", " ")))
+        )
 
     def find_mentions(self, question: str, limit: int = 10) -> tuple[ValueMention, ...]:
         """Return the values in a question, in its order; none overlap.
 
-        Longer ones win over shorter ones, equal ones over numbers, dates and times in another format, these over
-        misspelt ones.
+        Found are values that stand in the question, numbers, dates and times in any format, misspelt values around
+        words that are no everyday words, and categories in other words. Of overlapping mentions the longest wins,
+        less what it differs from its value.
 
         Args:
             question: its text.
@@ -47,70 +87,209 @@ class ValueLinker:
             ConfigError: `limit` is out of range.
         """
         at_least(1, "finds nothing", limit=limit)
-        spans = [found.span() for found in WORD.finditer(question)]
-        words = [fold(question[start:end]) for start, end in spans]
-        found = [*self._equal(question, spans, words), *self._formatted(question, spans)]
-        free = _uncovered(spans, found)
-        found += self._misspelt(question, spans, words, free)
-        found.sort(key=lambda mention: (-mention.score, mention.start - mention.end, mention.start))
+        words = question_words(question)
+        found = [*self._equal(question, words), *self._formatted(question, words)]
+        found += self._misspelt(question, words, found)
+        found += self._meant(question, words, found)
+        found.sort(key=lambda one: (-(one.end - one.start) * one.score**2, one.start))
         kept: list[ValueMention] = []
         for mention in found:
             if all(mention.end <= other.start or mention.start >= other.end for other in kept):
                 kept.append(mention)
         return tuple(sorted(kept[:limit], key=lambda mention: mention.start))
 
-    def _equal(self, question: str, spans: Sequence[tuple[int, int]], words: Sequence[str]) -> list[ValueMention]:
-        """Return the runs of words that are values."""
-        found = []
-        for first, word in enumerate(words):
-            for last in range(first, min(len(words), first + self.index.starting(word))):
-                if any(map(_tells, words[first : last + 1])):
-                    found += self._mention(question, spans[first][0], spans[last][1], 1.0)
-        return found
+    def link_text(self, text: str, question: str = "", limit: int = 10) -> tuple[ValueMatch, ...]:
+        """Return the values that a mention may mean, best first.
 
-    def _formatted(self, question: str, spans: Sequence[tuple[int, int]]) -> list[ValueMention]:
-        """Return the numbers, dates and times of a question that are values in another format."""
-        found = []
-        for first in range(len(spans)):
-            for last in range(first, min(len(spans), first + _WINDOW)):
-                start, end = spans[first][0], spans[last][1]
-                if canonical_forms(question[start:end]):
-                    found += self._mention(question, start, end, 1.0)
-        return found
+        Args:
+            text: the mention.
+            question: its context, which decides between properties with the same value.
+            limit: matches at most.
 
-    def _misspelt(
-        self, question: str, spans: Sequence[tuple[int, int]], words: Sequence[str], free: Sequence[int]
+        Raises:
+            ConfigError: `limit` is out of range.
+        """
+        at_least(1, "finds nothing", limit=limit)
+        mention = locate(text, question)
+        return self._ranked(text, question_words(question), mention.start, mention.end)[:limit]
+
+    def _is_schema_word(self, word: str) -> bool:
+        """True if a folded word names a type, property or relation, in part."""
+        return singular(word) in self._schema_words
+
+    # Ranking
+
+    def _ranked(self, text: str, words: Sequence[QuestionWord], start: int, end: int) -> tuple[ValueMatch, ...]:
+        """Return the matches of a text, of each property the best, in the order that the question gives them."""
+        found = self.index.find(text, limit=_RANKED)
+        fits = {
+            key: self._context.fit(words, start, end, *key)
+            for key in dict.fromkeys((match.type, match.property) for match in found)
+        }
+
+        def worth(match: ValueMatch) -> float:
+            frequency = _FREQUENT * min(match.count.bit_length(), 10)
+            return match.score + _CONTEXT * fits[match.type, match.property] + frequency
+
+        return tuple(sorted(found, key=lambda match: -worth(match)))
+
+    def _mention(
+        self, question: str, words: Sequence[QuestionWord], start: int, end: int, least: float
     ) -> list[ValueMention]:
-        """Return the runs of words that resemble values, around words that are no part of others."""
-        found = []
-        for first in free:
-            for last in range(first, min(len(words), first + _WINDOW)):
-                if last not in free:
-                    break
-                text = question[spans[first][0] : spans[last][1]]
-                if len(text) >= _LETTERS and _tells(words[first]) and _tells(words[last]):
-                    found += self._mention(question, spans[first][0], spans[last][1], _MISSPELT)
-        return found
-
-    def _mention(self, question: str, start: int, end: int, least: float) -> list[ValueMention]:
         """Return the mention of a span, if its best match reaches a score."""
         text = question[start:end]
         best: dict[tuple[str, str], ValueMatch] = {}
-        for match in self.index.find(text):
+        for match in self._ranked(text, words, start, end):
             if match.score >= least:
                 best.setdefault((match.type, match.property), match)
-        matches = tuple(best.values())[:_ALIKE]
+        matches = tuple(best.values())[:_KEPT]
         return [ValueMention(text, start, end, matches)] if matches else []
+
+    # Detection
+
+    def _equal(self, question: str, words: Sequence[QuestionWord]) -> list[ValueMention]:
+        """Return the runs of words that are values, also in the singular."""
+        found = []
+        capitals = any(map(str.isupper, question[1:]))
+        for first, word in enumerate(words):
+            forms = [word.folded] if word.code else [word.folded, singular(word.folded)]
+            longest = 1 if word.code else max(map(self.index.starting, forms))
+            for last in range(first, min(len(words), first + longest)):
+                span = words[first : last + 1]
+                if not any(_tells(each.folded) for each in span):
+                    continue
+                start, end = span[0].start, span[-1].end
+                mention = self._mention(question, words, start, end, 0.99)
+                if mention and (len(span) > 1 or self._is_named(mention[0], words, capitals)):
+                    found += mention
+        return found
+
+    def _is_named(self, mention: ValueMention, words: Sequence[QuestionWord], capitals: bool) -> bool:
+        """True unless a single word is a word of the schema, or one of everyday in small letters."""
+        text, best = mention.text, mention.matches[0]
+        if text == best.value or any(map(str.isdigit, text)):
+            return True
+        if self._is_schema_word(text.casefold()):
+            return False
+        small = text == text.casefold() and str(best.value) != str(best.value).casefold()
+        if not (small and capitals and self._everyday(text.casefold())):
+            return True
+        around = words, mention.start, mention.end
+        kept = self.index.property(best.type, best.property)
+        return self._context.cued(*around, best.property) >= _CUED or (
+            kept is not None and kept.kind == "categorical" and self._context.cued(*around, best.type) >= _TYPED
+        )
+
+    def _formatted(self, question: str, words: Sequence[QuestionWord]) -> list[ValueMention]:
+        """Return the numbers, dates and times of a question that are values in another format."""
+        found = []
+        for first in range(len(words)):
+            for last in range(first, min(len(words), first + _RUN)):
+                start, end = words[first].start, words[last].end
+                if any(map(str.isdigit, question[start:end])) and canonical_forms(question[start:end]):
+                    found += self._mention(question, words, start, end, 1.0)
+        return found
+
+    def _misspelt(
+        self, question: str, words: Sequence[QuestionWord], known: Sequence[ValueMention]
+    ) -> list[ValueMention]:
+        """Return the runs of words that resemble values, around words that are no part of known ones."""
+        found = []
+        for at, word in enumerate(words):
+            if any(word.start < mention.end and word.end > mention.start for mention in known):
+                continue
+            if word.code or any(map(str.isdigit, word.folded)):
+                runs = [(first, at) for first in range(max(0, at - 1), at + 1)] + [(at, at + 1)]
+                for first, last in runs:
+                    if last < len(words) and (first == last or not canonical_forms(word.folded)):
+                        found += self._mention(question, words, words[first].start, words[last].end, _MISSPELT)
+            elif self._strange(question, word):
+                found += self._around(question, words, at)
+        return found
+
+    def _strange(self, question: str, word: QuestionWord) -> bool:
+        """True if a word may be misspelt: one with a capital within a sentence, or none of everyday."""
+        if len(word.folded) < _LETTERS - 1 or not _tells(word.folded) or self._is_schema_word(word.folded):
+            return False
+        capital = word.start > 0 and question[word.start].isupper()
+        return capital or (len(word.folded) >= _LETTERS and not self._everyday(word.folded))
+
+    def _around(self, question: str, words: Sequence[QuestionWord], at: int) -> list[ValueMention]:
+        """Return the best run around a misspelt word."""
+        runs = [
+            (first, last)
+            for first, last in product(
+                range(max(0, at - _BESIDE), at + 1), range(at, min(len(words), at + _BESIDE + 1))
+            )
+            if _tells(words[first].folded) and _tells(words[last].folded)
+        ]
+        texts = [question[words[first].start : words[last].end] for first, last in runs]
+        scores = self.index.nearest(texts, words[at].folded)
+        best = max(range(len(runs)), key=lambda place: (scores[place], -len(texts[place])))
+        if scores[best] <= 0:
+            return []
+        first, last = runs[best]
+        return self._mention(question, words, words[first].start, words[last].end, _MISSPELT)
+
+    # Meaning
+
+    @cached_property
+    def _categories(self) -> tuple[list[tuple[str, str, str, int]], Float64]:
+        """Return the values of categories, and their vectors."""
+        few = [one for one in self.index.properties() if one.kind == "categorical" and one.distinct <= _CATEGORIES]
+        values = [
+            (match.type, match.property, match.value, match.count)
+            for one in few
+            for match in self.index.values(one.type, one.property, _CATEGORIES)
+            if isinstance(match.value, str) and len(split_words(match.value)) > 1
+        ]
+        vectors = self._embedder.encode([value for _, _, value, _ in values])
+        return values, exact(vectors)
+
+    def _meant(self, question: str, words: Sequence[QuestionWord], known: Iterable[ValueMention]) -> list[ValueMention]:
+        """Return the best phrase for each property whose values are categories, if it means one of them."""
+        values, vectors = self._categories
+        if not values:
+            return []
+        taken = {at for at, word in enumerate(words) for one in known if one.start <= word.start < one.end}
+        runs = [
+            (first, last)
+            for first in range(len(words))
+            for last in range(first, min(len(words), first + _PHRASE))
+            if taken.isdisjoint(range(first, last + 1)) and self._is_phrase(words[first : last + 1])
+        ]
+        if not runs:
+            return []
+        texts = [question[words[first].start : words[last].end] for first, last in runs]
+        rests = [
+            " ".join(word.folded for word in words[first : last + 1] if not self._is_schema_word(word.folded))
+            for first, last in runs
+        ]
+        cosines = exact(self._embedder.encode(texts)) @ vectors.T
+        rest = exact(self._embedder.encode(rests)) @ vectors.T
+        pair = np.array([[last - first == 1] for first, last in runs])
+        plain = np.array([all(map(self._is_schema_word, split_words(value))) for _, _, value, _ in values])
+        meant = ((cosines >= _MEANT) & (rest >= _MEANT_REST)) | (pair & plain & (cosines >= _MEANT_PAIR))
+        found: dict[tuple[str, str], ValueMention] = {}
+        best: dict[tuple[str, str], float] = {}
+        for run, value in zip(*np.nonzero(meant), strict=True):
+            type, property, stored, count = values[value]
+            score = float(cosines[run, value])
+            if score > best.get((type, property), 0.0):
+                best[type, property] = score
+                match = ValueMatch(type, property, stored, min(score, 0.98), False, count)
+                first, last = runs[run]
+                found[type, property] = ValueMention(texts[run], words[first].start, words[last].end, (match,))
+        return list(found.values())
+
+    def _is_phrase(self, words: Sequence[QuestionWord]) -> bool:
+        """True if words begin and end with telling ones, and some are no words of the schema."""
+        return (
+            _tells(words[0].folded)
+            and _tells(words[-1].folded)
+            and any(_tells(word.folded) and not self._is_schema_word(word.folded) for word in words)
+        )
 
 
 def _tells(word: str) -> bool:
     return word not in FUNCTION_WORDS and word not in QUESTION_WORDS
-
-
-def _uncovered(spans: Sequence[tuple[int, int]], mentions: Sequence[ValueMention]) -> list[int]:
-    """Return the positions of words outside all mentions."""
-    return [
-        at
-        for at, (start, end) in enumerate(spans)
-        if all(end <= mention.start or start >= mention.end for mention in mentions)
-    ]
