@@ -20,7 +20,7 @@ from byokg.graph.pathql.automaton import single_steps
 from byokg.graph.pathql.expander import Expander, steps_along
 from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import NameTerm
-from byokg.graph.sorted_ids import changes, contains, distinct, sort_distinct, spread
+from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at, sort_distinct, spread
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -61,9 +61,8 @@ class Growth:
         if len(paths) == len(self):
             return self
         counts = np.diff(self.bounds)[paths]
-        bounds = np.append(0, counts.cumsum())
-        place = np.arange(bounds[-1]) + np.repeat(self.bounds[paths] - bounds[:-1], counts)
-        return Growth(self.steps[paths], bounds, self.ends[place], self.parents[paths])
+        _, place = spread(self.bounds[paths], counts)
+        return Growth(self.steps[paths], np.append(0, counts.cumsum()), self.ends[place], self.parents[paths])
 
 
 def start(node: int) -> Growth:
@@ -107,11 +106,8 @@ def grow(store: GraphStore, growth: Growth, chosen: Sequence[int] | Int64, avoid
     kept = np.ones(len(other), np.bool_)
     for node in np.asarray(avoid).tolist():
         kept &= other != node
-    other, step, origin = other[kept], step[kept], batch.origin[kept]
-    first, last = np.searchsorted(origin, (place, place + 1))
-    counts = last - first
-    edge = np.arange(counts.sum()) + np.repeat(first - counts.cumsum() + counts, counts)
-    other, step, owner = other[edge], step[edge], np.repeat(np.repeat(np.arange(len(sizes)), sizes), counts)
+    row, edge = rows_at(batch.origin[kept], place)
+    other, step, owner = other[kept][edge], step[kept][edge], np.repeat(np.arange(len(sizes)), sizes)[row]
     if len(other) == 0:
         return nothing
     known = _in_order(store, step)
@@ -368,7 +364,7 @@ def _lengthened(
     steps = moves.forward(level.nodes[near] * moves.states + step[owner] + 1)
     cut = level.cut[before]
     if hub_cap is not None and len(steps.origin) > hub_cap:
-        rank = np.arange(len(steps.origin)) - np.searchsorted(steps.origin, steps.origin)
+        rank = rank_of(steps.origin)
         cut[owner[steps.origin[rank >= hub_cap]]] = True
         steps = steps.take(np.flatnonzero(rank < hub_cap))
     far = steps.far // moves.states

@@ -38,7 +38,8 @@ import numpy.typing as npt
 
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.sorted_ids import distinct
-from byokg.graph.store import Direction, GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
+from byokg.graph.store import GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
+from byokg.graph.traversal import Caps, expand
 from byokg.index.embedders import Embedder, exact
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
@@ -145,7 +146,7 @@ class Nearness:
             if steps == 2:
                 nodes = self._nameless(nodes)
             if steps < 3 and len(nodes):
-                edges, _ = self._store.edges(nodes, Direction.BOTH).cap(_PER_RELATION, per_relation=True)
+                edges = expand(self._store, nodes, caps=Caps(per_relation=_PER_RELATION)).edges
                 nodes = np.setdiff1d(edges.other, seen)[:_MOST_NODES]
                 seen = np.union1d(seen, nodes)
         return {self._store.relations[relation]: steps for relation, steps in near.items()}

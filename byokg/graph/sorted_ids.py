@@ -72,6 +72,24 @@ def spread(
     return origin, member
 
 
+def rows_at(column: Integers, places: Int64) -> tuple[Int64, Int64]:
+    """Join places with the rows of an ascending column of places: the position of each among `places`, and the row."""
+    bounds = np.searchsorted(column, np.arange(int(places.max(initial=-1)) + 2))
+    starts = bounds.take(places)
+    return spread(starts, bounds.take(places + 1) - starts)
+
+
+def match_rows(column: Integers, numbers: Integers) -> tuple[Int64, Int64]:
+    """Join numbers with the equal rows of an ascending column: the position of each among `numbers`, and the row."""
+    starts = np.searchsorted(column, numbers)
+    return spread(starts, np.searchsorted(column, numbers, "right") - starts)
+
+
+def rank_of(ascending: Integers) -> Int64:
+    """Return how many equal numbers stand before each of some ascending ones."""
+    return np.arange(len(ascending)) - np.searchsorted(ascending, ascending)
+
+
 _BLOCK = 1 << 22
 """Places that are sorted at a time by their groups."""
 

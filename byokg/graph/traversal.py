@@ -1,14 +1,15 @@
 """Traversal of any `GraphStore`: one hop, or k hops. `paths` follows metapaths, and `pathql` searches paths.
 
-Each function reads edges from the store once per hop, for any fan-out, and works on arrays. A dead end is an empty
-result, not an error. If a limit left something out, the result is `truncated`.
+`expand` is the step of all that read edges within caps. Each function reads edges from the store once per hop, for any
+fan-out, and works on arrays. A dead end is an empty result, not an error. If a limit left something out, the result is
+`truncated`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -92,6 +93,55 @@ def steps_at_ends(batch: EdgeBatch) -> tuple[Int64, Int64]:
     return forward, forward + (~batch.undirected | (batch.head == batch.tail))
 
 
+@dataclass(frozen=True)
+class Caps:
+    """How many edges are read out of one node, the first in edge order; None for all."""
+
+    per_node: int | None = None
+    per_relation: int | None = None
+    """Edges of one relation and direction."""
+
+
+UNCAPPED = Caps()
+
+
+class Expansion(NamedTuple):
+    """The edges around some nodes."""
+
+    edges: EdgeBatch
+    truncated: bool
+    """True if a cap left something out."""
+
+
+def expand(
+    store: GraphStore,
+    nodes: NodeArray,
+    direction: Direction = Direction.BOTH,
+    relations: RelationArray | None = None,
+    caps: Caps = UNCAPPED,
+) -> Expansion:
+    """Read the edges around some nodes within caps, in one call to the store.
+
+    Args:
+        store: graph to read.
+        nodes: (N,) node numbers.
+        direction: which edges, seen from the nodes.
+        relations: numbers of relations to keep; None keeps all.
+        caps: edges of each node at most.
+
+    Raises:
+        CallStopped: the work is cancelled.
+        EntityNotFound: a node number is out of range.
+        RelationNotFound: a relation number is out of range.
+    """
+    check()
+    if caps.per_node and caps.per_relation is None and relations is None:
+        return Expansion(*store.first_edges(nodes, direction, caps.per_node))
+    edges, truncated = store.edges(nodes, direction, relations).cap(caps.per_relation, per_relation=True)
+    edges, more = edges.cap(caps.per_node)
+    return Expansion(edges, truncated or more)
+
+
 # Several hops, any relation
 
 
@@ -143,21 +193,15 @@ def k_hop_edges(
         EntityNotFound: an id is not in the store.
         RelationNotFound: a label is not in the store.
     """
-    wanted = relation_numbers(store, relations)
+    wanted, caps = relation_numbers(store, relations), Caps(per_node_cap, per_relation_cap)
     frontier = distinct(store.numbers(ids))
     left = frontier[:0]
     walked: list[tuple[EdgeBatch, Int64]] = []
     cuts: list[bool] = []
     nodes = [left]
     for _ in range(hops):
-        check()
-        if wanted is None and per_relation_cap is None and per_node_cap:
-            batch, cut = store.first_edges(frontier, direction, per_node_cap)
-            cuts.append(cut)
-        else:
-            batch, cut = store.edges(frontier, direction, wanted).cap(per_relation_cap, per_relation=True)
-            batch, cut_more = batch.cap(per_node_cap)
-            cuts.append(cut or cut_more)
+        batch, cut = expand(store, frontier, direction, wanted, caps)
+        cuts.append(cut)
         if direction is Direction.BOTH and not any(cuts):
             # An edge to a node left earlier was met from there; one inside the frontier is met from both ends now.
             rows = (group_of((frontier, left), batch.other) + batch.inverse < 2).nonzero()[0]

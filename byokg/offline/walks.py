@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.sorted_ids import distinct
+from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
 from byokg.types import INVERSE, EntityId, Metapath
 
@@ -60,12 +60,9 @@ def walk_table(
         here, place = np.unique(nodes[:, -1], return_inverse=True)
         direction = Direction.IN if turned else Direction.OUT
         batch = store.capped_edges(here, direction, np.array([relation]), most=MOST_WALKS + 1)
-        first, last = np.searchsorted(batch.origin, (place, place + 1))
-        counts = last - first
-        if counts.sum() > MOST_WALKS:
+        if np.bincount(batch.origin, minlength=len(here))[place].sum() > MOST_WALKS:
             return None
-        row = np.repeat(np.arange(len(nodes)), counts)
-        taken = np.arange(counts.sum()) + np.repeat(first - counts.cumsum() + counts, counts)
+        row, taken = rows_at(batch.origin, place)
         other = batch.other.astype(np.int64)[taken]
         nodes = np.concatenate((nodes[row], other[:, None]), axis=1)
         edges = np.concatenate((edges[row], batch.edge.astype(np.int64)[taken, None]), axis=1)

@@ -20,8 +20,9 @@ import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound
-from byokg.graph.sorted_ids import distinct
+from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
+from byokg.graph.traversal import expand
 from byokg.retrieval.candidates import (
     PATHS,
     Attribute,
@@ -37,7 +38,7 @@ from byokg.retrieval.candidates import (
     attributes_of,
     dialect_of,
 )
-from byokg.retrieval.walk_groups import WalkGroups, expand, group_walks
+from byokg.retrieval.walk_groups import WalkGroups, group_walks
 from byokg.text.dates import DATE
 from byokg.types import EntityId, Node, Value
 
@@ -210,8 +211,8 @@ class _CandidateSearch:
         """Read the edges that lengthen some groups: pair, node reached, relation, way and number of each, (E,)."""
         pairs = reach.pairs(groups)
         nodes, place = np.unique(reach.nodes[pairs], return_inverse=True)
-        batch = self._store.edges(nodes, Direction.BOTH, relations)
-        row, edge = expand(place, batch.origin, len(nodes))
+        batch = expand(self._store, nodes, Direction.BOTH, relations).edges
+        row, edge = rows_at(batch.origin, place)
         node, relation = batch.other.astype(np.int64)[edge], batch.relation[edge].astype(np.int64)
         way = np.where(batch.inverse, _AGAINST, _ALONG)
         if batch.undirected is not None:
@@ -500,7 +501,7 @@ class _CandidateSearch:
             names = [node.name for node in self._read_nodes(other)]
             dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
             edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
-            pairs, chosen = expand(place, batch.origin[edges], len(nodes))
+            pairs, chosen = rows_at(batch.origin[edges], place)
             kept = np.flatnonzero(away[pairs])
             values: list[Value] = [names[at] for at in of_other[edges[chosen[kept]]].tolist()]
             yield attribute, pairs[kept], values

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
-from byokg.graph.sorted_ids import contains, distinct
+from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
-from byokg.graph.traversal import join, triples
+from byokg.graph.traversal import Caps, expand, join, triples
 from byokg.text.names import is_identifier
 from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
 
@@ -51,15 +51,12 @@ def continuations(store: GraphStore, reached: EdgeBatch, mediators: NodeArray) -
         mediators: (A,) the end of each that is the mediator.
     """
     asked = distinct(mediators)
-    edges, _ = store.edges(asked, Direction.BOTH).cap(MOST_EDGES)
+    edges = expand(store, asked, caps=Caps(MOST_EDGES)).edges
     other = edges.other
     useful = is_named(store, other)
-    bounds = np.searchsorted(edges.origin, np.arange(len(asked) + 1))
     start = reached.head + reached.tail - mediators
     place = np.searchsorted(asked, mediators)
-    many = bounds[place + 1] - bounds[place]
-    owner = np.repeat(np.arange(len(place)), many)
-    row = np.arange(len(owner)) + np.repeat(bounds[place] - np.cumsum(many) + many, many)
+    owner, row = rows_at(edges.origin, place)
     kept = useful[row] & (edges.edge[row] != reached.edge[owner]) & (other[row] != start[owner])
     row, ends = row[kept], np.cumsum(np.bincount(owner[kept], minlength=len(place))).tolist()
     return Continuations(edges, [row[begin:end] for begin, end in zip([0, *ends], ends, strict=False)])
@@ -164,7 +161,7 @@ def _reached(
     # As many relations as it takes to have enough nodes: others need not be read at all.
     enough = int(np.searchsorted(totals[order].cumsum(), limits.nodes)) + 1 if order else 0
     chosen = np.array(order[:enough], np.int64)
-    batch, cut = store.edges(levels[-1], Direction.BOTH, chosen).cap(limits.per_relation, per_relation=True)
+    batch, cut = expand(store, levels[-1], Direction.BOTH, chosen, Caps(per_relation=limits.per_relation))
     other = batch.other[_by_rank(batch, chosen)]
     for level in levels:
         other = other[~contains(level, other)]
@@ -178,7 +175,7 @@ def _level_edges(
     """Return the edges of some relations that touch the nodes of each level."""
     parts, truncated = [], False
     for level in levels:
-        batch, cut = store.edges(level, Direction.BOTH, relations).cap(limits.per_relation, per_relation=True)
+        batch, cut = expand(store, level, Direction.BOTH, relations, Caps(per_relation=limits.per_relation))
         parts.append((batch, _by_rank(batch, relations)))
         truncated |= cut
     edges, _ = join(parts, [len(level) for level in levels])
@@ -372,7 +369,7 @@ def _edges(
     asked = [(nodes, direction, relations) for nodes, direction, relations in asked if nodes and relations]
     parts, positions = [], [np.empty(0, np.int64)]
     for nodes, direction, relations in asked:
-        batch = store.edges(frontier.numbers[nodes], direction, np.array(sorted(relations), np.int64))
+        batch = expand(store, frontier.numbers[nodes], direction, np.array(sorted(relations), np.int64)).edges
         parts.append((batch, np.arange(len(batch))))
         positions.append(np.array(nodes, np.int64))
     joined, _ = join(parts, [len(nodes) for nodes, _, _ in asked])
@@ -393,10 +390,7 @@ def _shared(
     place = place_of[batch.relation]
     favoured = np.isin(batch.other, store.numbers(known))
     order = np.lexsort((~favoured, batch.inverse, batch.origin, place))
-    groups = np.stack((place, batch.origin, batch.inverse))[:, order]
-    starts = np.flatnonzero(np.concatenate(([True], (groups[:, 1:] != groups[:, :-1]).any(axis=0)))[: len(order)])
-    sizes = np.diff(starts, append=len(order))
-    turn = np.arange(len(order)) - np.repeat(starts, sizes)
+    turn = rank_of(changes(place[order], batch.origin[order] << 1 | batch.inverse[order]).cumsum())
     return order[np.argsort(turn, kind="stable")[:limit]]
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from byokg.errors import GraphError, QueryFailed
-from byokg.graph.store import Direction, GraphStore, QueryLimits, Rows, Schema
-from byokg.graph.traversal import relation_numbers
+from byokg.graph.store import GraphStore, QueryLimits, Rows, Schema
+from byokg.graph.traversal import Caps, expand, relation_numbers
 from byokg.text.labels import normalize_label
 from byokg.text.names import on_one_line
 from byokg.text.values import read_literal
@@ -37,7 +37,7 @@ def path_dead_end(store: GraphStore, relations: Metapath, sources: Sequence[Enti
     nodes = store.numbers(list(dict.fromkeys(sources)))
     for step in relations:
         name = step.removeprefix(INVERSE)
-        edges, _ = store.edges(nodes, Direction.BOTH, relation_numbers(store, [name])).cap(_CAP, per_relation=True)
+        edges = expand(store, nodes, relations=relation_numbers(store, [name]), caps=Caps(per_relation=_CAP)).edges
         if not len(edges):
             break
         walked.append(name)
@@ -445,8 +445,7 @@ def node_formats(store: GraphStore, sources: Sequence[EntityId], text: str) -> l
     for _ in range(2 if named else 0):
         if not len(nodes):
             break
-        found = store.edges(nodes, Direction.BOTH, relation_numbers(store, named))
-        edges, _ = found.cap(_FORMATS, per_relation=True)
+        edges = expand(store, nodes, relations=relation_numbers(store, named), caps=Caps(per_relation=_FORMATS)).edges
         ends = store.nodes(store.ids(edges.tail))
         for relation, end in zip(edges.relation.tolist(), ends, strict=True):
             read = read_literal(end.name)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
+from byokg.graph.sorted_ids import spread
 from byokg.graph.store import NodeArray
 
 
@@ -63,17 +64,7 @@ class WalkGroups:
 
     def pairs(self, groups: Int64) -> Int64:
         """Return the pairs of some groups, group by group in the order given."""
-        sizes = np.diff(self.bounds)[groups]
-        pairs: Int64 = np.arange(sizes.sum()) + np.repeat(self.bounds[groups] - sizes.cumsum() + sizes, sizes)
-        return pairs
-
-
-def expand(place: Int64, origin: Int64, count: int) -> tuple[Int64, Int64]:
-    """Join pairs with the rows of their nodes: (P,) node of each pair, (E,) node of each row, ascending."""
-    starts, stops = np.searchsorted(origin, np.arange(count)), np.searchsorted(origin, np.arange(count), "right")
-    sizes = (stops - starts)[place]
-    pairs = np.repeat(np.arange(len(place)), sizes)
-    return pairs, np.arange(len(pairs)) + np.repeat(starts[place] - sizes.cumsum() + sizes, sizes)
+        return spread(self.bounds[groups], np.diff(self.bounds)[groups])[1]
 
 
 def group_walks(first: Int64, second: Int64, third: Int64 | None, node: NodeArray) -> tuple[Int64, Int64, Int64, Int64]:

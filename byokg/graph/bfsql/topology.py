@@ -21,6 +21,7 @@ from byokg.graph.bfsql.protocol import Selection
 from byokg.graph.cancellation import check
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, InducedEdges, NodeArray
+from byokg.graph.traversal import expand
 from byokg.types import Properties, of_any
 
 _AT_ONCE = 1 << 16
@@ -162,10 +163,10 @@ def _reached(store: GraphStore, seeds: NodeArray, reach: SearchScope) -> tuple[N
 
 def _behind(store: GraphStore, nodes: NodeArray, reach: SearchScope) -> NodeArray:
     """Return the other ends of the edges that are walked from some nodes, ascending."""
-    check()
     if reach.min_confidence is None:
+        check()
         return store.far_ends(nodes, reach.direction)
-    batch = store.edges(nodes, reach.direction)
+    batch = expand(store, nodes, reach.direction).edges
     return distinct(batch.take(_confident(store, batch.edge, reach.min_confidence)).other)
 
 

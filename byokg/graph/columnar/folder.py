@@ -22,7 +22,7 @@ from byokg.files import find_changed, find_missing, list_files, user_cache, writ
 from byokg.graph.cancellation import check
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns
-from byokg.graph.sorted_ids import changes, distinct, finder, sample_positions
+from byokg.graph.sorted_ids import changes, distinct, finder, sample_positions, spread
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -531,11 +531,7 @@ class Arrays:
 
 def slots(starts: Int64, stops: Int64) -> tuple[Int64, Int64]:
     """Return for each slot of some ranges, one range after the other, the position of its range, and the slot."""
-    counts = stops - starts
-    segment = np.arange(len(counts)).repeat(counts)
-    slot = np.arange(len(segment))
-    slot += (starts - counts.cumsum() + counts).take(segment)
-    return segment, slot
+    return spread(starts, stops - starts)
 
 
 def write_nodes(folder: Path, nodes: pa.RecordBatch) -> None:

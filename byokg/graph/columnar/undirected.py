@@ -100,14 +100,11 @@ def read_edges(
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
     order = _order(origin, inverse, relation, far, edge)
-    if most is not None:
-        starts = np.flatnonzero(changes(origin[order] << 1 | inverse[order], relation[order]))
-        rank = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-        order = order[rank < most]
     origin, inverse, near, far = origin[order], inverse[order], near[order].astype(np.int32), far[order]
     far = far.astype(np.int32)
     head, tail = np.where(inverse, far, near), np.where(inverse, near, far)
-    return EdgeBatch(head, relation[order], tail, edge[order], origin, inverse, space, undirected[order])
+    batch = EdgeBatch(head, relation[order], tail, edge[order], origin, inverse, space, undirected[order])
+    return batch.cap(most, per_relation=True)[0]
 
 
 def _order(origin: Int64, inverse: Bools, relation: Integers, far: Int64, edge: Int64) -> Int64:
@@ -178,7 +175,4 @@ def read_first_edges(
     arrays: Arrays, nodes: Int64, direction: Direction, space: NumberSpace, most: int
 ) -> tuple[EdgeBatch, bool]:
     """Return up to `most` edges of each node, the first in the order of `EdgeBatch`, and whether any were left out."""
-    batch = read_edges(arrays, nodes, direction, None, space, most + 1)
-    kept = np.flatnonzero(np.arange(len(batch)) - np.searchsorted(batch.origin, batch.origin) < most)
-    columns = {name: column[kept] for name, column in vars(batch).items() if name != "space"}
-    return EdgeBatch(**columns, space=space), len(kept) < len(batch)
+    return read_edges(arrays, nodes, direction, None, space, most + 1).cap(most)

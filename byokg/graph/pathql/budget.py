@@ -19,7 +19,7 @@ from byokg.errors import QueryTimeout
 from byokg.graph.cancellation import check
 from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.query import Restrictor
-from byokg.graph.sorted_ids import spread
+from byokg.graph.sorted_ids import rank_of, rows_at
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,8 @@ class SearchBudget:
         cap = self.limits.hub_cap
         if cap is None or len(steps.origin) <= cap:
             return steps
-        rank = np.arange(len(steps.origin)) - np.searchsorted(steps.origin, steps.origin)
-        kept = np.flatnonzero(rank < cap)
-        if len(kept) == len(rank):
+        kept = np.flatnonzero(rank_of(steps.origin) < cap)
+        if len(kept) == len(steps.origin):
             return steps
         self.truncated = True
         return steps.take(kept)
@@ -172,11 +171,10 @@ def together(moves: Expander, searches: Sequence[Search[Result]]) -> list[Result
             elif some:
                 vertices, place = np.unique(np.concatenate(list(some.values())), return_inverse=True)
                 steps = walk(vertices)
-                bounds = np.searchsorted(steps.origin, np.arange(len(vertices) + 1))
                 for number, its in zip(
                     some, np.split(place, np.cumsum([len(each) for each in some.values()])[:-1]), strict=True
                 ):
-                    origin, row = spread(bounds[its], bounds[its + 1] - bounds[its])
+                    origin, row = rows_at(steps.origin, its)
                     del asked[number]
                     go_on(number, StepRows(origin, steps.far.take(row), steps.label.take(row)))
     return [found[number] for number in range(len(searches))]

@@ -16,7 +16,7 @@ import numpy as np
 from byokg.arrays import Bools, Int64
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton
-from byokg.graph.sorted_ids import distinct, spread
+from byokg.graph.sorted_ids import distinct, rows_at, spread
 from byokg.graph.store import Direction, GraphStore
 from byokg.types import Triple, Value
 
@@ -472,12 +472,10 @@ class MatchExpander:
         while len(origin):
             vertices, which = np.unique(vertex, return_inverse=True)
             steps = self._inner.backward(vertices) if backward else self._inner.forward(vertices)
-            first = np.searchsorted(steps.origin, which)
-            counts = np.searchsorted(steps.origin, which, "right") - first
-            steps_ahead = int(counts.sum())
+            row, step = rows_at(steps.origin, which)
+            steps_ahead = len(row)
             if not self._spend(_MOST_PAIRS * 1000 if len(seen) + steps_ahead > _MOST_PAIRS else steps_ahead):
                 break
-            row, step = spread(first, counts)
             fresh = distinct(origin.take(row) << _NODE_BITS | steps.far.take(step))
             if len(seen):
                 fresh = fresh[np.flatnonzero(seen.take(np.searchsorted(seen, fresh), mode="clip") - fresh)]

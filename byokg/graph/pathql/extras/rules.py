@@ -39,7 +39,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.rdf.importer import GRAPH
 from byokg.graph.rdf.terms import OWL, RDFS
-from byokg.graph.sorted_ids import distinct
+from byokg.graph.sorted_ids import distinct, match_rows
 from byokg.graph.store import Direction
 from byokg.types import Triple
 
@@ -239,15 +239,11 @@ class Inferred:
     def _joined(self, columns: dict[str, Int64], rows: int, atom: _Atom, facts: Int64) -> tuple[dict[str, Int64], int]:
         """Join solutions with the facts of a triple."""
         head, tail = facts >> _SHIFT, facts & _LOW
-        if not isinstance(atom.subject, str):
-            kept = head == atom.subject
-            head, tail = head[kept], tail[kept]
-        if not isinstance(atom.object, str):
-            kept = tail == atom.object
-            head, tail = head[kept], tail[kept]
-        if atom.subject == atom.object:
-            kept = head == tail
-            head, tail = head[kept], tail[kept]
+        kept = np.full(len(facts), True) if atom.subject != atom.object else head == tail
+        for end, values in ((atom.subject, head), (atom.object, tail)):
+            if not isinstance(end, str):
+                kept &= values == end
+        head, tail = head[kept], tail[kept]
         if isinstance(atom.subject, str) and atom.subject in columns:
             near, far, by, new = head, tail, atom.subject, atom.object
         elif isinstance(atom.object, str) and atom.object in columns:
@@ -261,10 +257,7 @@ class Inferred:
             return joined, len(row)
         order = np.argsort(near, kind="stable")
         near, far = near[order], far[order]
-        first = np.searchsorted(near, columns[by])
-        counts = np.searchsorted(near, columns[by], "right") - first
-        row = np.arange(rows).repeat(counts)
-        fact = np.arange(len(row)) + (first - counts.cumsum() + counts).repeat(counts)
+        row, fact = match_rows(near, columns[by])
         values = far[fact]
         if isinstance(new, str) and new in columns:
             kept = columns[new][row] == values
