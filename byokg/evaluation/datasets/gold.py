@@ -78,16 +78,4 @@ def comparable(text: str) -> float:
 def comparable_label(label: str) -> bool:
     """True if values of this label can be ordered meaningfully: False for an ISBN or a calling code."""
     words = set(split_words(split_label(label).replace("_", " ")))
-    return not words & {
-        "id",
-        "ids",
-        "isbn",
-        "issn",
-        "code",
-        "key",
-        "identifier",
-        "phone",
-        "zip",
-        "latitude",
-        "longitude",
-    }
+    return not words & _NOT_COMPARED

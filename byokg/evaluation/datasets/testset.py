@@ -28,7 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from byokg.errors import ConfigError
-from byokg.evaluation.datasets.patterns import KINDS, Kind, Pattern, Sampler, Triples
+from byokg.evaluation.datasets.patterns import KINDS, Kind, Pattern, Sampler
+from byokg.evaluation.datasets.sampled_graph import Triples
 from byokg.files import json_line, new_folder, refuse_taken, write_json
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.open import fingerprint
