@@ -33,9 +33,7 @@ from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.pipelines.graphraft import graphraft_offline_pipeline
-from byokg.pipelines.loop import Loop
-from byokg.training.ranker import (
+from byokg.offline.training.ranker import (
     FitSettings,
     RankingExample,
     answer_cases,
@@ -45,6 +43,8 @@ from byokg.training.ranker import (
     read_inverses,
     write_ranker,
 )
+from byokg.pipelines.graphraft import graphraft_offline_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.types import EntityId
 
 

@@ -78,7 +78,15 @@ def enumerated(bench: Bench, split: str) -> list[Asked]:
             paths += [path_text(labels(graph, row)) for row in growth.steps]
             precision += (hits / sizes).tolist()
             f1 += (2 * hits / (sizes + len(gold))).tolist()
-        rows.append((example.hops or 0, masked_question(found.parsed), tuple(paths), tuple(precision), tuple(f1)))
+        rows.append(
+            (
+                example.hops or 0,
+                masked_question(found.parsed.words, found.parsed.masked),
+                tuple(paths),
+                tuple(precision),
+                tuple(f1),
+            )
+        )
     if kept is not None:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_bytes(pickle.dumps(rows))

@@ -8,7 +8,7 @@ import importlib.metadata
 import typing
 
 if typing.TYPE_CHECKING:
-    from byokg.api import Byokg, KnowledgeGraph
+    from byokg.api import Byokg, KnowledgeGraph, offline_pipeline
     from byokg.errors import ByokgError
     from byokg.evaluation.datasets.base import Example
     from byokg.evaluation.datasets.benchmarks import MetaQA
@@ -21,7 +21,6 @@ if typing.TYPE_CHECKING:
     from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
     from byokg.index.hosted_embedders import LangChainEmbedder
     from byokg.linking.entities import EntityLinker
-    from byokg.offline.pipeline import offline_pipeline
     from byokg.types import Answer, AnswerItem, Question
 
     __version__: str
@@ -46,7 +45,7 @@ _HOMES = {
     "atlas": "byokg.evaluation.datasets.folder",
     "import_graph": "byokg.graph.importers.choose",
     "metrics_tables": "byokg.evaluation.tables",
-    "offline_pipeline": "byokg.offline.pipeline",
+    "offline_pipeline": "byokg.api",
     "run_evaluation": "byokg.evaluation.runner",
 }
 

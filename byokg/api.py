@@ -17,7 +17,7 @@ from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import neighbours, triples
 from byokg.llm.model import LanguageModel
-from byokg.offline.pipeline import offline_pipeline
+from byokg.offline import offline_pipeline as offline_pipeline
 from byokg.open import open_graph, open_queryable
 from byokg.pipelines.byokg import byokg_pipeline
 from byokg.pipelines.loop import Loop

@@ -45,8 +45,8 @@ from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
 from byokg.offline.calibration import FITTED, NAMES, Confidence, LogisticCalibrator, save_weights
 from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.training.calibration import Judged, fit_confidence, probabilities
 from byokg.pipelines.loop import Loop
-from byokg.training.confidence import Judged, fit_confidence, probabilities
 from byokg.types import Context, EntityId, Question
 
 Array = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@
 The shipped weights are fitted on `GRAPHS`: nine synthetic domains (`benchmarks/domain_questions.py`), atlas, and
 Freebase with the dev questions of WebQSP and CWQ. MetaQA and PathQuestion are evaluated, and never fitted on. For each
 graph a row has the accuracy of the best choice on its questions with the weights fitted on all of `GRAPHS`, and with
-those fitted on the other ones. Only dev questions are read. See `byokg.training.path_weights`.
+those fitted on the other ones. Only dev questions are read. See `byokg.offline.training.path_weights`.
 
 The shipped weights saw more questions of WebQSP (773) and CWQ (300), and were fitted before hops beyond a question's
 links were a feature: its weight was chosen by hand on dev questions of all these sets. The default fit, in three
@@ -37,7 +37,7 @@ from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import PLACE, Weights
 from byokg.offline.path_weights import save_weights, weights_for
 from byokg.offline.pipeline import offline_pipeline
-from byokg.training.path_weights import Choices, choices, fit_weights, rightness
+from byokg.offline.training.path_weights import Choices, choices, fit_weights, rightness
 
 GRAPHS = (*(domain.name for domain in FITTED), "atlas", "freebase")
 

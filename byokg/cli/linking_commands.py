@@ -265,7 +265,7 @@ def evaluate_linking(
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
     from byokg.graph.name_indexes import name_index
-    from byokg.offline.pipeline import mention_spotter
+    from byokg.offline import mention_spotter
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])

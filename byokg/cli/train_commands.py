@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import typer
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from byokg.cli.config import Settings
     from byokg.cli.evaluation import Session
     from byokg.evaluation.datasets.base import Example
+    from byokg.offline import Report, ShareEstimate
     from byokg.pipelines.loop import Loop
-    from byokg.training.fit import Report, ShareEstimate
 
 app = typer.Typer(no_args_is_help=True, help="Learn from questions and answers: labels, language models.")
 
@@ -111,8 +111,7 @@ def fit(
     from byokg.cli.evaluation import open_session
     from byokg.cli.questions import gold_nodes, pick
     from byokg.graph.name_indexes import name_index
-    from byokg.training.fit import fit, split_examples
-    from byokg.training.ranker import FitSettings, chain_cases, read_chains, read_inverses
+    from byokg.offline import FitSettings, chain_cases, fit, linker_of, read_chains, read_inverses, split_examples
 
     say = Output(quiet=quiet).note
     settings, ranker = _read_train_settings(words, "fit", FitSettings)
@@ -127,11 +126,10 @@ def fit(
     if "abstain" in settings.components["pipeline"]:  # every answer counts
         settings = _set_pipeline(settings, abstain=0.0)
     with open_session(settings, dataset, say, batch=True) as session:
-        store = _linker_of(session.pipeline).store
+        store = linker_of(session.pipeline).store
         examples = session.choose(kept, settings.run, say)
         report = fit(
             partial(_pipeline_with, settings, session),
-            _linker_of,
             split_examples(examples, learning.held_out, settings.run.seed),
             gold_nodes(store, name_index(session.store)),
             lambda example: example.to_question(**asdict(settings.run.linking)),
@@ -146,18 +144,6 @@ def fit(
         print_json({**asdict(report), "folder": str(learning.out)})
     else:
         _print_fit(report, settings.run.linking.entities, learning.out)
-
-
-def _linker_of(pipeline: object) -> Any:
-    """Return the linker of a pipeline without a language model. Raises `ConfigError` for another pipeline."""
-    from byokg.errors import ConfigError
-    from byokg.offline.linker import OfflineLinker
-    from byokg.pipelines.loop import Loop
-
-    linker = pipeline.stages[0].linker if isinstance(pipeline, Loop) else None
-    if not isinstance(linker, OfflineLinker):
-        raise ConfigError("weights are fitted for the pipeline that needs no language model; use pipeline=offline")
-    return linker
 
 
 def _set_pipeline(settings: Settings, **changed: object) -> Settings:

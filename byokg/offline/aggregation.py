@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
@@ -40,22 +41,27 @@ from byokg.types import (
 if TYPE_CHECKING:
     from byokg.offline.boolean import Meanings
 
+
+@dataclass(frozen=True)
+class AggregationLimits:
+    """Limits of the aggregation stage."""
+
+    candidates: int = 40
+    """Candidates that operations are tried on, the likeliest first."""
+    nodes: int = 200_000
+    """Nodes of a type that are scanned for a question without mentions."""
+    edges: int = 20_000_000
+    """Edges that are scanned for the tails of a relation."""
+    cached_types: int = 8
+    """Types, and relations, whose nodes are cached."""
+
+
+_LIMITS = AggregationLimits()
+
 RETRIEVER = "operators"
 
 _WHEN = re.compile(r"\W*(?:[a-z]+\s+)?(?:when|(?:which|what)\s+(?:year|date|day|month|time))\b", re.IGNORECASE)
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?!\d)")
-
-_TRIED = 40
-"""Candidates that operations are tried on, the likeliest first."""
-
-_MOST_NODES = 200_000
-"""Nodes of a type that are scanned for a question without mentions."""
-
-_MOST_EDGES = 20_000_000
-"""Edges that are looked through for the tails of a relation."""
-
-_TYPES = 8
-"""Types, and relations, whose nodes are remembered."""
 
 
 def _there_and_back(path: PathEvidence) -> bool:
@@ -110,8 +116,8 @@ class AggregationRetriever:
         self._choices = choices
         self._margin = margin
         self._answer_types = answer_types
-        self._of_type = lru_cache(_TYPES)(self._read_type)
-        self._tails = lru_cache(_TYPES)(self._read_tails)
+        self._of_type = lru_cache(_LIMITS.cached_types)(self._read_type)
+        self._tails = lru_cache(_LIMITS.cached_types)(self._read_tails)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return one item with the result; empty if the operations fit no candidate."""
@@ -188,7 +194,7 @@ class AggregationRetriever:
             choices = [choice for choice in choices if not _dates(choice[1])] or choices
         by_id = {path.id: path for path in paths}
         best = choices[0][0] if choices else 0.0
-        likely = [choice for choice in choices[:_TRIED] if choice[0] >= best - self._margin]
+        likely = [choice for choice in choices[: _LIMITS.candidates] if choice[0] >= best - self._margin]
         if constraints.times:
             likely = [one for one in likely if not any(_there_and_back(by_id[id]) for id in one[2] if id in by_id)]
         if (
@@ -275,18 +281,20 @@ class AggregationRetriever:
         """Return the nodes of one type; none if they, or on a server all nodes, are too many."""
         if (graph := self._store.columnar) is not None:
             rows = graph.node_types.members(type)
-            return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
-        ids = list(islice(self._store.entities(), _MOST_NODES + 1))
-        return () if len(ids) > _MOST_NODES else tuple(node.id for node in self._store.nodes(ids) if type in node.types)
+            return () if len(rows) > _LIMITS.nodes else tuple(self._store.ids(rows))
+        ids = list(islice(self._store.entities(), _LIMITS.nodes + 1))
+        return (
+            () if len(ids) > _LIMITS.nodes else tuple(node.id for node in self._store.nodes(ids) if type in node.types)
+        )
 
     def _read_tails(self, relation: str) -> tuple[EntityId, ...]:
         """Return the tails of a relation; none if they, or the edges to scan, are too many."""
         graph = self._store.columnar
-        if graph is None or graph.edge_count > _MOST_EDGES:
+        if graph is None or graph.edge_count > _LIMITS.edges:
             return ()
         bounds, relations, tails = graph.outgoing
         edges = np.flatnonzero(relations == self._store.relations.index(relation))
         either = edges[graph.topology.are_undirected(edges, relations[edges])]
         heads = np.searchsorted(bounds, either, "right") - 1
         rows = distinct(np.concatenate((tails[edges], heads)))
-        return () if len(rows) > _MOST_NODES else tuple(self._store.ids(rows))
+        return () if len(rows) > _LIMITS.nodes else tuple(self._store.ids(rows))

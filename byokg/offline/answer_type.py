@@ -25,6 +25,21 @@ from byokg.text.names import WORD, related, singular, split_words
 from byokg.text.synonyms import UNRELATED, synonyms
 from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
 
+
+@dataclass(frozen=True)
+class TypePrediction:
+    """Thresholds of answer-type prediction."""
+
+    similar: float = 0.5
+    """Similarity from which a type may be the referent of another noun."""
+    margin: float = 0.1
+    """Lead of the most similar type over all others."""
+    sample: int = 20
+    """Sampled ends of a path for type statistics: evenly spread over their ids, in any order of arrival."""
+
+
+_SETTINGS = TypePrediction()
+
 _ASKS = re.compile(r"\W*(?:[a-z]+\s+)?(?P<word>who|whom|whose|where)\b", re.IGNORECASE)
 
 _RELATIVES = {
@@ -33,12 +48,6 @@ _RELATIVES = {
 }
 _SEX_KEYS = ("gender", "sex")
 _SEXES = {"f": "f", "female": "f", "woman": "f", "m": "m", "male": "m", "man": "m"}
-
-_NEAR, _NEARER = 0.5, 0.1
-"""Likeness from which a type may be meant by another noun, and by how much it is to be nearer than all others."""
-
-_LOOKED_AT = 20
-"""Sampled ends of a path for type statistics: evenly spread over their ids, in any order of arrival."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +178,7 @@ class AnswerTypePredictor:
         noun = singular(noun)
         near = sorted(((self._likeness(noun, words[-1]), type) for type, words in self._types.items()), reverse=True)
         first, second = (*near, (-1.0, ""), (-1.0, ""))[:2]
-        near_enough = first[0] >= max(_NEAR, second[0] + _NEARER)
+        near_enough = first[0] >= max(_SETTINGS.similar, second[0] + _SETTINGS.margin)
         return AnswerType(frozenset((first[1],)), similarity=first[0]) if near_enough else _NO_KIND
 
     def _related(self, noun: str) -> AnswerType:
@@ -187,7 +196,7 @@ class AnswerTypePredictor:
         """Return the nodes whose relation is a synonym of a noun: `movies` for a `film`."""
         noun = singular(noun)
         others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
-        return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), similarity=_NEAR)
+        return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), similarity=_SETTINGS.similar)
 
     def _doers(self, text: str, mentions: tuple[Mention, ...]) -> AnswerType:
         """Return the heads of the relation for a verb: `who plays in X`."""
@@ -297,10 +306,10 @@ def _answers() -> Mapping[str, frozenset[str]]:
 
 def _spread(ends: Sequence[EntityId]) -> Sequence[EntityId]:
     """Return some of many nodes."""
-    if len(ends) <= _LOOKED_AT:
+    if len(ends) <= _SETTINGS.sample:
         return ends
     by_id = sorted(ends)
-    return [by_id[place * len(by_id) // _LOOKED_AT] for place in range(_LOOKED_AT)]
+    return [by_id[place * len(by_id) // _SETTINGS.sample] for place in range(_SETTINGS.sample)]
 
 
 def _worded(types: Iterable[str]) -> dict[str, list[str]]:

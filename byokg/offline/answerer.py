@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
@@ -20,6 +21,27 @@ from byokg.types import (
     PathEvidence,
     Question,
 )
+
+
+@dataclass(frozen=True)
+class TypeMargins:
+    """Largest loss of score for an answer of the predicted type."""
+
+    synonymous: float = 0.6
+    """Similarity of a noun and a type of equal meaning (`company`, `Manufacturer`)."""
+    synonym: float = 12.0
+    """For nodes of a relation synonymous with the noun."""
+    similar: float = 25.0
+    """For nodes of a type similar to the noun."""
+    typed: float = 60.0
+    """For nodes of the answer type."""
+    only_typed: float = 90.0
+    """For nodes of the answer type if no better candidate is of it."""
+    all_mentions: float = 40.0
+    """For using all mentions."""
+
+
+_MARGINS = TypeMargins()
 
 
 class ExtractiveAnswerer:
@@ -100,7 +122,7 @@ class ExtractiveAnswerer:
         choices = [
             (score, self._answer_types.filter_by_gender(text, mentions, ends), cited) for score, ends, cited in choices
         ]
-        close = [choice for choice in choices if choice[0] >= choices[0][0] - _WIDE]
+        close = [choice for choice in choices if choice[0] >= choices[0][0] - _MARGINS.typed]
         asked = self._answer_types.predict(context.question, mentions, [choice[1] for choice in close])
         if not asked:
             sort = self._answer_types.class_mention(context.question, mentions)
@@ -108,9 +130,9 @@ class ExtractiveAnswerer:
             of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
             fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
             return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
-        alike = _WIDE if asked.similarity >= _MUCH_ALIKE else _RESEMBLED
-        near = alike if asked.types or asked.exact else _SYNONYM
-        margins = (near, _WIDEST) if asked.types and asked.exact else (near,)
+        alike = _MARGINS.typed if asked.similarity >= _MARGINS.synonymous else _MARGINS.similar
+        near = alike if asked.types or asked.exact else _MARGINS.synonym
+        margins = (near, _MARGINS.only_typed) if asked.types and asked.exact else (near,)
         fitting = next(filter(None, (self._fitting(choices, asked, margin) for margin in margins)), [])
         taken = {choice[2] for choice in fitting}
         return _all_used([*fitting, *(choice for choice in choices if choice[2] not in taken)])
@@ -168,7 +190,7 @@ def _all_used(choices: list[Choice]) -> list[Choice]:
     """Promote the common ends of two mentions above those of one of them by the same path: both are to be used."""
     score, _, first = choices[0]
     for choice in choices[1:] if len(first) == 1 else ():
-        if len(choice[2]) > 1 and first[0] in choice[2] and choice[0] >= score - _ALL_USED:
+        if len(choice[2]) > 1 and first[0] in choice[2] and choice[0] >= score - _MARGINS.all_mentions:
             return [choice, *(other for other in choices if other is not choice)]
     return choices
 
@@ -184,14 +206,3 @@ def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
                 nodes, citations = common, (*citations, item.id)
                 break
     return score, nodes, citations
-
-
-_MUCH_ALIKE = 0.6
-"""Likeness of a noun and a type that mean the same (`company`, `Manufacturer`)."""
-
-_SYNONYM, _RESEMBLED, _WIDE, _WIDEST = 12.0, 25.0, 60.0, 90.0
-"""Largest loss of score for nodes of a relation synonymous with the noun, of a type similar to it, of the answer type,
-and of a type if no better candidate is of it."""
-
-_ALL_USED = 40.0
-"""Largest loss of score for using all mentions."""

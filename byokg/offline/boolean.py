@@ -9,6 +9,7 @@ has one tail there, it is enough that the relation seldom has several.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -25,14 +26,20 @@ from byokg.text.labels import LABEL_PARTS, split_label
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, split_words
 from byokg.types import EntityId
 
-_MEANT = 0.5
-"""Likeness from which a word may mean an edge that is there,"""
 
-_SAID = 0.8
-"""and from which it means one that leads elsewhere."""
+@dataclass(frozen=True)
+class BooleanThresholds:
+    """Thresholds of yes/no questions."""
 
-_SELDOM = 0.1
-"""Largest share of nodes with several tails of a presumed unique relation."""
+    confirming: float = 0.5
+    """Similarity from which a word may mean an edge that exists."""
+    refuting: float = 0.8
+    """Similarity from which a word means an edge that leads elsewhere."""
+    unique: float = 0.1
+    """Largest share of nodes with several tails of a presumed unique relation."""
+
+
+_THRESHOLDS = BooleanThresholds()
 
 _NOTHING = "the graph has nothing that says yes or no"
 
@@ -94,13 +101,18 @@ def answer_boolean(
             held = [period(properties) for properties in store.edge_properties(batch.edge)]
             joins &= np.array([each is not None and all(passes(each, test) for test in times) for each in held], bool)
         place = int(np.argmax(np.where(joins, fits, -1.0))) if len(step) else -1
-        if place >= 0 and joins[place] and fits[place] >= _MEANT:
+        if place >= 0 and joins[place] and fits[place] >= _THRESHOLDS.confirming:
             label = steps.labels[int(batch.relation[place])]
             return Outcome("verification", f"{label} joins {names[0]} and {names[1]}", values=("yes",))
-        several = branching(store, _SELDOM if seldom else 0.0) if several is None else several
+        several = branching(store, _THRESHOLDS.unique if seldom else 0.0) if several is None else several
         for place in np.argsort(-fits, kind="stable")[:1].tolist():
             others = np.flatnonzero((step == step[place]) & (batch.origin == batch.origin[place]))
-            if fits[place] >= _SAID and int(step[place]) not in several and len(others) == 1 and not times:
+            if (
+                fits[place] >= _THRESHOLDS.refuting
+                and int(step[place]) not in several
+                and len(others) == 1
+                and not times
+            ):
                 label = steps.labels[int(batch.relation[place])]
                 far = store.nodes(store.ids(batch.other[place : place + 1]))[0].name
                 text = f"{label} of {names[int(batch.origin[place])]} is {far}, and only that"

@@ -41,29 +41,36 @@ from byokg.types import (
     Question,
 )
 
+
+@dataclass(frozen=True)
+class FeatureLimits:
+    """Limits of the calibration features."""
+
+    margin: float = 6.0
+    """Units beyond which a margin carries no more information."""
+    floor: float = 0.01
+    """Smallest share of an answer, so that its odds are finite."""
+    compared: int = 40
+    """Best candidates that are compared."""
+    ends: int = 30
+    """Ends of a candidate that are compared."""
+    agreeing: int = 5
+    """Best candidates among which those that hold the same node are counted."""
+    ranked: int = 25
+    """Best candidates that may follow an unsure answer."""
+    same: float = 0.5
+    """Share of two candidates' ends that are common if they agree."""
+    without_path: float = 0.5
+    """Score, in hundreds, of a computed result without a path."""
+
+
+_LIMITS = FeatureLimits()
+
 FITTED = Path(__file__).resolve().parent.parent / "data" / "confidence.json"
 """The weights that ship with the package."""
 
 UNIT = 10.0
 """Score units of a relevant difference: margins are expressed in it."""
-
-_WIDEST = 6.0
-"""Units beyond which a margin carries no more information."""
-
-_FLOOR = 0.01
-"""Share that an answer has at least, so that its odds are finite."""
-
-_COMPARED, _ENDS = 40, 30
-"""Candidates that are compared, the best ones, and ends of each that are looked at."""
-
-_WAYS = 5
-"""Candidates among which those are counted that hold the same node, the best ones."""
-
-_RANKED = 25
-"""Candidates that may follow an unsure answer, the best ones."""
-
-_SAME = 0.5
-"""Share of two candidates' ends that are common if they agree."""
 
 UNSURE = 0.5
 """Probability below which an answer is reported as unsure."""
@@ -71,14 +78,11 @@ UNSURE = 0.5
 _ANYTHING = frozenset(("thing", "things"))
 """Placeholder for an unspecified answer type."""
 
-_ODDS_ALONE = math.log((1 + _FLOOR) / _FLOOR)
+_ODDS_ALONE = math.log((1 + _LIMITS.floor) / _LIMITS.floor)
 """Logarithm of the odds of an answer that nothing competes with."""
 
 _ONE_WAY = math.log(2)
 """The sign of an answer that one candidate holds."""
-
-_FAIR = 0.5
-"""Score, in hundreds, of a computed result without a path."""
 
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
@@ -196,7 +200,7 @@ class Confidence:
         further: tuple[AnswerItem, ...] = ()
         worked_out = any(isinstance(item, ComputedEvidence) for item in context.evidence)
         if probability < UNSURE and self._ranked is not None and not worked_out:
-            further = runners_up(islice(self._ranked(context), _RANKED), probability, self._unit)
+            further = runners_up(islice(self._ranked(context), _LIMITS.ranked), probability, self._unit)
         if self._coverage is None:
             return ConfidenceEstimate(probability, self._missing(signs), further, unsure=probability < UNSURE)
         parts, other = self._coverage.unused(context, items), self._coverage.ambiguous(context, items)
@@ -244,8 +248,8 @@ class Confidence:
             return CalibrationFeatures(
                 vote_share=_ODDS_ALONE,
                 agreeing_paths=_ONE_WAY,
-                score_margin=_WIDEST,
-                score=_FAIR,
+                score_margin=_LIMITS.margin,
+                score=_LIMITS.without_path,
                 type_match=self._kind(question.text, mentions, [item.id for item in items if item.id is not None]),
                 unexecuted_constraint=float(computed.truncated),
                 linking_uncertainty=_doubt(first.linked.entities),
@@ -272,11 +276,13 @@ class Confidence:
         units = [choice[0] / self._unit for choice in choices]
         score = own[0] / self._unit
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
-        gap = score - sum(following) / len(following) if following else _WIDEST
+        gap = score - sum(following) / len(following) if following else _LIMITS.margin
         return CalibrationFeatures(
-            vote_share=_agreement(own, choices[:_COMPARED], self._unit),
-            agreeing_paths=math.log(1 + max(_holding(own, choices[:_WAYS], lambda score: 1.0).values(), default=0.0)),
-            score_margin=min(_WIDEST, gap),
+            vote_share=_agreement(own, choices[: _LIMITS.compared], self._unit),
+            agreeing_paths=math.log(
+                1 + max(_holding(own, choices[: _LIMITS.agreeing], lambda score: 1.0).values(), default=0.0)
+            ),
+            score_margin=min(_LIMITS.margin, gap),
             score=own[0] / 100 * UNIT / self._unit,
         )
 
@@ -403,11 +409,11 @@ def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
     for score, others, _ in choices:
         mass, theirs = math.exp((score - best) / unit), _some(others)
         total += mass
-        if len(ends & theirs) >= _SAME * max(1, len(ends | theirs)):
+        if len(ends & theirs) >= _LIMITS.same * max(1, len(ends | theirs)):
             same += mass
     holding = _holding(own, choices, lambda score: math.exp((score - best) / unit))
     share = max([same, *holding.values()]) / total
-    return math.log((share + _FLOOR) / (1 - share + _FLOOR))
+    return math.log((share + _LIMITS.floor) / (1 - share + _LIMITS.floor))
 
 
 def _holding(own: Choice, choices: Iterable[Choice], worth: Callable[[float], float]) -> Mapping[EntityId, float]:
@@ -422,7 +428,7 @@ def _holding(own: Choice, choices: Iterable[Choice], worth: Callable[[float], fl
 
 def _some(ends: Sequence[EntityId]) -> set[EntityId]:
     """Return the ends with the smallest ids: which ones come first depends on how a store numbers nodes."""
-    return set(ends if len(ends) <= _ENDS else nsmallest(_ENDS, ends))
+    return set(ends if len(ends) <= _LIMITS.ends else nsmallest(_LIMITS.ends, ends))
 
 
 _SAID = {

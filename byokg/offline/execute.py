@@ -28,24 +28,27 @@ from byokg.text.labels import split_label
 from byokg.text.names import related, split_words
 from byokg.types import INVERSE, EntityId, PathEvidence, Properties, Value
 
-_LISTED = 10
-"""Names written out in the description of an operation."""
 
-_MOST_COUNTED = 1_000_000
-"""Ends of one path that are counted; more give a lower bound."""
+@dataclass(frozen=True)
+class ExecutionSettings:
+    """Thresholds and limits of executed constraints."""
 
-_ALIKE = 0.3
-"""Likeness from which a noun may name nodes of a type."""
+    listed: int = 10
+    """Names written out in the description of an operation."""
+    counted: int = 1_000_000
+    """Ends of one path that are counted; more give a lower bound."""
+    type: float = 0.3
+    """Similarity from which a noun may name nodes of a type."""
+    step: float = 0.5
+    """Similarity from which a word means a step (`the most neighbours`)."""
+    named_property: float = 0.9
+    """Similarity from which a word for countable things names a property (`the most goals`)."""
+    implausible: int = 20
+    """Multiple of the most edges of any candidate from which a number is no count of them (`a population below
+    523000`)."""
 
-_ENOUGH = 0.5
-"""Likeness from which a word means a step (`the most neighbours`)."""
 
-_CALLED = 0.9
-"""Likeness from which a property is called by a word for things to count (`the most goals`)."""
-
-_NO_COUNT = 20
-"""Times the most edges of a kind that any candidate has, from which a number is no count of them (`a population below
-523000`)."""
+_SETTINGS = ExecutionSettings()
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class ConstraintExecutor:
             return None
         if constraints.order is not None and not self._ordered(state, constraints.order):
             return None
-        names, cut = self._named(state.ends[:_LISTED]), any(path.truncated for path in candidates.paths)
+        names, cut = self._named(state.ends[: _SETTINGS.listed]), any(path.truncated for path in candidates.paths)
         if constraints.count:
             if strict and not (state.ends and self._of_kind(state.ends, constraints.counted)):
                 return None
@@ -164,7 +167,7 @@ class ConstraintExecutor:
         """Return how many ends a path has of which only some were kept, and whether there are still more."""
         own = next((ids for ids in linked.values() if path.source in ids), ())
         avoid = [path.source, *(id for ids in linked.values() if ids is not own for id in ids)]
-        walks = follow(self._store, [path.source], path.relations, _MOST_COUNTED, _MOST_COUNTED, avoid)
+        walks = follow(self._store, [path.source], path.relations, _SETTINGS.counted, _SETTINGS.counted, avoid)
         return len(walks.ends), walks.truncated
 
     def among(self, order: Superlative, nodes: Sequence[EntityId]) -> Outcome | None:
@@ -182,9 +185,9 @@ class ConstraintExecutor:
             type: self._property_linker.likeness(noun, type) for type in self._store.schema().node_types if type
         }
         best = max(likeness, key=lambda type: likeness[type], default="")
-        if not best or likeness[best] < _ALIKE:
+        if not best or likeness[best] < _SETTINGS.type:
             return True
-        return any(best in node.types for node in self._store.nodes(nodes[:_LISTED]))
+        return any(best in node.types for node in self._store.nodes(nodes[: _SETTINGS.listed]))
 
     def _single(self, paths: Sequence[PathEvidence]) -> bool:
         """True if paths have one end from any start: nobody asks for their number."""
@@ -303,7 +306,7 @@ class ConstraintExecutor:
             if degree is None:
                 return False
             label, counts = degree
-            if bound.value > _NO_COUNT * max(counts.values(), default=0):
+            if bound.value > _SETTINGS.implausible * max(counts.values(), default=0):
                 return False
             state.ends = [
                 id for id in state.ends if (counts[id] > bound.value if bound.more else counts[id] < bound.value)
@@ -369,7 +372,9 @@ class ConstraintExecutor:
         if not state.ends:
             return False
         column = self._measured(state, order.nouns, order.dates) if order.nouns else None
-        if order.counted and (column is None or (column[1].likeness < _CALLED and _several(order.nouns))):
+        if order.counted and (
+            column is None or (column[1].likeness < _SETTINGS.named_property and _several(order.nouns))
+        ):
             counts = self._passed(state, order.nouns) or self._degrees(state.ends, order.nouns)
             if counts is not None:
                 return self._most_of(state, order, *counts)
@@ -408,7 +413,7 @@ class ConstraintExecutor:
         for table in self._tables(state)[:1] if _several(nouns) else ():
             for column in range(len(table.steps) - 1, 0, -1):
                 step = table.steps[column - 1]
-                if max(float(self._reach(noun)[step]) for noun in nouns) >= _ENOUGH:
+                if max(float(self._reach(noun)[step]) for noun in nouns) >= _SETTINGS.step:
                     ways = np.unique(table.nodes[:, [column, -1]], axis=0)
                     ends, counts = np.unique(ways[:, 1], return_counts=True)
                     found = dict(zip(self._store.ids(ends), counts.tolist(), strict=True))
@@ -503,8 +508,8 @@ class ConstraintExecutor:
         ]  # `players` is a relation before it is the class of things with `teams`
         best = int(known[np.argmax(reach[known])])
         everything = int(np.argmax(reach[:many]))
-        if reach[best] < _ENOUGH or reach[best] < 0.7 * reach[everything]:
-            if reach[everything] < _ENOUGH:
+        if reach[best] < _SETTINGS.step or reach[best] < 0.7 * reach[everything]:
+            if reach[everything] < _SETTINGS.step:
                 return None
             best = everything
         if not best & 1 and best + 1 in known and _received(nouns, relations[best >> 1]):
@@ -594,6 +599,6 @@ def _ids(candidates: Candidates) -> tuple[str, ...]:
 
 def listing(names: Sequence[str], count: int | None = None) -> str:
     """Write names side by side, and how many are left out, of as many as there are in all."""
-    shown = names[:_LISTED]
+    shown = names[: _SETTINGS.listed]
     more = (len(names) if count is None else count) - len(shown)
     return " | ".join([*shown, *([f"… (+{more} more)"] if more > 0 else [])])

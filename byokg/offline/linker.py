@@ -35,13 +35,26 @@ from byokg.types import (
     Question,
 )
 
-_MORE = 3
-"""Factor on the number of metapaths for a question with constraints: only some support these."""
 
-_UNSEEN = 3
-"""Choices there are at a node beside the steps that it has: to stop, and two steps that a small graph may lack."""
+@dataclass(frozen=True)
+class LinkerSettings:
+    """Limits of proposed metapaths."""
 
-_MOSTLY = 0.5
+    constrained: int = 3
+    """Factor on the number of metapaths for a question with constraints: only some support these."""
+    further_choices: int = 3
+    """Choices at a node beside its steps: to stop, and two steps that a small graph may lack."""
+    dated: float = 0.5
+    """Share of years among the ends of a step from which it leads to dates."""
+    symmetric: int = 4
+    """Common ends of a step and its inverse from which they may be the same."""
+    typed: int = 5
+    """Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
+    joined: int = 24
+    """Metapaths of each length and topic that are paired with those of another topic."""
+
+
+_SETTINGS = LinkerSettings()
 
 
 @dataclass(frozen=True)
@@ -52,9 +65,6 @@ class _Topic:
     id: EntityId
     mention: int
 
-
-_FEWEST_TURNED = 4
-"""Nodes that a step along a relation and the step against it both lead to, before they are taken for the same."""
 
 _Grown = tuple[_Topic, Growth, PathFeatures]
 
@@ -163,7 +173,7 @@ class OfflineLinker:
                 f"question {question.id!r} asks for {question.hops} hops; the offline linker walks 1 to {MAX_HOPS}"
             )
         _, mentions, scorer, grown = self._explore(question)
-        more = 1 if parse_constraints(question.text, mentions).plain else _MORE
+        more = 1 if parse_constraints(question.text, mentions).plain else _SETTINGS.constrained
         kind = AnswerType() if self._types is None else self._types.predict(question.text, mentions, ())
         paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k, kind)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
@@ -266,7 +276,7 @@ class OfflineLinker:
         kept = []
         for topic, growth, aligned in grown:
             last = growth.steps[:, -1]
-            rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _MOSTLY))
+            rows = np.flatnonzero((last >= first) | (self.scorer.steps.years[last] > _SETTINGS.dated))
             if len(rows):
                 kept.append((topic, growth.taken(rows), aligned.taken(rows)))
         return kept or grown
@@ -300,7 +310,9 @@ class OfflineLinker:
                 break
             scorer.observe(growth)
             siblings = np.bincount(growth.parents)[growth.parents]
-            choices = np.concatenate((choices[growth.parents], logarithms(siblings + _UNSEEN)[:, None]), axis=1)
+            choices = np.concatenate(
+                (choices[growth.parents], logarithms(siblings + _SETTINGS.further_choices)[:, None]), axis=1
+            )
             aligned = scorer.extract_features(growth.steps, choices)
             levels.append((growth, aligned))
             if hop < most:
@@ -319,7 +331,7 @@ class OfflineLinker:
         tops = []
         for (_, growth, _), beam_score in zip(grown, scorer.beam_score([part for *_, part in grown]), strict=True):
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            tops.append(np.sort(kept[np.argsort(-beam_score[kept], kind="stable")[:_JOINED]]))
+            tops.append(np.sort(kept[np.argsort(-beam_score[kept], kind="stable")[: _SETTINGS.joined]]))
         found = []
         for one, other in combinations(range(len(grown)), 2):
             if grown[one][0].mention != grown[other][0].mention:
@@ -352,7 +364,7 @@ class OfflineLinker:
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
             order = kept[np.argsort(-scored[part][kept], kind="stable")]
             proposed.setdefault(topic.node, []).extend(path(part, row) for row in order[:top_k].tolist())
-            fitting = order[typed[growth.steps[order, -1]]][:_OF_TYPE]
+            fitting = order[typed[growth.steps[order, -1]]][: _SETTINGS.typed]
             of_type.setdefault(topic.node, []).extend(path(part, row) for row in fitting.tolist())
         meeting: list[tuple[float, _Joins, int]] = []
         fitting_pairs: list[tuple[float, _Joins, int]] = []
@@ -361,11 +373,11 @@ class OfflineLinker:
             if hops is None or sum(lengths) == hops or lengths == [hops, hops]:
                 order = np.argsort(-scores, kind="stable")
                 ends = grown[each.one][1].steps[each.pairs[order, 0], -1]
-                for found, rows in ((meeting, order[:top_k]), (fitting_pairs, order[typed[ends]][:_OF_TYPE])):
+                for found, rows in ((meeting, order[:top_k]), (fitting_pairs, order[typed[ends]][: _SETTINGS.typed])):
                     found += [(float(scores[row]), each, row) for row in rows.tolist()]
         pairs = {
             (id(each), row): (score, each, row)
-            for found, most in ((meeting, top_k), (fitting_pairs, _OF_TYPE))
+            for found, most in ((meeting, top_k), (fitting_pairs, _SETTINGS.typed))
             for score, each, row in sorted(found, key=lambda pair: -pair[0])[:most]
         }
         joined = [
@@ -374,18 +386,11 @@ class OfflineLinker:
         ]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
-        tops += [sorted(paths, key=lambda path: -path.score)[:_OF_TYPE] for paths in of_type.values()]
+        tops += [sorted(paths, key=lambda path: -path.score)[: _SETTINGS.typed] for paths in of_type.values()]
         paths = dict.fromkeys(
             [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
         )
         return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
-
-
-_OF_TYPE = 5
-"""Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
-
-_JOINED = 24
-"""Metapaths of each length and topic that are paired with those of another topic, at most."""
 
 
 def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:
@@ -418,7 +423,9 @@ def drop_symmetric_duplicates(growth: Growth) -> Int64:
     steps = growth.steps[:, -1]
     keys = growth.parents * (int(steps.max(initial=0)) + 2) + steps
     order = np.argsort(keys)
-    against = np.flatnonzero((steps & 1 == 1) & np.isin(keys - 1, keys) & (np.diff(growth.bounds) >= _FEWEST_TURNED))
+    against = np.flatnonzero(
+        (steps & 1 == 1) & np.isin(keys - 1, keys) & (np.diff(growth.bounds) >= _SETTINGS.symmetric)
+    )
     along = order[np.searchsorted(keys[order], keys[against] - 1)]
     twice = [
         row

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from byokg.arrays import Bools
@@ -14,15 +16,22 @@ from byokg.offline.schema_linking import RelationSimilarity
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Value
 
-_SAID = 0.8
-"""How much a word has to resemble a property's name for the question to be about it."""
 
-_MEANT = 0.45
-"""The same for questions of how high, long or old something is, and so for some number."""
+@dataclass(frozen=True)
+class LiteralThresholds:
+    """Thresholds of literal answers."""
+
+    named: float = 0.8
+    """Similarity from which a word names a property."""
+    measured: float = 0.45
+    """The same for questions of height, length or age, and so for some number."""
+    sample: int = 32
+    """Sampled values of each property."""
+
+
+_SETTINGS = LiteralThresholds()
 
 _DATES = frozenset({"year", "years", "date", "dates"})
-
-_SAMPLE = 32
 
 
 class LiteralAnswerDetector:
@@ -40,7 +49,7 @@ class LiteralAnswerDetector:
         self.first = view.real_relations
         self._labels = list(view.relations)[self.first :]
         self._of_edges = np.array([number in view.meanings for number in range(self.first, len(view.relations))])
-        batch = view.sample_edges(_SAMPLE)
+        batch = view.sample_edges(_SETTINGS.sample)
         values = batch.tail >= FIRST_VALUE
         names = [name_of_value(id) for id in view.ids(batch.tail[values])]
         of = batch.relation[values] - self.first
@@ -65,7 +74,7 @@ class LiteralAnswerDetector:
             like = np.array(
                 [max(self._property_linker.likeness(noun, label) for noun in nouns) for label in self._labels]
             )
-            allowed = self._numbers & (like >= _MEANT)
+            allowed = self._numbers & (like >= _SETTINGS.measured)
             return allowed, bool(allowed.any())
         if constraints.count:
             units = measured_by(constraints.counted)
@@ -73,16 +82,16 @@ class LiteralAnswerDetector:
                 [max(self._property_linker.likeness(unit, label) for unit in units) for label in self._labels]
             )
             return self._numbers & (
-                like >= _SAID
+                like >= _SETTINGS.named
             ), constraints.counted != "people" and constraints.counted in load_lexicon("order")["units"]
         allowed = np.zeros(len(self._labels), np.bool_)
         for word in words:
-            allowed |= self._steps.label_similarity(word)[2 * self.first :: 2] >= _SAID
+            allowed |= self._steps.label_similarity(word)[2 * self.first :: 2] >= _SETTINGS.named
         allowed &= ~self._of_edges | ~self._dates
         for place in np.flatnonzero(allowed & self._of_edges).tolist():
             # The bare relation, as in «what it activates», takes nodes, and not their confidence.
             name = self._labels[place].rpartition(".")[2]
-            allowed[place] = any(self._property_linker.likeness(word, name) >= _SAID for word in words)
+            allowed[place] = any(self._property_linker.likeness(word, name) >= _SETTINGS.named for word in words)
         return allowed, False
 
 

@@ -12,18 +12,27 @@ from byokg.text.aliases import hints, other_names, stands_within
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import Mention
 
+
+@dataclass(frozen=True)
+class MentionLimits:
+    """Lengths of spans in mention detection."""
+
+    letters: int = 4
+    """A shorter word or text is not compared approximately: too much resembles it."""
+    before_id: int = 40
+    """Characters before a number that may call it an id."""
+    beside: int = 2
+    """Words beside one that is a part of a name, on either side."""
+    run: int = 8
+    """Words of a text that is compared approximately."""
+
+
+_LIMITS = MentionLimits()
+
 _ARTICLES = frozenset("the a an".split())
-_LETTERS = 4
-"""A shorter word or text is not looked for approximately: too much resembles it."""
 _QUALIFIER = re.compile(r"\s*\([^()]{1,40}\)")
 _ID = re.compile(r"\b(?:ids?|identifier|key|node)\b\W*$", re.IGNORECASE)
-_BEFORE = 40
-"""Characters before a number that may call it an id."""
 _QUOTES = tuple("\"'“”‘’`")
-_PART = 2
-"""Words beside one that is a part of a name, on either side."""
-_RUN = 8
-"""Words of a text that is looked for approximately, at most."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +102,9 @@ class MentionSpotter:
         everywhere, and then parts of names that relations explain, too.
         """
         words = _Words(text)
-        content = [position for position, word in enumerate(words.folded) if len(word) >= _LETTERS and _tells(word)]
+        content = [
+            position for position, word in enumerate(words.folded) if len(word) >= _LIMITS.letters and _tells(word)
+        ]
         strange = [position for position in content if self._strange(words.folded[position])]
         plain = self._exact(words)
         exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
@@ -195,8 +206,8 @@ class MentionSpotter:
         for position in telling[: self.settings.most]:
             runs = [
                 (first, last)
-                for first in range(max(0, position - _RUN + 1), position + 1)
-                for last in range(position, min(len(words.folded), first + _RUN))
+                for first in range(max(0, position - _LIMITS.run + 1), position + 1)
+                for last in range(position, min(len(words.folded), first + _LIMITS.run))
             ]
             mentions = [words.mention(first, last) for first, last in runs]
             word = normalize_name(words.folded[position])
@@ -215,10 +226,12 @@ class MentionSpotter:
         found = []
         for position in around[: self.settings.most]:
             first = last = position
-            while first > 0 and self._unexplained(words.folded[first - 1]) and position - first < _PART:
+            while first > 0 and self._unexplained(words.folded[first - 1]) and position - first < _LIMITS.beside:
                 first -= 1
             while (
-                last + 1 < len(words.folded) and self._unexplained(words.folded[last + 1]) and last - position < _PART
+                last + 1 < len(words.folded)
+                and self._unexplained(words.folded[last + 1])
+                and last - position < _LIMITS.beside
             ):
                 last += 1
             runs = [(at, to) for at in range(first, position + 1) for to in range(position, last + 1)]
@@ -258,9 +271,9 @@ class MentionSpotter:
                 continue
             while run and words.folded[run[-1]] in FUNCTION_WORDS:
                 run.pop()
-            for first in run[-_RUN:]:
+            for first in run[-_LIMITS.run :]:
                 mention = words.mention(first, run[-1])
-                if len(mention.text) < _LETTERS or all(map(self._is_type, words.folded[first : run[-1] + 1])):
+                if len(mention.text) < _LIMITS.letters or all(map(self._is_type, words.folded[first : run[-1] + 1])):
                     continue
                 for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
                     shorter, longer = sorted((len(match.name), len(mention.text)))
@@ -313,13 +326,15 @@ class _Words:
         for at, word in enumerate(self.folded):
             if hints(word):
                 within = stands_within(word)
-                for first in range(max(0, at - _PART), at + 1):
-                    found += [(first, last) for last in range(at, min(len(self.folded), at + within * _PART + 1))]
+                for first in range(max(0, at - _LIMITS.beside), at + 1):
+                    found += [
+                        (first, last) for last in range(at, min(len(self.folded), at + within * _LIMITS.beside + 1))
+                    ]
         return found
 
     def marked_as_id(self, mention: Mention) -> bool:
         """Return True for a mention in quotes, or that follows `id` or `#`."""
-        before = self._text[max(0, mention.start - _BEFORE) : mention.start].rstrip()
+        before = self._text[max(0, mention.start - _LIMITS.before_id) : mention.start].rstrip()
         after = self._text[mention.end : mention.end + 1]
         return (
             before.endswith("#") or _ID.search(before) is not None or (before[-1:] in _QUOTES and after[:1] in _QUOTES)

@@ -18,6 +18,21 @@ from rapidfuzz import fuzz
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
 
+
+@dataclass(frozen=True)
+class ParserLimits:
+    """Lengths and thresholds of question parsing."""
+
+    span: int = 3
+    """Words of the answer-type span."""
+    misspelt: int = 85
+    """Similarity in percent from which a question word counts as a misspelt word of a name (over 3 letters)."""
+    object_nouns: int = 2
+    """Nouns between the verb of a question and its object: `belongs to the *drug family* of X`."""
+
+
+_LIMITS = ParserLimits()
+
 REQUESTS = frozenset("name list give find show tell".split())
 """Verbs before the noun phrase of the answer in questions without a question word (`Name the capitals of …`)."""
 
@@ -80,10 +95,6 @@ _BORDERS = frozenset("border borders boundary boundaries".split())
 _PARTS = frozenset("kind kinds type types sort sorts part parts out one some all because die died made full".split())
 """Words before an `of` that is no link."""
 
-_FOCUS_WORDS = 3
-_SIMILAR = 85
-"""Similarity in percent from which a question word counts as a misspelt word of a name (longer than 3 letters)."""
-
 Use = Literal["", "noun", "active", "passive", "oblique"]
 """How a word ties two phrases: a noun (`the boss of X`), or a verb: `V X`, `V by X`, `V on X`."""
 
@@ -102,8 +113,6 @@ _WIDE = frozenset(
 """Nouns so wide that one without an article qualifies them: `date of birth`, `style of music`, `body of water`."""
 _OF_NOUNS = frozenset("in of for from".split())
 """Prepositions that follow a noun as often as a verb: `what teams in Spain`."""
-_NEXT = 2
-"""Nouns between the verb of a question and its object: `belongs to the *drug family* of X`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
 _LEADING = frozenset(("asks", "the", "other", "of"))
 """Words before the noun phrase of the answer: `which of the`, `show me all`."""
@@ -253,7 +262,7 @@ def parse_question(
     for position, word in enumerate(words):
         if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
             masked[position] |= word in parts or (
-                len(word) > 3 and any(fuzz.ratio(word, part) >= _SIMILAR for part in parts)
+                len(word) > 3 and any(fuzz.ratio(word, part) >= _LIMITS.misspelt for part in parts)
             )
     tags = _tags(words, masked)
     for position in _own_kind(words, tags, mention_types):
@@ -463,7 +472,7 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     at_once = (start + 1,) if word in ("what", "who") else ()  # «what treats X»
     while (
         position < len(words)
-        and len(focus) < _FOCUS_WORDS
+        and len(focus) < _LIMITS.span
         and not masked[position]
         and words[position] not in FUNCTION_WORDS
         and words[position] not in QUESTION_WORDS
@@ -658,7 +667,7 @@ def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun
         return False
     if "for" in words[last:start] and said == ["to"] and tags[start] == "mention":  # the script for X is X's own
         return False
-    if words[last] == "to" and "from" in words[max(0, last - _FOCUS_WORDS) : last]:  # from source to end
+    if words[last] == "to" and "from" in words[max(0, last - _LIMITS.span) : last]:  # from source to end
         return False
     return any(tag in ("of", "to", "verb", "who", "having", "doing") for tag in said)
 
@@ -746,7 +755,10 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     if last < first or tags[last + 1 : last + 2] not in (["to"], ["mention"], ["the"]):
         return None
     rest = tags[last + 1 : clause]
-    if "mention" in tags[last + 1 :] and rest[: (*rest, "mention").index("mention")].count("noun") > _NEXT:
+    if (
+        "mention" in tags[last + 1 :]
+        and rest[: (*rest, "mention").index("mention")].count("noun") > _LIMITS.object_nouns
+    ):
         return None
     third, of_noun = words[last].endswith("s"), words[last + 1] in _OF_NOUNS
     if first == last:

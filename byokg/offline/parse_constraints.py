@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -38,6 +38,19 @@ from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
 from byokg.text.values import read_literal
 from byokg.types import Mention
 
+
+@dataclass(frozen=True)
+class ConstraintLimits:
+    """Limits of constraint parsing."""
+
+    age: int = 200
+    """Number below which something is so many years old; others are years."""
+    characters: int = 1000
+    """Characters of a question; a longer text is parsed as a path question, since patterns take quadratic time."""
+
+
+_LIMITS = ConstraintLimits()
+
 _YEAR = re.compile(r"[12]\d{3},?")
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 
@@ -63,12 +76,6 @@ _BY_NUMBER = re.compile(
     r"\b(?:by|based\s+on)\s+(?:the\s+)?(?:total\s+)?number\s+of\s+(?P<noun>[a-z]+)\b", re.IGNORECASE
 )
 
-_MOST_YEARS = 200
-"""Number below which something is so many years old; others are years."""
-
-_LONGEST = 1000
-"""Characters of a question; a longer text is read as one of a path, since patterns take time with its square."""
-
 
 def parse_constraints(text: str, mentions: Sequence[Mention]) -> QueryConstraints:
     """Parse the constraints and aggregation of a question.
@@ -80,7 +87,7 @@ def parse_constraints(text: str, mentions: Sequence[Mention]) -> QueryConstraint
     Returns:
         The constraints; none if the text is longer than 1,000 characters.
     """
-    if len(text) > _LONGEST or _TRIGGERS.search(text) is None:
+    if len(text) > _LIMITS.characters or _TRIGGERS.search(text) is None:
         return QueryConstraints(text)
     return _read(text, tuple(mentions))
 
@@ -238,7 +245,7 @@ class _ConstraintParser:
             if not nouns:
                 nouns = (before,) if before else ()
             more = bool(match["more"]) or (adjective is not None and not adjective.less)
-            if adjective is not None and adjective.dates and number < _MOST_YEARS:  # older than 30
+            if adjective is not None and adjective.dates and number < _LIMITS.age:  # older than 30
                 nouns, more = ("age",), adjective.less
             said = self._left[match.start() : end]
             start = self._measured_from(match.start(), nouns)
@@ -591,7 +598,7 @@ def expected_literal(text: str, mentions: Sequence[Mention]) -> tuple[Literal[""
     for one in mentions:
         if one.start >= 0:
             hidden[one.start : one.end] = HIDDEN * (one.end - one.start)
-    plain = "".join(hidden)[:_LONGEST]
+    plain = "".join(hidden)[: _LIMITS.characters]
     if found := _ASKS_WHEN.match(plain) or _ASKS_LAST.search(plain):
         return "date", " ".join(found["asks"].casefold().split())
     if found := _ASKS_NUMBER.match(plain):

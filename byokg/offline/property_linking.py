@@ -16,25 +16,28 @@ from byokg.text.labels import LABEL_PARTS, split_label
 from byokg.text.names import related, split_words
 from byokg.types import EntityId, Node, Value
 
-_ALIKE = 0.4
-"""Cosine from which a word means a property."""
 
-_STEM = 0.9
-"""Worth of a word that shares a stem with a property's name; an equal one has 1."""
+@dataclass(frozen=True)
+class PropertyThresholds:
+    """Thresholds of property linking."""
 
-_KNOWN = 0.5
-"""Share of nodes that must have a property before they are compared by it, unless a question calls it by its name."""
+    similar: float = 0.4
+    """Cosine from which a word means a property."""
+    stem: float = 0.9
+    """Similarity of a word that shares a stem with a property's name; an equal one has 1."""
+    known: float = 0.5
+    """Share of nodes with a property from which they are compared by it, unless a question names it."""
+    named: float = 0.95
+    """Similarity from which a question names a property."""
+    values: int = 3
+    """Values of one relation per node, if edges lead to values."""
+    later: float = 0.02
+    """Discount of each further word for a measure."""
 
-_SAID = 0.95
-"""Likeness from which that is so."""
 
-_VALUES = 3
-"""Values of one relation that a node has at most, where edges lead to values."""
+_SETTINGS = PropertyThresholds()
 
 _AGE = frozenset(("age", "aged", "ages"))
-
-_LATER = 0.02
-"""What each further word for a measure is worth less than the one before it."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +95,14 @@ class PropertyLinker:
                 continue
             is_date = all(looks_dated(value) for value in shown.values())
             likeness = max(
-                (self.likeness(noun, key) - _LATER * place for place, noun in enumerate(nouns)), default=-1.0
+                (self.likeness(noun, key) - _SETTINGS.later * place for place, noun in enumerate(nouns)), default=-1.0
             )
-            if likeness < _SAID and len(shown) < _KNOWN * len(nodes):
+            if likeness < _SETTINGS.named and len(shown) < _SETTINGS.known * len(nodes):
                 continue
             found = LinkedProperty(key, values, shown, likeness, is_date)
             if is_date:
                 timed.append(found)
-            if likeness >= _ALIKE and (best is None or likeness > best.likeness):
+            if likeness >= _SETTINGS.similar and (best is None or likeness > best.likeness):
                 best = found
         if best is None and dates and len(timed) == 1:
             return timed[0]
@@ -109,7 +112,7 @@ class PropertyLinker:
         words = split_words(split_label(name.rpartition(":")[2].replace("_", " ")))
         if noun in words:
             return 1.0
-        stem = _STEM if any(related(noun, word) for word in words if len(word) > 3) else -1.0
+        stem = _SETTINGS.stem if any(related(noun, word) for word in words if len(word) > 3) else -1.0
         vector = self._vector(noun)
         return max(
             stem, *(float(self._vector(text) @ vector) for text in (" ".join(words), *words) if len(text) > 2), -1.0
@@ -132,7 +135,7 @@ def described(store: GraphStore, nodes: Sequence[EntityId], least: int = 2) -> l
     found = store.nodes(nodes)
     numbers = np.asarray(store.numbers(nodes), np.int64)
     counts = store.relation_counts(numbers)
-    out = ~counts.inverse & (counts.count <= _VALUES)
+    out = ~counts.inverse & (counts.count <= _SETTINGS.values)
     having = np.bincount(counts.relation[out], minlength=len(store.relations))
     relations = np.flatnonzero(having >= max(1, min(least, len(nodes))))
     if not len(relations):

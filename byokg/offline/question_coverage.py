@@ -39,6 +39,35 @@ from byokg.text.names import (
 )
 from byokg.types import AnswerItem, ComputedEvidence, Context, EntityId, LinkedEntity, Mention, PathEvidence
 
+
+@dataclass(frozen=True)
+class CoverageSettings:
+    """Thresholds and limits of question coverage."""
+
+    explained: float = 0.25
+    """Similarity from which a relation or type explains a word, in [0, 1]."""
+    characters: int = 1000
+    """Characters of a question whose operations are parsed, too."""
+    further: float = 0.9
+    """Probability factor of a further part of a kind, which is seldom another constraint."""
+    tied: float = 0.001
+    """Difference of link scores below which names resemble a mention equally."""
+    stem: int = 3
+    """Letters beyond which the beginning of a word has its meaning."""
+    parts: int = 5
+    """Nodes that are parts of another, from which that is their whole."""
+    few_words: int = 3
+    """Length of a question, in words, up to which its capitals carry no information."""
+    before_noun: int = 3
+    """Words before a noun among which its preposition stands."""
+    nodes: int = 100
+    """Nodes of the evidence whose names and types are read."""
+    written: int = 6
+    """Unused parts that are written out."""
+
+
+_SETTINGS = CoverageSettings()
+
 PartKind = Literal["name", "number", "quoted", "restriction", "adjunct", "relation", "widened"]
 
 
@@ -77,26 +106,8 @@ _GENERAL = frozenset(
 _ONLY = frozenset("only solely exclusively except excluding without top best worst average".split())
 """Words that restrict an answer, besides negations, comparatives and superlatives."""
 _LEADING = frozenset("the a an his her its their our your my this that these those".split())
-_EXPLAINED = 0.25
-"""Likeness from which a relation or type explains a word, in [0, 1]."""
-_LONGEST = 1000
-"""Characters of a question of which operations are read, too."""
-_FURTHER = 0.9
-"""The same for a further part of a kind, which is seldom another constraint."""
 _READ = b"\x02"
 """Marks a character that a demand was read from, of which it keeps no word: names and adjuncts there are not used."""
-_TIED = 0.001
-"""Difference of link scores below which names resemble a mention equally."""
-_STEM = 3
-"""Letters beyond which the beginning of a word says what it means."""
-_PARTS = 5
-"""Nodes that are parts of another, from which that is taken for the whole of them."""
-_FEW = 3
-"""Length of a question, in words, up to which its capitals carry no information."""
-_NEAR = 3
-"""Words before a noun among which its preposition stands."""
-_NODES = 100
-"""Nodes of the evidence whose names and types are looked at."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +158,7 @@ class QuestionCoverage:
             items: the answers, at least one.
         """
         text, first = context.question, context.rounds[0]
-        if len(text) > _LONGEST:
+        if len(text) > _SETTINGS.characters:
             return ()
         mentions, constraints = first.artifacts.mentions, parse_constraints(context.question, first.artifacts.mentions)
         computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
@@ -219,11 +230,11 @@ class QuestionCoverage:
         paths = [item for id in cited if isinstance(item := by_id.get(id), PathEvidence)]
         of = self._steps.refresh()
         nodes = dict.fromkeys(path.source for path in paths)
-        nodes |= dict.fromkeys(item.id for item in items[:_NODES] if item.id is not None)
+        nodes |= dict.fromkeys(item.id for item in items[: _SETTINGS.nodes] if item.id is not None)
         nodes |= dict.fromkeys(node for path in paths for walk in path.paths for node in walk.nodes)
         if computed is not None and not paths:  # a fact about the mention
             nodes |= dict.fromkeys(one.id for one in context.rounds[0].linked.entities)
-        found = self._store.nodes([node for node in nodes if not is_value(node)][:_NODES])
+        found = self._store.nodes([node for node in nodes if not is_value(node)][: _SETTINGS.nodes])
         words = {word for node in found for word in split_words(f"{split_label(' '.join(node.types))} {node.name}")}
         if computed is not None:
             words.update(split_words(split_label(computed.text)))
@@ -243,14 +254,16 @@ class QuestionCoverage:
         def explained(word: str) -> bool:
             if word in FUNCTION_WORDS or word in QUESTION_WORDS or singular(word) in used.words:
                 return True
-            if any(len(other) > _STEM and related(word, other) for other in used.words):
+            if any(len(other) > _SETTINGS.stem and related(word, other) for other in used.words):
                 return True
-            if len(word) > _STEM and any(type.startswith(word) for type in used.types):  # Mount Kilimanjaro, a mountain
+            if len(word) > _SETTINGS.stem and any(
+                type.startswith(word) for type in used.types
+            ):  # Mount Kilimanjaro, a mountain
                 return True
             if untitled(f"{word} x") == "x":  # King George
                 return True
             means = (of.label_similarity(word), of.type_similarity(word), of.range_similarity(word))
-            return bool(steps) and max(float(each[steps].max()) for each in means) >= _EXPLAINED
+            return bool(steps) and max(float(each[steps].max()) for each in means) >= _SETTINGS.explained
 
         return explained
 
@@ -283,7 +296,7 @@ class QuestionCoverage:
                 for word in telling
             )
             source = next((one for one, ids in linked.items() if path.source in ids), None)
-            unsaid = source is not None and len(path.ends) > 1 and max(said, default=0.0) < _EXPLAINED
+            unsaid = source is not None and len(path.ends) > 1 and max(said, default=0.0) < _SETTINGS.explained
             if source is not None and unsaid and (whole := self._whole(path, steps[0])):
                 parts.append(UnusedPart(source.text, "widened", max(0, source.start), whole))
         return parts
@@ -295,7 +308,7 @@ class QuestionCoverage:
             return ""
         counts = self._store.relation_counts(np.asarray(self._store.numbers(list(passed)), np.int64))
         back = (counts.relation == step >> 1) & (counts.inverse != bool(step & 1))
-        return self._store.nodes(list(passed))[0].name if int(counts.count[back].sum()) >= _PARTS else ""
+        return self._store.nodes(list(passed))[0].name if int(counts.count[back].sum()) >= _SETTINGS.parts else ""
 
     def _left(self, text: str, mentions: Sequence[Mention], used: _Used, covered: bytearray) -> list[UnusedPart]:
         """Return the words outside mentions and operations."""
@@ -320,7 +333,7 @@ class QuestionCoverage:
         explained = self._explainer(used)
         spans = list(WORD.finditer(text))
         small = {span.group() for span in spans if span.group()[:1].islower()} - FUNCTION_WORDS - QUESTION_WORDS
-        titled = not small and len(spans) > _FEW
+        titled = not small and len(spans) > _SETTINGS.few_words
         missing = {part for one in mentions if one.start < 0 for part in split_words(one.text)}
         parts: list[UnusedPart] = []
         run: list[re.Match[str]] = []
@@ -348,7 +361,7 @@ def _is_adjunct(text: str, span: re.Match[str]) -> bool:
     """Return True for the head of a prepositional phrase at the end of a clause: `in winter?`."""
     if not _CLAUSE_END.match(text, span.end()) or span.group().casefold() in load_lexicon("order")["units"]:
         return False
-    before = [one.group().casefold() for one in WORD.finditer(text[: span.start()])][-_NEAR:]
+    before = [one.group().casefold() for one in WORD.finditer(text[: span.start()])][-_SETTINGS.before_noun :]
     while before and before[-1] in _LEADING:
         before.pop()
     return bool(before) and before[-1] in _PREPOSITIONS
@@ -367,7 +380,7 @@ def _alike(one: LinkedEntity, other: LinkedEntity, words: Collection[str]) -> bo
     if one.id == other.id or one.mention != other.mention or one.method == "given":
         return False
     same = normalize_name(one.name) == normalize_name(other.name)
-    tied = one.method == other.method and abs(one.score - other.score) < _TIED and one.method != "exact"
+    tied = one.method == other.method and abs(one.score - other.score) < _SETTINGS.tied and one.method != "exact"
     own, others = (sum(word in words for word in set(split_words(each.name))) for each in (one, other))
     return same or (tied and own <= others)
 
@@ -442,7 +455,7 @@ def immaterial(parts: Sequence[UnusedPart]) -> float:
     """Return the probability that an answer is right in spite of its unused parts, against one without any."""
     product, met = 1.0, set[PartKind]()
     for part in parts:
-        product *= _FURTHER if part.kind in met else IMMATERIAL[part.kind]
+        product *= _SETTINGS.further if part.kind in met else IMMATERIAL[part.kind]
         met.add(part.kind)
     return product
 
@@ -451,9 +464,5 @@ def quoted(parts: Sequence[UnusedPart]) -> str:
     """Return unused parts in quotes, each once; empty if there are none."""
     written = (f'"{part.text}"' + f" (instead: {on_one_line(part.instead)})" * bool(part.instead) for part in parts)
     names = list(dict.fromkeys(written))
-    more = f" and {len(names) - _WRITTEN} more" if len(names) > _WRITTEN else ""
-    return ", ".join(names[:_WRITTEN]) + more
-
-
-_WRITTEN = 6
-"""Unused parts that are written out."""
+    more = f" and {len(names) - _SETTINGS.written} more" if len(names) > _SETTINGS.written else ""
+    return ", ".join(names[: _SETTINGS.written]) + more

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,21 @@ from byokg.text.names import FUNCTION_WORDS, singular
 
 if TYPE_CHECKING:
     from byokg.graph.store import GraphStore
+
+
+@dataclass(frozen=True)
+class LabelLimits:
+    """Lengths in relation labels."""
+
+    verb: int = 3
+    """Letters of an inflected verb too short to be distinctive: `has`."""
+    antonym: int = 5
+    """Common first letters of a word and its antonym without prefix: `indication`, `contraindicated`."""
+    heads: int = 48
+    """Heads of each relation that are sampled for their incoming relations."""
+
+
+_LIMITS = LabelLimits()
 
 _NOT_ACTING = frozenset(
     "order number member chapter center centre river water letter paper chapter offer color".split()
@@ -32,7 +48,7 @@ def leading_verb(words: Sequence[str]) -> str:
     ('play', '', '')
     """
     first = words[0]
-    return singular(first) if len(first) > _SHORTEST and first.endswith("s") and words[-1] != "by" else ""
+    return singular(first) if len(first) > _LIMITS.verb and first.endswith("s") and words[-1] != "by" else ""
 
 
 def agent_noun_verbs(noun: str) -> frozenset[str]:
@@ -48,9 +64,6 @@ def agent_noun_verbs(noun: str) -> frozenset[str]:
     return frozenset({stem, noun[:-1], *([stem[:-1]] if stem[-1] == stem[-2] else ())})
 
 
-_SHORTEST = 3
-"""Letters of an inflected verb too short to be distinctive: `has`."""
-
 NEGATING = ("contra", "non", "un")
 """Prefixes of antonyms."""
 
@@ -59,9 +72,6 @@ NEGATIONS = frozenset("not never no without cannot nor neither".split())
 
 FORBIDDING = frozenset("must should shall may can ca could ought mustn shouldn couldn".split())
 """Modals that express a prohibition with `not`."""
-
-_SAME_BEGINNING = 5
-"""Letters in which a word begins as the one that it turns into its opposite: `indication`, `contraindicated`."""
 
 
 def is_prohibition(words: Sequence[str]) -> bool:
@@ -79,12 +89,12 @@ def antonym_relations(labels: Sequence[Sequence[str]]) -> dict[int, tuple[str, f
     beginning: dict[str, set[int]] = defaultdict(set)
     for number, label in enumerate(labels):
         for word in label:
-            beginning[word[:_SAME_BEGINNING]].add(number)
+            beginning[word[: _LIMITS.antonym]].add(number)
     found = dict[int, tuple[str, frozenset[int]]]()
     for number, label in enumerate(labels):
         for word in label:
             rests = (word.removeprefix(start) for start in NEGATING if word.startswith(start))
-            plain = [rest[:_SAME_BEGINNING] for rest in rests if len(rest) > _SHORTEST]
+            plain = [rest[: _LIMITS.antonym] for rest in rests if len(rest) > _LIMITS.verb]
             others = frozenset().union(*(beginning.get(rest, ()) for rest in plain)) - {number}
             if others or word in NEGATIONS:
                 found[number] = word, others
@@ -126,7 +136,7 @@ def subject_verbs(store: GraphStore, labels: Sequence[tuple[Sequence[str], Seque
     among = [number for number, verb in enumerate(verbs) if often[verb] > 1]
     if not among:
         return verbs
-    batch, otherwise = store.sample_edges(_HEADS), set[int]()
+    batch, otherwise = store.sample_edges(_LIMITS.heads), set[int]()
     calls = np.array([_calls(own) for _, own in labels], np.bool_)
     doers: dict[str, list[int]] = defaultdict(list)
     for number, (_, own) in enumerate(labels):
@@ -153,7 +163,3 @@ def _calls(own: Sequence[str]) -> bool:
         and not own[-1].endswith("ed")
         and not leading_verb(own[-1:])
     )
-
-
-_HEADS = 48
-"""Heads of each relation that are sampled for their incoming relations."""

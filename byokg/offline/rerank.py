@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -31,34 +32,41 @@ from byokg.text.labels import split_label
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, related, split_words
 from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
 
+
+@dataclass(frozen=True)
+class RerankSettings:
+    """Thresholds and limits of reranking; odds are natural logarithms."""
+
+    compared: int = 10
+    """Best candidates that are compared."""
+    margin: float = 3.0
+    """Log-odds below the best candidate at which a candidate no longer votes."""
+    per_vote: float = 0.75
+    """Log-odds per vote: paths to the same end share most of their evidence."""
+    role: float = 1.25
+    """Log-odds that a word of average importance beside a nameless node adds."""
+    detour: float = 1.5
+    """Log-odds by which a path may lead its own prefix, and still be a detour."""
+    detour_words: float = 0.1
+    """Words of average importance that the rest of a detour may explain beyond its prefix."""
+    detour_cosine: float = 0.1
+    """Lead of the end of a detour over that of its prefix in the cosine with who, when or where."""
+    voters: int = 1000
+    """Ends of a candidate that are counted."""
+    named: int = 30
+    """Ends whose names are compared with the question."""
+    name: float = 0.05
+    """Votes of a name equal to the question's words."""
+    nameless: int = 2000
+    """Nameless nodes of a path whose neighbours are read; of more none is."""
+    edges: int = 100
+    """Edges read of each relation of such a node."""
+
+
+_SETTINGS = RerankSettings()
+
 Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 """A score, the nodes that would be the answers, and the evidence they stand in."""
-
-
-_COMPARED = 10
-"""Choices that are compared, the best ones."""
-_MARGIN = 3.0
-"""Log-odds below the best candidate at which a candidate no longer votes."""
-_SHARPNESS = 0.75
-"""Log-odds per vote: paths to the same end share most of their evidence."""
-_SAID = 1.25
-"""Natural logarithms of odds that a word of average importance adds, which a nameless node on the way leads to."""
-_DETOUR = 1.5
-"""Natural logarithms of odds by which a path may seem better than its own beginning, and still be a detour."""
-_SILENT = 0.1
-"""Words of average importance that the rest of a detour may explain at most, beyond its prefix."""
-_ASKED = 0.1
-"""Similarity to who, when or where by which the end of a detour may exceed that of its prefix, as a cosine."""
-_HEARD = 1000
-"""Ends of a choice that are counted."""
-_NAMED = 30
-"""Ends whose names are compared with the question."""
-_NEAREST = 0.05
-"""Weight of a name equal to the question's words against a candidate as good as the best."""
-_MOST_NODES = 2000
-"""Nameless nodes of a path that are looked at; of more nothing is read."""
-_MOST_TOLD = 100
-"""Edges of each relation of such a node that are looked at."""
 
 
 class CandidateReranker:
@@ -96,7 +104,7 @@ class CandidateReranker:
         words = self._words(context)
         first = choices[0]
         rest = [choice for choice in choices[1:] if choice[0] <= first[0]]
-        compared = self._told(context, words, [first, *rest[: _COMPARED - 1]])
+        compared = self._told(context, words, [first, *rest[: _SETTINGS.compared - 1]])
         votes = self._votes(compared)
         order = sorted(range(len(compared)), key=lambda at: -max((votes[end] for end in compared[at][1]), default=0.0))
         taken = {choice[2] for choice in compared}
@@ -146,7 +154,7 @@ class CandidateReranker:
                 and len(citations) == 1
                 and path.source == own.source
                 and path.relations == own.relations[: len(path.relations)]
-                and own.score - path.score < _DETOUR * self._unit
+                and own.score - path.score < _SETTINGS.detour * self._unit
                 and not (types and set(types).isdisjoint(self._types(choices[place])))
                 and not any(map(is_value, ends))
             ):
@@ -182,9 +190,9 @@ class CandidateReranker:
             gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
         if parsed.wh_word in ("who", "whom", "when", "where"):
             kin = of.instance_similarity("who" if parsed.wh_word == "whom" else parsed.wh_word)
-            if kin[all_steps[-1]] - kin[first_steps[-1]] >= _ASKED:
+            if kin[all_steps[-1]] - kin[first_steps[-1]] >= _SETTINGS.detour_cosine:
                 return False
-        return gained <= _SILENT
+        return gained <= _SETTINGS.detour_words
 
     # Inverse edges of the same fact
 
@@ -227,9 +235,9 @@ class CandidateReranker:
         votes: dict[EntityId, float] = defaultdict(float)
         for score, ends, _ in compared:
             below = (best - score) / self._unit
-            if below <= _MARGIN:
-                for end in ends[:_HEARD]:
-                    votes[end] += math.exp(-below / _SHARPNESS)
+            if below <= _SETTINGS.margin:
+                for end in ends[: _SETTINGS.voters]:
+                    votes[end] += math.exp(-below / _SETTINGS.per_vote)
         return defaultdict(float, {end: round(count, 6) for end, count in votes.items()})
 
     def _sorted(
@@ -239,9 +247,9 @@ class CandidateReranker:
         near: dict[EntityId, float] = {}
         order = sorted(ends, key=lambda end: -votes[end])
         if len(ends) > 1 and words:
-            nodes = self._store.nodes(order[:_NAMED])
+            nodes = self._store.nodes(order[: _SETTINGS.named])
             near = dict(zip((node.id for node in nodes), self._nearness(nodes, words), strict=True))
-        return tuple(sorted(order, key=lambda end: -(votes[end] + _NEAREST * near.get(end, 0.0))))
+        return tuple(sorted(order, key=lambda end: -(votes[end] + _SETTINGS.name * near.get(end, 0.0))))
 
     def _nearness(self, nodes: Sequence[Node], words: Sequence[str]) -> list[float]:
         if not nodes:
@@ -286,7 +294,7 @@ class CandidateReranker:
         worth = np.zeros(len(table))
         for place in passed:
             nodes, at = np.unique(table.nodes[:, place], return_inverse=True)
-            if len(nodes) <= _MOST_NODES:
+            if len(nodes) <= _SETTINGS.nameless:
                 own = {*table.nodes[:, place - 1].tolist(), *table.nodes[:, place + 1].tolist()}
                 worth += self._worth(nodes, own, said, times)[at]
         best = float(worth.max(initial=0.0))
@@ -294,13 +302,13 @@ class CandidateReranker:
             return choice
         kept = frozenset(self._store.ids(np.unique(table.nodes[worth == best, -1])))
         ends = tuple(end for end in choice[1] if end in kept)
-        return (choice[0] + _SAID * self._unit * best, ends, choice[2]) if ends else choice
+        return (choice[0] + _SETTINGS.role * self._unit * best, ends, choice[2]) if ends else choice
 
     def _worth(
         self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
     ) -> npt.NDArray[np.float64]:
         """Return the share of the question in the other neighbours of nameless nodes: (N,), weighted by importance."""
-        batch = self._store.capped_edges(nodes, Direction.BOTH, most=_MOST_TOLD)
+        batch = self._store.capped_edges(nodes, Direction.BOTH, most=_SETTINGS.edges)
         other = batch.other.astype(np.int64)
         distinct, place = np.unique(other, return_inverse=True)
         names = [node.name for node in self._store.nodes(self._store.ids(distinct))]

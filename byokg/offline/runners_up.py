@@ -8,21 +8,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from byokg.types import AnswerItem
 
+
+@dataclass(frozen=True)
+class RunnerUpSettings:
+    """Limits of n-best answers."""
+
+    candidates: int = 2
+    """Candidates that follow."""
+    answers: int = 20
+    """Answers of a candidate that follows; one with more does not."""
+    none_right: float = 5.0
+    """Odds that no candidate is right if the first one is not, relative to one as good as the best."""
+    same: float = 0.5
+    """Share of two candidates' answers that are common if they agree."""
+
+
+_SETTINGS = RunnerUpSettings()
+
 Ranked = tuple[float, Sequence[AnswerItem]]
 """A score, and the answers that would be given with it."""
-
-_MOST = 2
-"""Candidates that follow, at most."""
-_LONG = 20
-"""Answers of a candidate that follow, at most; one with more does not."""
-_ELSE = 5.0
-"""Probability that no candidate is right if the first one is not, relative to one as good as the best."""
-_SAME = 0.5
-"""Share of two candidates' answers that are common if they agree."""
 
 
 def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tuple[AnswerItem, ...]:
@@ -45,10 +53,10 @@ def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tup
     items: dict[frozenset[str], Sequence[AnswerItem]] = {}
     for score, answers in candidates[1:]:
         keys = frozenset(map(_key, answers))
-        if not keys <= first and len(keys & first) < _SAME * len(keys | first):
+        if not keys <= first and len(keys & first) < _SETTINGS.same * len(keys | first):
             weights[keys] = weights.get(keys, 0.0) + math.exp((score - best) / unit)
             items.setdefault(keys, answers)
-    total = sum(weights.values()) + _ELSE
+    total = sum(weights.values()) + _SETTINGS.none_right
     likely = {keys: (1 - probability) * weight / total for keys, weight in weights.items()}
 
     def expected(keys: Collection[str]) -> float:
@@ -56,8 +64,8 @@ def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tup
         return round(worth, 9)
 
     further: list[AnswerItem] = []
-    for _ in range(_MOST):
-        open_ones = [keys for keys in likely if 0 < len(keys - given) <= _LONG]
+    for _ in range(_SETTINGS.candidates):
+        open_ones = [keys for keys in likely if 0 < len(keys - given) <= _SETTINGS.answers]
         chosen = max(open_ones, key=lambda keys: expected(given | keys), default=None)
         if chosen is None or expected(given | chosen) <= expected(given):
             break

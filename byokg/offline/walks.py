@@ -13,8 +13,18 @@ from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
 from byokg.types import INVERSE, EntityId, Metapath
 
-MOST_WALKS = 50_000
-"""Walks looked at; a metapath of more is left alone."""
+
+@dataclass(frozen=True)
+class WalkLimits:
+    """Limits of enumerated walks."""
+
+    walks: int = 50_000
+    """Walks of a metapath; one with more is skipped."""
+    sample: int = 32
+    """Sampled edges of a relation, for the number of ends per node."""
+
+
+LIMITS = WalkLimits()
 
 
 @dataclass(frozen=True)
@@ -59,8 +69,8 @@ def walk_table(
         steps.append(2 * relation + turned)
         here, place = np.unique(nodes[:, -1], return_inverse=True)
         direction = Direction.IN if turned else Direction.OUT
-        batch = store.capped_edges(here, direction, np.array([relation]), most=MOST_WALKS + 1)
-        if np.bincount(batch.origin, minlength=len(here))[place].sum() > MOST_WALKS:
+        batch = store.capped_edges(here, direction, np.array([relation]), most=LIMITS.walks + 1)
+        if np.bincount(batch.origin, minlength=len(here))[place].sum() > LIMITS.walks:
             return None
         row, taken = rows_at(batch.origin, place)
         other = batch.other.astype(np.int64)[taken]
@@ -71,10 +81,6 @@ def walk_table(
     return WalkTable(tuple(steps), nodes, edges)
 
 
-_SAMPLED = 32
-"""Sampled edges of a relation, for the number of ends per node."""
-
-
 def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
     """Return the steps with several ends per node, from a sample; on a server, which is not sampled, all steps.
 
@@ -83,7 +89,7 @@ def branching(store: GraphStore, share: float = 0.0) -> frozenset[int]:
     """
     if store.remote:
         return frozenset(range(2 * len(store.relations)))
-    sample = store.sample_edges(_SAMPLED)
+    sample = store.sample_edges(LIMITS.sample)
     counts = store.relation_counts(distinct(np.concatenate((sample.head, sample.tail)).astype(np.int64)))
     step = 2 * counts.relation.astype(np.int64) + counts.inverse
     several = np.bincount(step, counts.count > 1)

@@ -498,7 +498,7 @@ def byokg_pipeline(
     parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
     languages = tuple(engine.language for engine in store.engines)
     solved = solved_text(examples, store, embedder, examples_shown)
-    from byokg.offline.pipeline import entity_spotter
+    from byokg.offline import entity_spotter
 
     spotted = entity_spotter(store, embedder, parts.entities)
 

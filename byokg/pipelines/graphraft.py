@@ -23,9 +23,7 @@ from byokg.llm.messages import prompt_messages
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
-from byokg.offline.candidate_ranker import MeaningRanker, meaning_ranker
-from byokg.offline.mentions import MentionSpotter
-from byokg.offline.pipeline import build_parser_and_ranker
+from byokg.offline import MeaningRanker, MentionSpotter, build_parser_and_ranker, meaning_ranker
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
 from byokg.prompts import PromptLibrary

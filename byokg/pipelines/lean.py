@@ -21,8 +21,7 @@ from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import ESTIMATE, token_counter
-from byokg.offline.linker import OfflineLinker
-from byokg.offline.pipeline import build_parser_and_ranker
+from byokg.offline import OfflineLinker, build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, checked_answers, reach, shared_parts, shown_grounds, solved_text
 from byokg.pipelines.components import RetrieverFactory
 from byokg.pipelines.context import ContextWriter

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from byokg.errors import ConfigError, at_least, import_extra
-from byokg.offline.parse import ParsedQuestion
 from byokg.training.sft import Pair
 from byokg.types import Metapath
 
@@ -24,13 +23,13 @@ PROMPT = "{question} ="
 _UNKNOWN, _END = "<unk>", "<end>"
 
 
-def masked_question(parsed: ParsedQuestion) -> str:
-    """Return a question's words with each mention as one sign."""
-    words: list[str] = []
-    for word, hidden in zip(parsed.words, parsed.masked, strict=True):
-        if not hidden or words[-1:] != [MASK]:
-            words.append(MASK if hidden else word)
-    return " ".join(words)
+def masked_question(words: Sequence[str], masked: Sequence[bool]) -> str:
+    """Return a question's words with each mention as one sign; `masked` is true for words of a mention."""
+    written: list[str] = []
+    for word, hidden in zip(words, masked, strict=True):
+        if not hidden or written[-1:] != [MASK]:
+            written.append(MASK if hidden else word)
+    return " ".join(written)
 
 
 def path_text(metapath: Metapath) -> str:

@@ -12,6 +12,7 @@ from byokg.graph.importers.choose import import_graph
 from byokg.graph.property_view import PropertyView, is_value, viewed
 from byokg.graph.store import Direction
 from byokg.offline.constraints import TemporalConstraint
+from byokg.offline.execute import ExecutionSettings
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.temporal import passes, period
 from byokg.pipelines.loop import Loop
@@ -275,7 +276,7 @@ def test_a_period_holds_in_every_year_from_its_start_to_its_end(year: int) -> No
 def test_ends_that_a_path_did_not_keep_are_counted_too(
     counted: int, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("byokg.offline.execute._MOST_COUNTED", counted)
+    monkeypatch.setattr("byokg.offline.execute._SETTINGS", ExecutionSettings(counted=counted))
     towns = ColumnarGraph.from_triples([("Nordland", "contains_town", f"Town {n}") for n in range(5)])
     pipeline = offline_pipeline(towns, retrievers={"path": lambda store: PathRetriever(store, max_ends=2)})
     found = pipeline.run(Question("ask", "How many towns does Nordland contain?"))

@@ -10,14 +10,14 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline import runners_up as runners_up_module
 from byokg.offline.calibration import UNSURE
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.runners_up import Ranked, runners_up
+from byokg.offline.runners_up import Ranked, RunnerUpSettings, runners_up
 from byokg.types import AnswerItem, EntityId, Question
 from tests.linking.graphs import EMBEDDER
 
 
 @pytest.fixture(autouse=True)
 def nearly_surely_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runners_up_module, "_ELSE", 0.3)
+    monkeypatch.setattr(runners_up_module, "_SETTINGS", RunnerUpSettings(none_right=0.3))
 
 
 def ranked(*candidates: tuple[float, Sequence[str]]) -> list[Ranked]:

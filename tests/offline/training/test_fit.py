@@ -1,4 +1,4 @@
-"""Tests of `byokg.training.fit`; `tests/cli/test_train_commands.py` fits end to end."""
+"""Tests of `byokg.offline.training.fit`; `tests/cli/test_train_commands.py` fits end to end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
 from byokg.offline.calibration import Confidence
 from byokg.offline.calibration import read_weights as read_confidence
-from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_weights import read_weights
 from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.training.fit import fit, split_examples
+from byokg.offline.training.ranker import FitSettings
 from byokg.pipelines.loop import Loop
-from byokg.training.fit import fit, split_examples
-from byokg.training.ranker import FitSettings
 from tests.linking.graphs import EMBEDDER, films
-from tests.training.test_ranker import FILMS, examples, gold
+from tests.offline.training.test_ranker import FILMS, examples, gold
 
 ASKED = [Example(f"q{n}", "who", ("a",), cluster=f"twins {n // 2}") for n in range(40)]
 
@@ -46,11 +45,6 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     def make(place: Path | None) -> Loop:
         return offline_pipeline(graph, EMBEDDER, weights=place)
 
-    def linker(pipeline: Loop) -> OfflineLinker:
-        found = pipeline.stages[0].linker
-        assert isinstance(found, OfflineLinker)
-        return found
-
     parts, settings = split_examples(asked, 0.25), FitSettings(epochs=2, least=1)
     said: list[str] = []
 
@@ -62,7 +56,6 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(
             make,
-            linker,
             parts,
             gold,
             lambda e: e.to_question("gold"),
@@ -73,7 +66,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
             note=interrupted,
         )
     assert len(said) == 4 and list(tmp_path.iterdir()) == []
-    report = fit(make, linker, parts, gold, lambda e: e.to_question("gold"), EMBEDDER, out, "films", settings)
+    report = fit(make, parts, gold, lambda e: e.to_question("gold"), EMBEDDER, out, "films", settings)
     assert report.held_out == 2 and set(report.choice) == {"before", "weights", "weights and ranker"}
     held = read_weights(out, StaticEmbedder().name)
     assert (held.ranker is not None) == (report.chosen == "weights and ranker")

@@ -1,4 +1,4 @@
-"""Tests of `byokg.training.ranker` and of `byokg.offline.path_ranker`."""
+"""Tests of `byokg.offline.training.ranker` and of `byokg.offline.path_ranker`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from byokg.offline.path_ranker import PathRanker, ngrams, product
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.training.ranker import (
+from byokg.offline.training.ranker import (
     Chain,
     FitSettings,
     RankingExample,
@@ -88,7 +88,7 @@ class TestTraining:
 
     def test_the_same_seed_makes_the_same_bytes_on_every_cpu(self, ranker: Path, tmp_path: Path) -> None:
         program = (
-            "from pathlib import Path; from tests.training.test_ranker import FILMS, train; "
+            "from pathlib import Path; from tests.offline.training.test_ranker import FILMS, train; "
             f"train(Path({str(tmp_path / 'other')!r}), FILMS[:3])"
         )
         # Kernels of the oldest machines, and none that numpy chooses by what the CPU can do.

@@ -29,21 +29,39 @@ from byokg.offline.calibration import NAMES, Confidence
 from byokg.offline.calibration import save_weights as save_confidence
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
+from byokg.offline.training.calibration import Judged, cross_fitted, fit_confidence, probabilities
+from byokg.offline.training.path_weights import choices, fit_weights
+from byokg.offline.training.ranker import FitSettings, RankingExample, answer_cases, fit_ranker, write_ranker
 from byokg.pipelines.loop import Loop
-from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
-from byokg.training.path_weights import choices, fit_weights
-from byokg.training.ranker import FitSettings, RankingExample, answer_cases, fit_ranker, write_ranker
 from byokg.types import Context, EntityId, Question
+
+
+@dataclass(frozen=True)
+class SplitSettings:
+    """Sizes of splits, and of their evaluation."""
+
+    choosing: float = 0.1
+    """Share of the questions that select."""
+    of_few: float = 0.25
+    """The same share of few questions: a handful selects by luck."""
+    held_out: int = 1000
+    """Most held-out questions."""
+    least_choosing: int = 50
+    """Fewest questions that select, if there are enough."""
+    most_choosing: int = 500
+    """Most questions that select."""
+    weighed: int = 3000
+    """Most questions that path weights are fitted on: they are few numbers. A ranker learns from all."""
+    draws: int = 1000
+    """Bootstrap resamples of an interval."""
+    folds: int = 5
+    """Folds of cross-fitted calibration."""
+
+
+_SPLIT = SplitSettings()
 
 HELD_OUT = 0.2
 """Share of the questions that are held out."""
-_CHOOSING, _OF_FEW = 0.1, 0.25
-"""Share of the questions that choose, and of few questions: a handful chooses by luck."""
-_MOST_HELD, _LEAST_CHOOSING, _MOST_CHOOSING = 1000, 50, 500
-_WEIGHED = 3000
-"""Questions that weights are fitted on at most: they are few numbers. A ranker learns from all."""
-_DRAWS = 1000
-_FOLDS = 5
 
 
 @dataclass(frozen=True)
@@ -108,9 +126,9 @@ def split_examples(examples: Sequence[Example], held_out: float = HELD_OUT, seed
     choosing: list[Example] = []
     learnt: list[Example] = []
     count = len(examples)
-    wanted = max(_CHOOSING * count, min(_LEAST_CHOOSING, _OF_FEW * count))
+    wanted = max(_SPLIT.choosing * count, min(_SPLIT.least_choosing, _SPLIT.of_few * count))
     for group in ordered:
-        filled = len(held) >= min(_MOST_HELD, held_out * count), len(choosing) >= min(_MOST_CHOOSING, wanted)
+        filled = len(held) >= min(_SPLIT.held_out, held_out * count), len(choosing) >= min(_SPLIT.most_choosing, wanted)
         part = held if not filled[0] else choosing if not filled[1] else learnt
         part += groups[group]
     if not learnt or not choosing:
@@ -123,7 +141,6 @@ def split_examples(examples: Sequence[Example], held_out: float = HELD_OUT, seed
 
 def fit(
     make: Callable[[Path | None], Loop],
-    linker_of: Callable[[Loop], OfflineLinker],
     parts: Splits,
     gold: Callable[[Example], Sequence[EntityId]],
     asked: Callable[[Example], Question],
@@ -138,7 +155,6 @@ def fit(
 
     Args:
         make: makes the pipeline with a folder of weights, or with the present ones; without abstention.
-        linker_of: returns a pipeline's linker.
         parts: the questions by split.
         gold: returns the answer nodes of a question.
         asked: returns a question as measured.
@@ -156,10 +172,10 @@ def fit(
     settings = settings or FitSettings()
     before = make(None)
     linker = linker_of(before)
-    note(f"fitting weights on {min(len(parts.learnt), _WEIGHED):,} questions")
+    note(f"fitting weights on {min(len(parts.learnt), _SPLIT.weighed):,} questions")
     # Those drawn by a hash of their ids stand for all.
     drawn = sorted(parts.learnt, key=lambda one: hashlib.sha256(one.id.encode("utf-8", "replace")).digest())
-    found = list(choices(linker, linker.store, drawn[:_WEIGHED], gold))
+    found = list(choices(linker, linker.store, drawn[: _SPLIT.weighed], gold))
     weights = fit_weights([(1.0, found)], near=linker.scorer.weights)
     record: dict[str, object] = {
         "source": source,
@@ -247,6 +263,14 @@ def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Exam
     return _Answers(scores, given, Judged(np.array(signs).reshape(-1, len(NAMES)), scores[given, 0]))
 
 
+def linker_of(pipeline: object) -> OfflineLinker:
+    """Return the linker of a pipeline without a language model. Raises `ConfigError` for another pipeline."""
+    linker = pipeline.stages[0].linker if isinstance(pipeline, Loop) else None
+    if not isinstance(linker, OfflineLinker):
+        raise ConfigError("weights are fitted for the pipeline that needs no language model; use pipeline=offline")
+    return linker
+
+
 def _judge(pipeline: Loop) -> Confidence:
     assert isinstance(pipeline.estimator, Confidence)
     return pipeline.estimator
@@ -255,7 +279,7 @@ def _judge(pipeline: Loop) -> Confidence:
 def _folds(examples: Sequence[Example]) -> npt.NDArray[np.int64]:
     """Part questions in folds, those of a cluster together: (N,)."""
     number = {group: at for at, group in enumerate(dict.fromkeys(example.group for example in examples))}
-    return np.array([number[example.group] % _FOLDS for example in examples], np.int64)
+    return np.array([number[example.group] % _SPLIT.folds for example in examples], np.int64)
 
 
 def _score(chances: Float64, judged: Judged) -> Score:
@@ -269,8 +293,8 @@ def _figures(
 ) -> tuple[dict[str, ShareEstimate], dict[str, ShareEstimate]]:
     codes = cluster_codes([example.cluster for example in examples])
     table = np.hstack((was, now, now - was))
-    low, high = intervals(table, 0, _DRAWS, np.ones_like(table), codes)
-    low[4:], high[4:] = bootstrap(table[:, 4:], 0, _DRAWS, codes=codes)  # of differences, which are no shares
+    low, high = intervals(table, 0, _SPLIT.draws, np.ones_like(table), codes)
+    low[4:], high[4:] = bootstrap(table[:, 4:], 0, _SPLIT.draws, codes=codes)  # of differences, which are no shares
     shares = [
         ShareEstimate(*(round(float(part), 4) for part in row))
         for row in zip(table.mean(axis=0), low, high, strict=True)

@@ -46,6 +46,19 @@ from byokg.offline.schema_linking import RelationSimilarity, sum_rows
 from byokg.text.names import locate
 from byokg.types import INVERSE, EntityId, Mention, Question
 
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """Constants of the ranker's optimizer."""
+
+    untrained: float = 8.0
+    """Divisor that turns untrained scores into initial logits."""
+    features: float = 0.3
+    """Learning rate of the features' weights, as a share of the others'."""
+
+
+_OPTIMIZER = OptimizerSettings()
+
 LEARNT = 0.05
 """Least F1 that some metapath of a question must have for the question to be learnt from."""
 
@@ -375,7 +388,7 @@ class _Optimizer:
         self._scale[self._scale == 0] = 1.0
         rank, dimensions = settings.rank, self._described.shape[1] // 3
         self._parts: dict[str, Float64] = {
-            "features": np.array(astuple(start)) * self._scale / _UNTRAINED,
+            "features": np.array(astuple(start)) * self._scale / _OPTIMIZER.untrained,
             "question": self._uniform((dimensions, rank), 0.5),
             "ngrams": self._uniform((len(self.known), rank), 0.2),
             "texts": self._uniform((PLACES, 3 * dimensions, rank), 0.2),
@@ -464,7 +477,11 @@ class _Optimizer:
             first += (1 - _MOMENTS[0]) * (part - first)
             second += (1 - _MOMENTS[1]) * (part * part - second)
             change = first / (1 - self._bias[0]) / (np.sqrt(second / (1 - self._bias[1])) + 1e-6)
-            change = _FEATURES * change if name == "features" else change + self._settings.decay * self._parts[name]
+            change = (
+                _OPTIMIZER.features * change
+                if name == "features"
+                else change + self._settings.decay * self._parts[name]
+            )
             self._parts[name] -= rate * change
 
 
@@ -494,10 +511,6 @@ class _Scored:
     """(P, 3) which of them a step is."""
 
 
-_UNTRAINED = 8.0
-"""Untrained scores, divided by this, are taken for logits to begin with."""
-_FEATURES = 0.3
-"""Learning rate of the features' weights, as a share of the others'."""
 _MOMENTS = (0.9, 0.99)
 _TINY = 2.0**-40
 

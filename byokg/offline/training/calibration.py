@@ -14,14 +14,24 @@ import numpy.typing as npt
 from byokg.arrays import Float64
 from byokg.offline.calibration import AGAINST, COMMON, NAMES, CalibrationFeatures, LogisticCalibrator
 from byokg.offline.path_ranker import on_grid, product
-from byokg.training.ranker import exponential
+from byokg.offline.training.ranker import exponential
 
-_RIDGE = 0.01
-"""Penalty on weights of signs that are as wide as they are on average."""
-_OWN = 8.0
-"""Answers that the weights to stay near are worth."""
-_STEPS = 500
-_DIGITS = 4
+
+@dataclass(frozen=True)
+class CalibrationFit:
+    """Settings of the calibration fit."""
+
+    ridge: float = 0.01
+    """Penalty on weights of features of average spread."""
+    prior: float = 8.0
+    """Answers that count as much as the prior's weights."""
+    steps: int = 500
+    """Gradient steps."""
+    digits: int = 4
+    """Decimals of written weights."""
+
+
+_SETTINGS = CalibrationFit()
 
 
 @dataclass(frozen=True)
@@ -63,14 +73,14 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: LogisticCalibrato
     spread = np.sqrt(_sums(weight, (signs - middle) ** 2)) + 1e-6
     rows = (signs - middle) / spread
     way = np.array([0.0 if name not in COMMON else -1.0 if name in AGAINST else 1.0 for name in NAMES])
-    start, bias, ridge = np.zeros(len(NAMES)), 0.0, _RIDGE
+    start, bias, ridge = np.zeros(len(NAMES)), 0.0, _SETTINGS.ridge
     if near is not None:
         start = np.array(near.weights) * spread
         bias = near.bias + float((np.array(near.weights) * (middle - np.array(near.middle))).sum())
-        ridge = _OWN / len(right)
+        ridge = _SETTINGS.prior / len(right)
     rate = 1 / ((len(NAMES) + 1) / 4 + ridge)  # below the curvature bound of the objective, so that no step is too long
     found, ahead, ahead_bias, speed = start, start, bias, 1.0
-    for _ in range(_STEPS):
+    for _ in range(_SETTINGS.steps):
         error = weight * (_chance(product(rows, ahead[:, None])[:, 0] + ahead_bias) - right)
         stepped = ahead - rate * (_sums(error, rows) + ridge * (ahead - start))
         if near is None:
@@ -117,4 +127,4 @@ def _sums(weight: Float64, rows: Float64) -> Float64:
 
 
 def _rounded(values: Sequence[float] | Float64) -> tuple[float, ...]:
-    return tuple(round(float(value), _DIGITS) + 0.0 for value in values)
+    return tuple(round(float(value), _SETTINGS.digits) + 0.0 for value in values)

@@ -1,4 +1,4 @@
-"""Tests of `byokg.training.confidence`."""
+"""Tests of `byokg.offline.training.calibration`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from byokg.evaluation.significance import auroc, calibration_error
 from byokg.offline.calibration import AGAINST, COMMON, NAMES, LogisticCalibrator
-from byokg.training.confidence import Judged, cross_fitted, fit_confidence, probabilities
+from byokg.offline.training.calibration import Judged, cross_fitted, fit_confidence, probabilities
 
 SHARE, GAP, LONG = (NAMES.index(name) for name in ("vote_share", "score_margin", "too_many_hops"))
 

@@ -19,8 +19,27 @@ from byokg.graph.store import GraphStore
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_ranker import on_grid, product
 from byokg.offline.path_scorer import UNIT, Weights
-from byokg.training.ranker import exponential
+from byokg.offline.training.ranker import exponential
 from byokg.types import EntityId
+
+
+@dataclass(frozen=True)
+class WeightFit:
+    """Settings of the fit of path weights."""
+
+    kept: int = 40
+    """Metapaths of a question: the most promising ones, and as many that are right."""
+    soft: float = 0.02
+    """Share of right answers that a wrong choice counts as: no question is worth giving up all others."""
+    penalty: float = 5e-4
+    """Squared-distance penalty to the prior."""
+    rounds: int = 300
+    """Updates."""
+    rate: float = 0.1
+    """First learning rate; falls linearly."""
+
+
+_FIT = WeightFit()
 
 _NAMES = tuple(field.name for field in fields(Weights))
 _COSTS = frozenset(
@@ -29,12 +48,7 @@ _COSTS = frozenset(
 """Features that can only count against a metapath."""
 _FREE = frozenset({"hop", "third", "backtracks"})
 """Features that may count for or against it."""
-_KEPT = 40
-"""Metapaths of a question at most: the most promising ones, and as many that are right."""
-_SOFT = 0.02
-"""Share of right answers that a wrong choice counts as: no question is worth giving up all others."""
-_PENALTY = 5e-4
-_ROUNDS, _RATE, _MOMENTS = 300, 0.1, (0.9, 0.99)
+_MOMENTS = (0.9, 0.99)
 
 
 @dataclass(frozen=True)
@@ -79,7 +93,7 @@ def choices(
         features = np.concatenate((found.features[found.named], found.joined)).astype(np.float64)
         promise = product(features, promising[:, None])[:, 0]
         best, reaching = np.argsort(-promise, kind="stable"), np.lexsort((-promise, right <= 0))
-        kept = np.union1d(best[:_KEPT], reaching[:_KEPT])
+        kept = np.union1d(best[: _FIT.kept], reaching[: _FIT.kept])
         if right.max(initial=0.0) > 0:
             yield Choices(features[kept], on_grid(right[kept]))
 
@@ -121,23 +135,23 @@ def fit_weights(sets: Sequence[tuple[float, Sequence[Choices]]], near: Weights |
     scale = np.maximum(_deviation(features), 1e-3)
     scaled = on_grid(features / scale, 12)  # of so few bits that all sums below are exact in any order
     centre = np.zeros(len(scale)) if near is None else np.array(astuple(near)) / UNIT * scale
-    penalty = _PENALTY if near is None else max(_PENALTY, 1 / len(parts))
+    penalty = _FIT.penalty if near is None else max(_FIT.penalty, 1 / len(parts))
     lowest = np.array([-np.inf if name in _COSTS | _FREE else 0.0 for name in _NAMES])
     highest = np.array([0.0 if name in _COSTS else np.inf for name in _NAMES])
     weights, first, second = centre.copy(), np.zeros(len(scale)), np.zeros(len(scale))
-    for number in range(1, _ROUNDS + 1):
+    for number in range(1, _FIT.rounds + 1):
         scores = scaled @ on_grid(weights, 16)
         chance = on_grid(exponential(scores - np.maximum.reduceat(scores, starts)[owner]), 30)
         chance = on_grid(chance / np.add.reduceat(chance, starts)[owner], 30)
         drawn = on_grid(chance * right, 30)
         total = np.add.reduceat(drawn, starts)
-        share = total / (total + _SOFT)
-        slope = (chance * share[owner] - drawn / (total + _SOFT)[owner]) * worth[owner]
+        share = total / (total + _FIT.soft)
+        slope = (chance * share[owner] - drawn / (total + _FIT.soft)[owner]) * worth[owner]
         gradient = scaled.T @ on_grid(slope, 33) + 2 * penalty * (weights - centre)
         first = _MOMENTS[0] * first + (1 - _MOMENTS[0]) * gradient
         second = _MOMENTS[1] * second + (1 - _MOMENTS[1]) * gradient * gradient
         step = first / (1 - _MOMENTS[0] ** number) / (np.sqrt(second / (1 - _MOMENTS[1] ** number)) + 1e-6)
-        weights = np.clip(weights - _RATE * (1 - (number - 1) / _ROUNDS) * step, lowest, highest)
+        weights = np.clip(weights - _FIT.rate * (1 - (number - 1) / _FIT.rounds) * step, lowest, highest)
     return Weights(*(float(round(UNIT * value, 1)) + 0.0 for value in (weights / scale).tolist()))
 
 
