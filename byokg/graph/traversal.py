@@ -221,8 +221,7 @@ def k_hop_edges(
     edges, hop_of = join(walked, [len(frontier) for frontier in nodes[1:]])
     if (direction is Direction.BOTH and any(cuts)) or edges.undirected is not None:
         # Caps may have left out an edge at one of its ends, so every edge is looked at; undirected ones have two.
-        _, first = np.unique(edges.edge, return_index=True)
-        first.sort()
+        first = np.sort(np.unique(edges.edge, return_index=True)[1])
         edges, hop_of = edges.take(first), hop_of[first]
     return ReachedEdges(tuple(cuts), edges, hop_of, np.concatenate(nodes))
 

@@ -8,14 +8,15 @@ graph pattern. Everything in `search` works on any of them.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from byokg.arrays import Bools, Int64
+from byokg.arrays import Bools, Int64, Integers
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Arc, Automaton
+from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Automaton
 from byokg.graph.sorted_ids import distinct, rows_at, spread
 from byokg.graph.store import Direction, GraphStore
 from byokg.types import Triple, Value
@@ -83,11 +84,94 @@ class Expander(Protocol):
         """Put steps between nodes into words."""
 
 
+_NONE = np.empty(0, np.int64)
+
+
 def _all(steps: StepRows) -> StepRows:
     return steps
 
 
-class ColumnarExpander:
+class EdgeExpander(ABC):
+    """Edges of a graph that an automaton allows."""
+
+    def __init__(
+        self,
+        store: GraphStore,
+        automaton: Automaton,
+        variable: str | None = None,
+        capped: Callable[[StepRows], StepRows] = _all,
+        most: int | None = None,
+    ) -> None:
+        """Walk a graph.
+
+        Args:
+            store: source of the edges.
+            automaton: relations from state to state.
+            variable: bound to the relation of each edge.
+            capped: may leave steps out.
+            most: edges of one relation to read of a node, the first in edge order, if a state continues along one
+                relation only; more need not be read. None reads all.
+        """
+        self._store, self._variable, self._capped, self._most = store, variable, capped, most
+        self._automaton = automaton
+        self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
+
+    def edge(self, labels: Int64) -> Int64:
+        """Return the numbers of edges."""
+        return labels >> 1
+
+    def forward(self, vertices: Int64) -> StepRows:
+        """Return the steps out of vertices."""
+        return self._capped(self._steps(vertices, False))
+
+    def backward(self, vertices: Int64) -> StepRows:
+        """Return the steps into vertices."""
+        return self._capped(self._steps(vertices, True))
+
+    @abstractmethod
+    def effort(self, vertices: Int64, backward: bool) -> int:
+        """Estimate how many steps there are, at little cost."""
+
+    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
+        """Return each step's edge."""
+        edges = labels >> 1
+        head, relation, tail, undirected = self._edge_ends(edges)
+        walked = zip(
+            self._store.ids(np.where(undirected, near, head)),
+            [self._store.relations[number] for number in relation.tolist()],
+            self._store.ids(np.where(undirected, far, tail)),
+            edges.tolist(),
+            self._store.edge_properties(edges),
+            undirected.tolist(),
+            strict=True,
+        )
+        turned = ((labels & 1).astype(np.bool_) & ~undirected).tolist()
+        return [one_edge(Triple(*each), back, self._variable) for each, back in zip(walked, turned, strict=True)]
+
+    @abstractmethod
+    def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
+        """Return head, relation and tail of walked edges, and True for undirected ones."""
+
+    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
+        automaton, states = self._automaton, self.states
+        if states == 1:
+            return StepRows(*self._walked(vertices, 0, 0, backward))
+        nodes, state = np.divmod(vertices, states)
+        parts = []
+        for each in np.unique(state).tolist():
+            places = np.flatnonzero(state == each)
+            for other in automaton.entering(each) if backward else automaton.leaving(each):
+                before, after = (other, each) if backward else (each, other)
+                origin, node, label = self._walked(nodes[places], before, after, backward)
+                parts.append(StepRows(places.take(origin), node * states + other, label))
+        return _joined(parts)
+
+    @abstractmethod
+    def _walked(self, nodes: Int64, before: int, after: int, backward: bool) -> tuple[Int64, Int64, Int64]:
+        """Return position, far node and label of each edge along which one state follows another."""
+
+
+class ColumnarExpander(EdgeExpander):
     """Edges of a columnar graph that an automaton allows."""
 
     def __init__(
@@ -98,29 +182,13 @@ class ColumnarExpander:
         capped: Callable[[StepRows], StepRows] = _all,
         most: int | None = None,
     ) -> None:
-        """Walk a graph.
-
-        Args:
-            graph: source of the edges.
-            automaton: relations from state to state.
-            variable: bound to the relation of each edge.
-            capped: may leave steps out.
-            most: edges of one relation to read of a node, the first in edge order, if a state continues along one
-                relation only; more need not be read. None reads all.
-        """
+        super().__init__(graph, automaton, variable, capped, most)
         self._arrays = arrays = graph.topology
-        self._graph, self._variable, self._capped, self._most = graph, variable, capped, most
         self._out, self._in = arrays.out_index, arrays.in_index
         self._relation, self._other = arrays.relation, arrays.other
-        self._automaton = automaton
-        self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
         self._undirected = arrays.undirected
         self._loops = automaton.both_ways or self._undirected is not None
         self._ways = automaton.ways if self._undirected is None else (True, True)
-
-    def edge(self, labels: Int64) -> Int64:
-        """Return the numbers of edges."""
-        return labels >> 1
 
     def effort(self, vertices: Int64, backward: bool) -> int:
         """Return the number of edges that would be looked at."""
@@ -137,53 +205,13 @@ class ColumnarExpander:
             total += int((self._in[nodes + 1] - self._in[nodes]).sum())
         return total
 
-    def forward(self, vertices: Int64) -> StepRows:
-        """Return the steps out of vertices."""
-        return self._capped(self._steps(vertices, False))
+    def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
+        relation = self._relation.take(edges)
+        head = np.searchsorted(self._out, edges, "right") - 1
+        return head, relation, self._other.take(edges), self._arrays.are_undirected(edges, relation)
 
-    def backward(self, vertices: Int64) -> StepRows:
-        """Return the steps into vertices."""
-        return self._capped(self._steps(vertices, True))
-
-    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
-        """Return each step's edge."""
-        edges, relation = labels >> 1, self._relation.take(labels >> 1)
-        head, tail = np.searchsorted(self._out, edges, "right") - 1, self._other.take(edges)
-        undirected = self._arrays.are_undirected(edges, relation)
-        relations = self._graph.relations
-        spelled = []
-        for triple, inverse in zip(
-            zip(
-                self._graph.ids(np.where(undirected, near, head)),
-                [relations[number] for number in relation.tolist()],
-                self._graph.ids(np.where(undirected, far, tail)),
-                edges.tolist(),
-                self._graph.edge_properties(edges),
-                undirected.tolist(),
-                strict=True,
-            ),
-            ((labels & 1).astype(np.bool_) & ~undirected).tolist(),
-            strict=True,
-        ):
-            spelled.append(one_edge(Triple(*triple), inverse, self._variable))
-        return spelled
-
-    def _steps(self, vertices: Int64, backward: bool) -> StepRows:
-        automaton, states = self._automaton, self.states
-        if states == 1:
-            return StepRows(*self._walked(vertices, automaton.arc(0, 0), backward))
-        nodes, state = np.divmod(vertices, states)
-        parts = []
-        for each in np.unique(state).tolist():
-            places = np.flatnonzero(state == each)
-            for other in automaton.entering(each) if backward else automaton.leaving(each):
-                arc = automaton.arc(other, each) if backward else automaton.arc(each, other)
-                origin, node, label = self._walked(nodes[places], arc, backward)
-                parts.append(StepRows(places.take(origin), node * states + other, label))
-        return _joined(parts)
-
-    def _walked(self, nodes: Int64, arc: Arc, backward: bool) -> tuple[Int64, Int64, Int64]:
-        """Return position, far node and label of each edge along which one state follows another."""
+    def _walked(self, nodes: Int64, before: int, after: int, backward: bool) -> tuple[Int64, Int64, Int64]:
+        arc = self._automaton.arc(before, after)
         along, against = (arc.backward, arc.forward) if backward else (arc.forward, arc.backward)
         # A loop is walked once, with the edges that are walked forward if there are any.
         loop = arc.loop if self._loops else False
@@ -200,8 +228,7 @@ class ColumnarExpander:
         if len(found) == 1:
             return found[0]
         if not found:
-            none = np.empty(0, np.int64)
-            return none, none, none
+            return _NONE, _NONE, _NONE
         origin, node, label = (np.concatenate(columns) for columns in zip(*found, strict=True))
         if len(nodes) == 1:
             return origin, node, label
@@ -251,7 +278,7 @@ class ColumnarExpander:
         return origin, far.astype(np.int64), (edge << 1) + 1 if inverse else edge << 1
 
 
-class StoreExpander:
+class StoreExpander(EdgeExpander):
     """Edges of any store that an automaton allows: one call for each state that is left."""
 
     def __init__(
@@ -262,30 +289,15 @@ class StoreExpander:
         capped: Callable[[StepRows], StepRows] = _all,
         most: int | None = None,
     ) -> None:
-        """See `ColumnarExpander`."""
-        self._store, self._variable, self._capped, self._most = store, variable, capped, most
+        super().__init__(store, automaton, variable, capped, most)
         self._met: dict[int, tuple[int, int, int, bool]] = {}
         """Head, relation and tail of the edges that were walked, and True for undirected ones."""
         self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
         """For each direction nodes whose steps are known, ascending, where those of each begin, and these."""
-        self._automaton = automaton
-        self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
-
-    def edge(self, labels: Int64) -> Int64:
-        """Return the numbers of edges."""
-        return labels >> 1
 
     def effort(self, vertices: Int64, backward: bool) -> int:
         """Return the number of nodes that would be read."""
         return len(vertices)
-
-    def forward(self, vertices: Int64) -> StepRows:
-        """Return the steps out of vertices."""
-        return self._capped(self._steps(vertices, False))
-
-    def backward(self, vertices: Int64) -> StepRows:
-        """Return the steps into vertices."""
-        return self._capped(self._steps(vertices, True))
 
     def all_shortest(
         self, source: int, target: int, most: int | None, limit: int, timeout_s: float
@@ -334,7 +346,7 @@ class StoreExpander:
         reached = self._store.reached(start, direction, way[1], limit, timeout_s)
         vertices = np.setdiff1d(met[:0] if reached is None else np.asarray(reached, np.int64), met)
         if len(vertices):
-            steps = self._fetch_steps(vertices, backward)
+            steps = super()._steps(vertices, backward)
             self._ahead[backward] = vertices, np.searchsorted(steps.origin, np.arange(len(vertices) + 1)), steps
 
     def _steps(self, vertices: Int64, backward: bool) -> StepRows:
@@ -344,37 +356,15 @@ class StoreExpander:
             if np.array_equal(known.take(place, mode="clip"), vertices):
                 origin, row = spread(bounds[place], bounds[place + 1] - bounds[place])
                 return StepRows(origin, steps.far.take(row), steps.label.take(row))
-        return self._fetch_steps(vertices, backward)
+        return super()._steps(vertices, backward)
 
-    def _fetch_steps(self, vertices: Int64, backward: bool) -> StepRows:
-        """Ask the store for steps."""
-        automaton, states = self._automaton, self.states
-        nodes, state = np.divmod(vertices, states)
-        parts = []
-        for each in np.unique(state).tolist():
-            places = np.flatnonzero(state == each)
-            for other in automaton.entering(each) if backward else automaton.leaving(each):
-                near, far = (other, each) if backward else (each, other)
-                for origin, node, label in self._walked(nodes[places], automaton.arcs[near] == far, backward):
-                    parts.append(StepRows(places.take(origin), node * states + other, label))
-        return _joined(parts)
-
-    def spell(self, near: Int64, far: Int64, labels: Int64) -> list[Spelled]:
-        """Return each step's edge."""
-        edges = labels >> 1
+    def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
         met = np.array([self._met[edge] for edge in edges.tolist()], np.int64).reshape(-1, 4)
-        undirected = met[:, 3].astype(np.bool_)
-        heads, tails = (
-            self._store.ids(np.where(undirected, end, column)) for end, column in ((near, met[:, 0]), (far, met[:, 2]))
-        )
-        relations = [self._store.relations[number] for number in met[:, 1].tolist()]
-        properties = self._store.edge_properties(edges)
-        walked = zip(heads, relations, tails, edges.tolist(), properties, undirected.tolist(), strict=True)
-        turned = (labels & 1).astype(np.bool_).tolist()
-        return [one_edge(Triple(*each), back, self._variable) for each, back in zip(walked, turned, strict=True)]
+        head, relation, tail, undirected = met.T
+        return head, relation, tail, undirected.astype(np.bool_)
 
-    def _walked(self, nodes: Int64, table: Bools, backward: bool) -> list[tuple[Int64, Int64, Int64]]:
-        """Return position, far node and label of the edges that some arcs allow."""
+    def _walked(self, nodes: Int64, before: int, after: int, backward: bool) -> tuple[Int64, Int64, Int64]:
+        table = self._automaton.arcs[before] == after
         way = {
             (True, False): Direction.OUT,
             (False, True): Direction.IN,
@@ -384,7 +374,7 @@ class StoreExpander:
         # An arc that loops alone allow is walked backward, as in `ColumnarExpander`.
         inverse = bool(table[:, BACKWARD].any()) or (not forward and bool(table[:, LOOP].any()))
         if not (forward or inverse):
-            return []
+            return _NONE, _NONE, _NONE
         direction = way[(inverse, forward) if backward else (forward, inverse)]
         allowed: Bools = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
@@ -406,7 +396,7 @@ class StoreExpander:
         columns = (batch.head, batch.relation, batch.tail, undirected)
         ends = zip(*(column[rows].tolist() for column in columns), strict=True)
         self._met.update(zip(batch.edge[rows].tolist(), ends, strict=True))
-        return [(batch.origin[rows], far[rows], label)]
+        return batch.origin[rows], far[rows], label
 
 
 def steps_along(
@@ -415,8 +405,8 @@ def steps_along(
     variable: str | None = None,
     capped: Callable[[StepRows], StepRows] = _all,
     most: int | None = None,
-) -> ColumnarExpander | StoreExpander:
-    """Return the edges of a graph that an automaton allows; see `ColumnarExpander`."""
+) -> EdgeExpander:
+    """Return the edges of a graph that an automaton allows; see `EdgeExpander`."""
     graph = store.columnar
     if graph is not None:
         return ColumnarExpander(graph, automaton, variable, capped, most)
@@ -523,8 +513,7 @@ def _joined(parts: Sequence[StepRows]) -> StepRows:
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        none = np.empty(0, np.int64)
-        return StepRows(none, none, none)
+        return StepRows(_NONE, _NONE, _NONE)
     origin, far, label = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = origin.argsort(kind="stable")
     return StepRows(origin[order], far[order], label[order])
