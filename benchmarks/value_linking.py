@@ -223,6 +223,8 @@ def measure(name: str, data: Path, half: str, most: int, shown: int) -> list[Row
             if values and asked.half == half:
                 questions.append(Annotated(asked.id, asked.text, values, asked.half))
         questions = random.Random(0).sample(questions, min(most, len(questions)))
+        if not questions:
+            return rows  # all of its literals are names
         rows.append(Row(f"{name} {half} values", sum(len(asked.values) for asked in questions)))
         for condition in ("clean", "typo"):
             tallies = evaluate(linker, questions, condition == "typo", shown)

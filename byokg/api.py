@@ -12,7 +12,6 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.importers.dialects import DETECTED, TableOptions
-from byokg.graph.name_indexes import build_names
 from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import neighbours, triples
@@ -56,12 +55,14 @@ class KnowledgeGraph:
     def build(
         cls, source: str | Path, out: str | Path, overwrite: bool = False, options: TableOptions = DETECTED
     ) -> KnowledgeGraph:
-        """Import a file or folder (see `importers`), save it with an index of its names to `out`, and open that.
+        """Import a file or folder (see `importers`), save it to `out` with indexes of names and values, and open that.
 
         The columns of tables are detected unless `options` decide; `importers.choose.files_read(graph.store)` says how.
         """
+        from byokg.graph.value_indexes import build_indexes
+
         graph = build_graph(source, out, overwrite, options)
-        build_names(graph)
+        build_indexes(graph)
         return cls(graph)
 
     @classmethod

@@ -37,7 +37,7 @@ from byokg.errors import (
 from byokg.files import sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.name_indexes import build_names, name_index
+from byokg.graph.name_indexes import name_index
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
@@ -78,6 +78,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
         GraphError: the cache cannot be written.
     """
     from byokg.graph.importers.choose import files_read, graph_folder, import_into
+    from byokg.graph.value_indexes import build_indexes
 
     readable = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "graph"
     folder = cache / f"{readable}-{source_digest(source)[:_GRAPH_HASH_DIGITS]}"
@@ -94,7 +95,7 @@ def cached_graph(source: Path, name: str, cache: Path, note: Callable[[str], Non
     began = time.perf_counter()
     try:
         with graph_folder(source, folder, damaged) as partial:  # graph and names appear together, or not at all
-            build_names(import_into(source, partial))
+            build_indexes(import_into(source, partial))
         graph = ColumnarGraph.open(folder)
     except GraphError as error:
         try:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from byokg.graph.name_indexes import DenseFacts, NameFacts
     from byokg.graph.read_cache import SchemaCache
     from byokg.graph.store import PropertySchema, RelationSchema
+    from byokg.graph.value_indexes import ValueFacts
+    from byokg.index.values import IndexedProperty
     from byokg.open import Opened, Queryable
     from byokg.types import Language
 
@@ -57,9 +59,10 @@ _UNTYPED = "(no type)"
 
 @dataclass(frozen=True)
 class Indexes:
-    """Name indexes beside a saved graph, each with verified checksums."""
+    """Indexes beside a saved graph, each with verified checksums."""
 
     names: NameFacts | None = None
+    values: ValueFacts | None = None
     dense: Sequence[DenseFacts] = ()
 
 
@@ -75,6 +78,7 @@ def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
             "source": graph.source,
             "engines": engines_in(graph.name),
             "names": asdict(indexes.names) if indexes.names else None,
+            "values": asdict(indexes.values) if indexes.values else None,
             "dense": [asdict(index) for index in indexes.dense],
         }
     return {
@@ -97,6 +101,29 @@ def _names(names: NameFacts | None) -> str:
     if names is None:
         return "not indexed; index them with: byokg graph names DIR"
     return f"{names.names:,} different ones of {names.entries:,} bearers, {names.bytes:,} bytes"
+
+
+def _values(values: ValueFacts | None) -> str:
+    if values is None:
+        return "not indexed; index them with: byokg graph names DIR"
+    return f"{values.entries:,} of {_properties_of(values.properties)}, {values.bytes:,} bytes"
+
+
+def _value_table(properties: Sequence[IndexedProperty]) -> Table:
+    """Return the table of indexed properties: kind, distinct values, coverage, examples or range, cost."""
+    cells = []
+    for one in properties:
+        some = ", ".join(f"{value!s:.{_EXAMPLE}}" for value in one.examples)
+        shown = some if one.least is None else f"{one.least} to {one.most}"
+        name = f"{one.type}.{one.property}" if one.type else one.property
+        cost = f"{one.cost:,}" if one.indexed else "no entries"
+        cells.append((name, one.kind, f"{one.distinct:,}", f"{one.coverage:.0%}", shown, cost))
+    columns = [*labels("property"), *labels("kind", one_line=True), *figures("distinct", "of type")]
+    return table([*columns, *labels("examples or range"), *figures("bytes")], cells)
+
+
+_EXAMPLE = 24
+"""Characters of an example."""
 
 
 def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
@@ -132,6 +159,10 @@ def show(graph: Opened, indexes: Indexes, console: Console, everything: bool) ->
     listed = by_count(schema.relations)
     console.print(_relations(listed if everything else listed[:_ROWS], typed, everything))
     _say_more(console, len(listed), "relations", everything)
+    if indexes.values is not None:
+        kept = sorted(indexes.values.properties, key=lambda one: -one.nodes)
+        console.print(_value_table(kept if everything else kept[:_ROWS]))
+        _say_more(console, len(kept), "properties", everything)
 
 
 def _facts(graph: Opened, indexes: Indexes, everything: bool) -> Iterator[tuple[str, str]]:
@@ -155,6 +186,8 @@ def _facts(graph: Opened, indexes: Indexes, everything: bool) -> Iterator[tuple[
         if engines := engines_in(graph.name):
             yield "queries", ", ".join(f"{language} ({ENGINE_NAMES[language]})" for language in engines)
         yield "names", _names(indexes.names)
+        if indexes.values or any(schema.node_properties.values()):
+            yield "values", _values(indexes.values)
     else:
         yield "queries", graph.language
     for index in indexes.dense:
@@ -325,7 +358,7 @@ def build(
     reading: ImportOptions,
     layout: TableLayout,
 ) -> None:
-    """Import a graph, save it, and index the names of its nodes.
+    """Import a graph, save it, and index the names of its nodes and the values of their properties.
 
     SRC is a table of edges (.csv, .tsv, .txt, …), with a header or without, JSON lines, RDF, GraphML, Parquet, or a
     folder with one of these or with nodes.csv and edges.csv; each also as .gz, .xz, .bz2 or .zst. Or it is the graph
@@ -356,7 +389,7 @@ def build(
         with graph_folder(source, folder, overwrite, edge_properties, options) as partial:
             graph = _make(source, partial, settings, reading, memory, options)
             seconds = time.perf_counter() - began
-            indexed = "names are not indexed" if reading.no_names else _index_names(graph, aliases or [])
+            indexed = "names are not indexed" if reading.no_names else _index(graph, aliases or [])
             counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
             dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
             read = files_read(graph)
@@ -414,15 +447,21 @@ def _make(
     return ColumnarGraph.open(out)
 
 
-def _index_names(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
-    """Index the names of a saved graph; return a line about it."""
+def _index(graph: ColumnarGraph, aliases: Sequence[str]) -> str:
+    """Index names and values of a saved graph; return lines about them."""
     import time
 
-    from byokg.graph.name_indexes import build_names
+    from byokg.graph.value_indexes import build_indexes
 
     began = time.perf_counter()
-    index = build_names(graph, aliases)
-    return f"indexed {len(index):,} different names, in {time.perf_counter() - began:.1f} s"
+    names, values = build_indexes(graph, aliases)
+    told = f", and {len(values):,} values of {_properties_of(values.properties())}" if values.properties() else ""
+    return f"indexed {len(names):,} different names{told}, in {time.perf_counter() - began:.1f} s"
+
+
+def _properties_of(properties: Sequence[IndexedProperty]) -> str:
+    count = sum(one.indexed for one in properties)
+    return "1 property" if count == 1 else f"{count:,} properties"
 
 
 @graph_app.command("names")
@@ -433,7 +472,7 @@ def names(
     aliases: Aliases = None,
     server: ServerOptions,
 ) -> None:
-    """Index the names of a graph anew, to find nodes by name.
+    """Index names and property values of a graph anew, to find nodes by them.
 
     `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. The names of a graph
     on a server are read and kept in the cache of this machine, for linking of misspelt names.
@@ -443,7 +482,7 @@ def names(
     if is_address(place):
         _keep_names(place, aliases or [], server.settings(place))
         return
-    print(_index_names(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
+    print(_index(ColumnarGraph.open(folder_given(place, "byokg graph names")), aliases or []))
 
 
 def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) -> None:
@@ -525,13 +564,14 @@ def info(
     A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
     """
     from byokg.graph.name_indexes import verify_dense, verify_name_index
+    from byokg.graph.value_indexes import verify_value_index
     from byokg.open import use_graph
 
     with use_graph(place, _cache(refresh), **server.settings(place)) as store:
         indexes = Indexes()
         if isinstance(store, ColumnarGraph):
             store.verify()
-            indexes = Indexes(verify_name_index(store), verify_dense(store))
+            indexes = Indexes(verify_name_index(store), verify_value_index(store), verify_dense(store))
         with schema_shown(store):
             store.schema()
         if as_json:

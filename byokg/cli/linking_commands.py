@@ -93,17 +93,27 @@ def looked_up(
     return listed
 
 
+def values_of(store: GraphStore, texts: Sequence[str], question: str, top: int) -> list[list[dict[str, Any]]]:
+    """Return for each text the property values that it may mean, best first, as JSON."""
+    from byokg.linking.values import ValueLinker
+
+    linker = ValueLinker(store)
+    return [[asdict(match) for match in linker.link_text(text, question, top)] for text in texts]
+
+
 def show(found: Sequence[Mapping[str, Any]], console: Console, explain: bool) -> None:
-    """Print a table for each mention; with `explain`, what each method made of each candidate."""
+    """Print a table of nodes and one of values for each mention; with `explain`, each method's reasons."""
     for one in found:
         text = one["mention"]
         heading = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
         if one["literal"] is not None:
             heading += f", read as {one['literal']['kind']} {one['literal']['value']}"
-        if not one["candidates"]:
+        if one["candidates"]:
+            console.print(_candidates(heading, one["candidates"], explain))
+        elif not one["values"]:
             console.print(Text(f"{heading}: no node is called so or like it"), soft_wrap=True)
-            continue
-        console.print(_candidates(heading, one["candidates"], explain))
+        if one["values"]:
+            console.print(_values(heading, one["values"]))
 
 
 def metrics_tables(measured: Mapping[str, LinkingMetrics], dataset: str, source: str) -> Group:
@@ -156,6 +166,14 @@ def _candidates(heading: str, rows: Sequence[Mapping[str, Any]], explain: bool) 
         because = [", ".join(_reasons(row))] if explain else []
         cells.append([*(str(row[key]) for key in ("id", "name", "type", "method")), f"{row['score']:.3f}", *because])
     return table(columns, cells, heading)
+
+
+def _values(heading: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    cells = []
+    for row in rows:
+        of = f" ({row['type']})" if row["type"] else ""
+        cells.append((f"{row['property']} = {row['value']}{of}", f"{row['count']:,}", f"{row['score']:.3f}"))
+    return table([*labels("value"), *figures("nodes", "score")], cells, heading)
 
 
 def _reasons(row: Mapping[str, Any]) -> list[str]:
@@ -211,7 +229,7 @@ def link(
     server: ServerOptions,
     as_json: AsJson = False,
 ) -> None:
-    """Show candidate nodes of a name, a date or an id.
+    """Show candidate nodes of a name, a date or an id, and the property values that equal or resemble it.
 
     byokg link GRAPH "Jordan" --question "What is the capital of Jordan?" --explain
 
@@ -235,6 +253,8 @@ def link(
             watched, method, top, fusion=fusion, extend=True, disambiguate=disambiguate, embedder=embedder
         )
         found = looked_up(store, linker, mentions, question, top)
+        for one, values in zip(found, values_of(store, mentions, question, top), strict=True):
+            one["values"] = values
     if as_json:
         print_json({"graph": store.name, "method": method, "question": question or None, "mentions": found})
     else:

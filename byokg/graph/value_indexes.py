@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,11 @@ import pyarrow.compute as pc
 from byokg.errors import ConfigError
 from byokg.files import new_folder
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.name_indexes import numbered_nodes
+from byokg.graph.name_indexes import build_names, numbered_nodes
 from byokg.graph.property_view import without_values
 from byokg.graph.store import ALL_VALUES, GraphStore, NodeArray
-from byokg.index.values import MOST_VALUES, ValueColumn, ValueIndex
+from byokg.index.names import NameIndex
+from byokg.index.values import MOST_VALUES, IndexedProperty, ValueColumn, ValueIndex
 from byokg.types import Value
 
 VALUES = "values"
@@ -42,7 +44,7 @@ def value_index(store: GraphStore) -> ValueIndex:
 def build_values(graph: ColumnarGraph, most: int = MOST_VALUES) -> ValueIndex:
     """Index the values of a saved graph, and write the index into the graph's folder: completely, or not at all.
 
-    An index that is there already is replaced.
+    An index that is there already is replaced. A graph without properties gets no file.
 
     Raises:
         ConfigError: the graph lies in no folder.
@@ -51,9 +53,35 @@ def build_values(graph: ColumnarGraph, most: int = MOST_VALUES) -> ValueIndex:
     if graph.folder is None:
         raise ConfigError(f"{graph.name} is in memory only; save it and open the folder, or use value_index")
     index = ValueIndex.build(list(_columns(graph)), most)
-    with new_folder(graph.folder / VALUES, overwrite=True, refuse=None) as partial:
-        index.write(partial, graph.checksum or "")
+    if index.properties():
+        with new_folder(graph.folder / VALUES, overwrite=True, refuse=None) as partial:
+            index.write(partial, graph.checksum or "")
     return index
+
+
+def build_indexes(graph: ColumnarGraph, aliases: Sequence[str] = ()) -> tuple[NameIndex, ValueIndex]:
+    """Index the names and the values of a saved graph in its folder; see `build_names` and `build_values`."""
+    return build_names(graph, aliases), build_values(graph)
+
+
+@dataclass(frozen=True)
+class ValueFacts:
+    """A saved index of values whose files were found to agree with their checksums."""
+
+    properties: tuple[IndexedProperty, ...]
+    entries: int
+    """Distinct values of a property of a type."""
+    bytes: int
+    """Size of the files."""
+
+
+def verify_value_index(graph: ColumnarGraph) -> ValueFacts | None:
+    """Compare the checksums of a graph's index of values; None if it has no index. Raises `GraphCorrupt`."""
+    if graph.folder is None or not (graph.folder / VALUES).exists():
+        return None
+    size = ValueIndex.verify(graph.folder / VALUES, graph.checksum)
+    index = ValueIndex.open(graph.folder / VALUES, graph.checksum)
+    return ValueFacts(index.properties(), len(index), size)
 
 
 def nodes_holding(store: GraphStore, type: str, property: str, value: Value, most: int = _HOLDERS) -> NodeArray:

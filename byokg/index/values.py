@@ -24,7 +24,7 @@ from rapidfuzz.distance import OSA
 
 from byokg.arrays import Int32, Int64
 from byokg.errors import GraphCorrupt, at_least
-from byokg.files import list_files, write_json
+from byokg.files import find_changed, list_files, write_json
 from byokg.index.name_candidates import USUAL, WIDE
 from byokg.index.names import LONGEST, META, NameIndex, read_index_meta
 from byokg.text.aliases import untitled
@@ -258,6 +258,20 @@ class ValueIndex:
         write_json(folder / META, meta | {"files": list_files(folder)})
         (folder / _NAMES).mkdir()
         self._names.write_beside(folder / _NAMES, made_for)
+
+    @staticmethod
+    def verify(folder: str | Path, made_for: str | None = None) -> int:
+        """Read every file of a saved index and compare its checksum; return the bytes of all.
+
+        Raises:
+            GraphCorrupt: a file has changed, or as for `open`.
+        """
+        folder = Path(folder)
+        files = read_index_meta(folder, _FORMAT, _VERSION, GraphCorrupt)["files"]
+        if changed := find_changed(folder, files):
+            raise GraphCorrupt(folder, changed)
+        files |= NameIndex.verify(folder / _NAMES, made_for)["files"]
+        return sum(file["bytes"] for file in files.values())
 
     def __len__(self) -> int:
         """Return the number of entries."""

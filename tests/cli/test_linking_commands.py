@@ -77,7 +77,21 @@ def test_json_holds_everything(byokg: Run, graph: Path) -> None:
         }
     ]
     assert [(one["id"], one["method"]) for one in real["candidates"]] == [("m.0real", "id")]
-    assert date == {"mention": "12 May 1990", "literal": {"kind": "date", "value": "1990-05-12"}, "candidates": []}
+    assert date == {
+        "mention": "12 May 1990",
+        "literal": {"kind": "date", "value": "1990-05-12"},
+        "candidates": [],
+        "values": [],
+    }
+
+
+def test_values_are_shown_with_property_and_type(byokg: Run, tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,name,type,badge_no\no1,Ada,Officer,70-5119724\no2,Eve,Officer,11-2345678\n")
+    (tmp_path / "edges.csv").write_text("head,relation,tail\no1,KNOWS,o2\n")
+    built = byokg("graph", "build", tmp_path, "--out", tmp_path / "graph")
+    assert "and 2 values of 1 property" in built.out
+    assert "badge_no = 70-5119724 (Officer)" in byokg("link", tmp_path / "graph", "70-5119742").out
+    assert "Officer.badge_no" in byokg("graph", "info", tmp_path / "graph").out
 
 
 @pytest.mark.parametrize("method", ["exact", "fuzzy", "dense", "both"])
