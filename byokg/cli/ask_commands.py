@@ -32,18 +32,7 @@ from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.pipelines.loop import ENDED
-from byokg.retrieval.verbalize import (
-    Hop,
-    fold_ends,
-    names_of,
-    node_text,
-    note,
-    shown_name,
-    types_text,
-    value_text,
-    verbalize,
-    walk_text,
-)
+from byokg.retrieval.verbalize import Hop, names_of, nodes_of, types_text, verbalize
 from byokg.text.names import on_one_line
 from byokg.types import (
     Answer,
@@ -53,6 +42,7 @@ from byokg.types import (
     LinkedEntity,
     Mention,
     Node,
+    NodeEvidence,
     PathEvidence,
     Properties,
     Question,
@@ -413,6 +403,8 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
 
 
 def _add_round(root: Tree, record: Mapping[str, Any], names: Mapping[EntityId, str], cited: set[str]) -> None:
+    from byokg.evaluation.records import read_evidence
+
     branch = root.add(Text(f"round {record['number'] + 1}", "bold"))
     written = list(_written(record["artifacts"]))
     if written:
@@ -427,9 +419,9 @@ def _add_round(root: Tree, record: Mapping[str, Any], names: Mapping[EntityId, s
         _add_listed(linked, marked, lambda each: _link(*each))
         for literal in record["linked"]["literals"]:
             linked.add(Text(f"{literal['mention']['text']!r} is the {literal['kind']} {literal['value']}"))
-    found: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for item in record["evidence"]:
-        found["feedback" if item["kind"] == "Feedback" else item["retriever"]].append(item)
+    found: dict[str, list[Evidence]] = defaultdict(list)
+    for item in map(read_evidence, record["evidence"]):
+        found["feedback" if isinstance(item, Feedback) else item.retriever].append(item)
     for step in record["steps"]:
         branch.add(_step(step))
     for retriever, items in found.items():
@@ -490,50 +482,13 @@ def _noted_value(value: object) -> str:
         return f"({_noted(value)})"
     if isinstance(value, list | tuple):
         return " | ".join(map(_noted_value, value))
-    return value if isinstance(value, str) else _plain_json(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _evidence(item: Mapping[str, Any], names: Mapping[EntityId, str], cited: set[str]) -> Text:
-    score = "" if item["kind"] == "Feedback" else f" {_score(item['score'])}"
-    line = Text(item["id"], "bold green" if item["id"] in cited else "bold").append(f"{score}  ", "not bold dim")
-    return line.append(_fact(item, names), "not bold default")
-
-
-def _fact(item: Mapping[str, Any], names: Mapping[EntityId, str]) -> str:
-    """Format an item as `retrieval/verbalize.py` does; an unknown kind by its name."""
-    kind: str = item["kind"]
-    if kind == "PathEvidence":
-        hops = [Hop.of(relation) for relation in item["relations"]]
-        ends = [shown_name(end, names) for end in item["ends"][:_ENDS]]
-        between = ["…"] * (len(hops) - 1)
-        cut = " (search cut short)" if item["truncated"] else ""
-        nodes = [shown_name(item["source"], names), *between, fold_ends(ends, item["n_ends"] - len(ends))]
-        return f"{walk_text(nodes, hops)}{cut}"
-    if kind == "TripleEvidence":
-        triple = item["triple"]
-        undirected = bool(triple.get("undirected"))  # not in traces written before
-        hop = Hop(triple["relation"], note=note(triple["properties"]), undirected=undirected)
-        return walk_text([shown_name(triple["head"], names), shown_name(triple["tail"], names)], [hop])
-    if kind == "NodeEvidence":
-        return node_text(Node(**item["node"]))
-    if kind == "RowsEvidence":
-        rows = [" | ".join(_cell(cell) for cell in row) for row in item["rows"][:_ENDS]]
-        more = [f"… (+{item['n_rows'] - len(rows)} more rows)"] if item["n_rows"] > len(rows) else []
-        return "\n".join([on_one_line(item["query"]), " | ".join(item["columns"]), *rows, *more])
-    if kind == "ComputedEvidence":
-        cut = " (of evidence that was cut short)" if item.get("truncated") else ""
-        return f"{item['operation']}{cut}: {on_one_line(item['text'])}"
-    if kind == "Feedback":
-        return f"{on_one_line(item['subject'])}: {on_one_line(item['problem'])}"
-    return kind.removesuffix("Evidence").lower()
-
-
-def _cell(cell: Any) -> str:
-    if isinstance(cell, Mapping) and "name" in cell:
-        return shown_name(EntityId(cell["name"]), {})
-    if isinstance(cell, Mapping) and "relation" in cell:
-        return walk_text([cell["head"], cell["tail"]], [Hop(cell["relation"])])
-    return value_text(cell) if isinstance(cell, str | int | float) else _plain_json(cell)
+def _evidence(item: Evidence, names: Mapping[EntityId, str], cited: set[str]) -> Text:
+    score = "" if isinstance(item, Feedback) else f" {_score(item.score)}"
+    line = Text(item.id, "bold green" if item.id in cited else "bold").append(f"{score}  ", "not bold dim")
+    return line.append(verbalize(item, names, _ENDS), "not bold default")
 
 
 def _answer(answer: Mapping[str, Any]) -> Text:
@@ -555,18 +510,17 @@ def _in_ascii(tree: Tree) -> None:
 
 def _names(record: Mapping[str, Any], store: GraphStore | None) -> dict[EntityId, str]:
     """Return the names of the nodes that will be shown, as far as they are known."""
+    from byokg.evaluation.records import read_evidence
+
     names: dict[EntityId, str] = {}
     nodes: dict[EntityId, None] = {}
     for one in record["rounds"]:
         for link in (*one["linked"]["entities"], *one["linked"]["drafts"]):
             names[link["id"]] = link["name"]
-        for item in one["evidence"]:
-            if item["kind"] == "PathEvidence":
-                nodes |= dict.fromkeys([item["source"], *item["ends"][:_ENDS]])
-            elif item["kind"] == "TripleEvidence":
-                nodes |= dict.fromkeys([item["triple"]["head"], item["triple"]["tail"]])
-            elif item["kind"] == "NodeEvidence":
-                names[item["node"]["id"]] = item["node"]["name"]
+        for item in map(read_evidence, one["evidence"]):
+            if isinstance(item, NodeEvidence):
+                names[item.node.id] = item.node.name
+            nodes |= dict.fromkeys(nodes_of(item, _ENDS))
     names |= {answer["id"]: answer["name"] for answer in record["answers"] if answer["id"] is not None}
     if store is not None:
         names |= node_names(store, nodes)
@@ -587,7 +541,3 @@ def _ranges(ids: Sequence[str]) -> str:
 
 def _score(value: float) -> str:
     return f"{value:.2f}"
-
-
-def _plain_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)

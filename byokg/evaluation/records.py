@@ -60,12 +60,15 @@ from byokg.types import (
     Answer,
     AnswerItem,
     Cell,
+    ComputedEvidence,
     Consumption,
     EdgeCell,
     EntityId,
     Evidence,
+    Feedback,
     Node,
     NodeCell,
+    NodeEvidence,
     PathCell,
     PathEvidence,
     Round,
@@ -73,6 +76,7 @@ from byokg.types import (
     Spending,
     Step,
     Triple,
+    TripleEvidence,
 )
 from byokg.types import Path as GraphPath
 
@@ -193,6 +197,57 @@ def _step(triple: Triple, inverse: bool) -> list[object]:
     if triple.undirected:
         step.append("undirected")
     return step
+
+
+def read_evidence(record: Mapping[str, Any]) -> Evidence:
+    """Return a piece of evidence as a trace holds it; of an unknown kind, its common fields.
+
+    Ends of a metapath that are only counted in the trace have empty ids.
+
+    Raises:
+        KeyError, TypeError: the record is none of evidence.
+    """
+    kind = _EVIDENCE.get(record["kind"], Evidence)
+    fields = {each.name: as_tuples(record[each.name]) for each in dataclasses.fields(kind) if each.name in record}
+    if kind is PathEvidence:
+        unrecorded = record["n_ends"] - len(record["ends"])
+        fields["ends"] += (EntityId(""),) * unrecorded
+        fields["paths"] = tuple(_read_walk(record["source"], steps) for steps in record["paths"])
+    elif kind is TripleEvidence:
+        fields["triple"] = Triple(**fields["triple"])
+    elif kind is NodeEvidence:
+        fields["node"] = Node(**fields["node"])
+    elif kind is RowsEvidence:
+        fields["total"] = max(fields.get("total", 0), record["n_rows"])
+        for name in {"rows", "unseen"} & fields.keys():
+            fields[name] = tuple(tuple(map(_read_cell, row)) for row in fields[name])
+    return kind(**fields)
+
+
+_EVIDENCE: Mapping[str, type[Evidence]] = {
+    kind.__name__: kind
+    for kind in (PathEvidence, TripleEvidence, NodeEvidence, RowsEvidence, ComputedEvidence, Feedback)
+}
+
+
+def _read_walk(source: str, steps: Sequence[Sequence[Any]]) -> GraphPath:
+    triples = []
+    for head, relation, tail, edge, _, *more in steps:
+        triples.append(Triple(head, relation, tail, edge, more[0] if more else {}, undirected=len(more) > 1))
+    return GraphPath(EntityId(source), tuple(triples), tuple(step[4] for step in steps))
+
+
+def _read_cell(cell: Any) -> Cell:
+    if isinstance(cell, tuple):
+        return tuple(map(_read_cell, cell))
+    if not isinstance(cell, Mapping):
+        return cast(Cell, cell)
+    for kind in (NodeCell, EdgeCell, PathCell):
+        names = {each.name for each in dataclasses.fields(kind)}
+        if cell.keys() - {"further_types"} == names - {"further_types"}:
+            held: dict[str, Any] = {name: _read_cell(value) for name, value in cell.items()}
+            return kind(**held)
+    return {key: _read_cell(value) for key, value in cell.items()}
 
 
 encode = json.JSONEncoder(
