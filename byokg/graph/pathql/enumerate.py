@@ -39,10 +39,10 @@ class Quota:
         self._groups = selector in (Selector.SHORTEST_GROUPS, Selector.ALL_SHORTEST)
         self.left: int | None = None if selector is Selector.ALL else count
         """How many, or how many lengths; None for all."""
-        self._last = -1
+        self._last = -1.0
 
-    def take(self, length: int, found: int) -> int:
-        """Count the paths of a length, all of it at once; return the number still wanted."""
+    def take(self, length: float, found: int = 1) -> int:
+        """Count the paths of a length, or cost, none of them shorter than earlier ones; return the number wanted."""
         if self.left is None or found == 0:
             return found
         if self._groups:
@@ -63,6 +63,10 @@ class Quota:
     def filled(self) -> bool:
         """True if no longer paths are wanted."""
         return self.left == 0
+
+    def closed(self, length: float) -> bool:
+        """True if no path of at least this length, or cost, is wanted."""
+        return self.filled and (not self._groups or length > self._last)
 
 
 def allowed(
@@ -433,7 +437,7 @@ class _Shares:
         keys = ends // self.states * len(self._starts) + np.searchsorted(self._starts, starts)
         selector, count = self._query.selector, self._query.count
         quotas = self._quotas
-        taken = [quotas.setdefault(key, Quota(selector, count)).take(length, 1) == 1 for key in keys.tolist()]
+        taken = [quotas.setdefault(key, Quota(selector, count)).take(length) == 1 for key in keys.tolist()]
         return np.array(taken, np.bool_)
 
     def filled(self, pairs: int) -> bool:
@@ -535,8 +539,8 @@ def cheapest(
     # Where every beginning of a wanted path is one of the cheapest to its vertex, the others need not be followed.
     one_each = selector in (Selector.ANY_SHORTEST, Selector.ALL_SHORTEST) or (selector is Selector.ANY and count == 1)
     pruned_ = restrictor is Restrictor.WALK or (one_each and states == 1 and restrictor is not Restrictor.TRAIL)
-    wanted: dict[int, _PathQuota] = {}
-    passed: dict[tuple[int, int], _PathQuota] = {}
+    wanted: dict[int, Quota] = {}
+    passed: dict[tuple[int, int], Quota] = {}
     order = 0
     heap: list[tuple[float, int, int, _PathPrefix]] = [(0.0, 0, 0, _PathPrefix(source * states, 0))]
     while heap:
@@ -545,7 +549,7 @@ def cheapest(
             return
         node, state = divmod(begun.vertex, states)
         ends = (begun.length or moves.empty) and moves.accepting[state] and (targets is None or node in targets)
-        if ends and wanted.setdefault(node, _PathQuota(selector, count)).take(cost):
+        if ends and wanted.setdefault(node, Quota(selector, count)).take(cost):
             if budget.wanted <= 0:
                 budget.full = True
                 return
@@ -558,7 +562,7 @@ def cheapest(
             continue
         if pruned_ and begun.length:
             key = (begun.vertex, 0 if query.max_length is None else begun.length)
-            if not passed.setdefault(key, _PathQuota(selector, count)).take(cost):
+            if not passed.setdefault(key, Quota(selector, count)).take(cost):
                 continue
         steps = moves.forward(np.array([begun.vertex], np.int64))
         for far, label, price in zip(steps.far.tolist(), steps.label.tolist(), prices(steps.label), strict=True):
@@ -581,26 +585,3 @@ def _may_follow(begun: _PathPrefix, far: int, label: int, restrictor: Restrictor
         each.vertex // moves.states != node or (each.before is None and restrictor is Restrictor.SIMPLE)
         for each in begun.chain()
     )
-
-
-class _PathQuota:
-    """How many of the paths to one end were taken, by cost."""
-
-    def __init__(self, selector: Selector, count: int) -> None:
-        self._all = selector is Selector.ALL
-        self._groups = selector in (Selector.ALL_SHORTEST, Selector.SHORTEST_GROUPS)
-        self._left = count
-        self._last = -1.0
-
-    def take(self, cost: float) -> bool:
-        """True if a path of a cost, none of them cheaper than earlier ones, is wanted; counts it if so."""
-        if self._all or (self._groups and cost == self._last):
-            return True
-        if self._left == 0:
-            return False
-        self._left, self._last = self._left - 1, cost
-        return True
-
-    def closed(self, cost: float) -> bool:
-        """True if no path of at least this cost will be wanted."""
-        return not self._all and self._left == 0 and (not self._groups or cost > self._last)

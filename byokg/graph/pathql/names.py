@@ -185,9 +185,9 @@ class NameResolver:
 
     def shown(self, entity: str) -> str:
         """Return how an id or a label is written: `:Alice`, `dbo:birthPlace`, `<Tom Hanks>`."""
-        for prefix, space in self._declared.items():
-            if space and entity.startswith(space) and _WORD.fullmatch(entity[len(space) :]):
-                return f"{prefix}:{entity[len(space) :]}"
+        written = self.shown_iri(entity, "")
+        if written:
+            return written
         if self._graph and "://" in entity:
             label = self._prefixes.label(entity)
             return label if label != entity else f"<{entity}>"

@@ -427,12 +427,6 @@ def seedable(group: Group) -> frozenset[str]:
     return frozenset(found)
 
 
-def _groups(query: PathQuery) -> Iterator[Group]:
-    for pattern in (query.start.pattern, query.end.pattern, query.via):
-        if isinstance(pattern, Group):
-            yield pattern
-
-
 def inside(pattern: Element | Expression) -> Iterator[Element]:
     """Yield a pattern, and all elements inside it, also those inside conditions."""
     match pattern:
@@ -457,8 +451,9 @@ def inside(pattern: Element | Expression) -> Iterator[Element]:
 
 def elements(query: PathQuery) -> Iterator[Element]:
     """Yield all elements of the patterns of a query, outer ones before those inside them."""
-    for group in _groups(query):
-        yield from inside(group)
+    for pattern in (query.start.pattern, query.end.pattern, query.via):
+        if isinstance(pattern, Group):
+            yield from inside(pattern)
 
 
 def both_roles(query: PathQuery, is_type: Callable[[NameTerm], bool]) -> frozenset[str]:

@@ -109,13 +109,19 @@ class Side:
     def chain(self, vertex: int, level: int) -> tuple[list[int], list[int]]:
         """Return the vertices and labels from a vertex of a level back to the start."""
         place = int(np.flatnonzero(self.levels[level] == vertex)[0])
-        vertices, labels = [vertex], []
-        while level > 0:
-            labels.append(int(self.labels[level - 1][place]))
-            place = int(self.parents[level - 1][place])
-            level -= 1
-            vertices.append(int(self.levels[level][place]))
-        return vertices, labels
+        return chain_back(self.levels[: level + 1], self.parents, self.labels, place)
+
+
+def chain_back(
+    levels: Sequence[Int64], parents: Sequence[Int64], walked: Sequence[Int64], place: int
+) -> tuple[list[int], list[int]]:
+    """Return the vertices and labels from a place in the last level back to the first level."""
+    vertices, labels = [int(levels[-1][place])], []
+    for level in range(len(levels) - 1, 0, -1):
+        labels.append(int(walked[level - 1][place]))
+        place = int(parents[level - 1][place])
+        vertices.append(int(levels[level - 1][place]))
+    return vertices, labels
 
 
 class Sides:
@@ -253,12 +259,11 @@ def find_cycle(moves: Expander, node: int, most: int | None, budget: SearchBudge
             home = steps.far == node
             back = np.flatnonzero(home if begins else home & (edge != branch))
             if len(back):
-                place, vertices, labels = int(origin[back[0]]), [node], [int(steps.label[back[0]])]
-                for level in range(len(walked), 0, -1):
-                    vertices.append(int(levels[level][place]))
-                    labels.append(int(walked[level - 1][place]))
-                    place = int(parents[level - 1][place])
-                return PathRows(np.array([[node, *vertices[::-1]]], np.int64), np.array([labels[::-1]], np.int64))
+                vertices, labels = chain_back(levels, parents, walked, int(origin[back[0]]))
+                last = int(steps.label[back[0]])
+                return PathRows(
+                    np.array([[*vertices[::-1], node]], np.int64), np.array([[*labels[::-1], last]], np.int64)
+                )
             keys, rows = np.unique(steps.far << 32 | branch, return_index=True)
             fresh = np.flatnonzero(~(home.take(rows) | among(keys, known)))
             keys, rows = keys.take(fresh), rows.take(fresh)

@@ -11,6 +11,7 @@ stands for its text.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
@@ -70,16 +71,6 @@ def _bounded(text: str) -> str:
     if len(text) > _LONGEST_TEXT:
         raise QueryTooLarge(f"a condition makes a text of more than {_LONGEST_TEXT:,} characters")
     return text
-
-
-def _cast_float(value: Any) -> float:
-    return float(value)
-
-
-def _cast_date(value: Any) -> str:
-    if isinstance(value, str) and _DATE.fullmatch(value):
-        return value[:10]
-    raise Undefined
 
 
 def _cast_moment(value: Any) -> str:
@@ -178,10 +169,10 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "round": lambda value: math.floor(_number(value) + 0.5),
     "integer": int,
     "int": int,
-    "decimal": _cast_float,
-    "double": _cast_float,
-    "float": _cast_float,
-    "date": _cast_date,
+    "decimal": float,
+    "double": float,
+    "float": float,
+    "date": lambda value: _cast_moment(value)[:10],
     "datetime": _cast_moment,
     "gyear": int,
     "boolean": _cast_bool,
@@ -417,6 +408,10 @@ def _moment(bound: Bound) -> tuple[int, float] | None:
     return since.days + 146_097 * turns, since.seconds + float(found[7] or 0)
 
 
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+_ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+
+
 def _ordered(sign: str, one: Bound, other: Bound) -> bool:
     """Return whether one literal comes before, or after, another."""
     left, right = _literal(one), _literal(other)
@@ -427,11 +422,7 @@ def _ordered(sign: str, one: Bound, other: Bound) -> bool:
         keys = _moment(one), _moment(other)
         if None in keys:
             raise Undefined
-    if sign == "<":
-        return bool(keys[0] < keys[1])
-    if sign == "<=":
-        return bool(keys[0] <= keys[1])
-    return bool(keys[0] > keys[1] if sign == ">" else keys[0] >= keys[1])
+    return bool(_COMPARISONS[sign](*keys))
 
 
 def _chained(parts: list[Any]) -> int | float:
@@ -439,16 +430,9 @@ def _chained(parts: list[Any]) -> int | float:
     value = _number(parts[0])
     for sign, operand in zip(parts[1::2], parts[2::2], strict=True):
         operand = _number(operand)
-        if sign == "+":
-            value += operand
-        elif sign == "-":
-            value -= operand
-        elif sign == "*":
-            value *= operand
-        elif operand == 0:
+        if sign == "/" and operand == 0:
             raise Undefined
-        else:
-            value /= operand
+        value = _ARITHMETIC[sign](value, operand)
         if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
             raise Undefined
     return value

@@ -252,16 +252,9 @@ class TripleJoiner:
         self, triple: TriplePattern, table: SolutionTable, known: Sequence[Int64 | None], relations: Int64 | None
     ) -> SolutionTable:
         """Join with edges."""
-        backward = known[0] is None and known[1] is not None
-        column = known[1] if backward else known[0]
-        nodes = self._codes.every_node() if column is None else distinct(column[column >= 0])
+        backward, column, nodes = self._known_end(known)
         batch = self._store.edges(nodes, Direction.IN if backward else Direction.OUT, relations)
-        if column is None:
-            pair_row, edge_row = crossed(table.rows, len(batch))
-        else:
-            near = nodes[batch.origin]
-            first = np.searchsorted(near, column)
-            pair_row, edge_row = ranges(first, np.searchsorted(near, column, "right") - first)
+        pair_row, edge_row = _matched(table, column, nodes[batch.origin])
         head, tail = batch.head.astype(np.int64)[edge_row], batch.tail.astype(np.int64)[edge_row]
         found, kept = self._ends(triple, table, pair_row, head, tail)
         found = found.with_columns({"\0head": head[kept], "\0tail": tail[kept]})
@@ -283,6 +276,12 @@ class TripleJoiner:
             evidence["undirected"] = undirected.astype(np.int64)
         evidence |= {end: found.columns.pop(f"\0{end}") for end in ("head", "tail")}
         return found.with_columns({f"\0{name}{place}": column for name, column in evidence.items()})
+
+    def _known_end(self, known: Sequence[Int64 | None]) -> tuple[bool, Int64 | None, Int64]:
+        """Return whether edges are read from their object, the values of that end, and the nodes among these or all."""
+        backward = known[0] is None and known[1] is not None
+        column = known[1] if backward else known[0]
+        return backward, column, self._codes.every_node() if column is None else distinct(column[column >= 0])
 
     def _annotated(
         self, table: SolutionTable, edge: Int64, relation: Any, name: NameTerm, term: Term
@@ -318,16 +317,10 @@ class TripleJoiner:
     ) -> SolutionTable:
         """Join with the pairs of nodes that an expression connects."""
         moves = self.pairs_of(path)
-        backward = known[0] is None and known[1] is not None
-        column = known[1] if backward else known[0]
-        nodes = self._codes.every_node() if column is None else distinct(column[column >= 0])
+        backward, column, nodes = self._known_end(known)
         steps = moves.backward(nodes) if backward else moves.forward(nodes)
         near = nodes[steps.origin]
-        if column is None:
-            row, step = crossed(table.rows, len(near))
-        else:
-            first = np.searchsorted(near, column)
-            row, step = ranges(first, np.searchsorted(near, column, "right") - first)
+        row, step = _matched(table, column, near)
         one, other = near[step], steps.far[step]
         return self._ends(triple, table, row, *((other, one) if backward else (one, other)))[0]
 
@@ -421,6 +414,14 @@ class TripleJoiner:
             return list(graph.names_at(nodes)) if named else graph.node_columns[1].of_property(label, nodes)
         found = self._store.nodes(self._store.ids(nodes))
         return [(node.name or None) if named else node.properties.get(label) for node in found]
+
+
+def _matched(table: SolutionTable, column: Int64 | None, near: Int64) -> tuple[Int64, Int64]:
+    """Return the pairs of a solution and an ascending row with its value in a column; all pairs if that is None."""
+    if column is None:
+        return crossed(table.rows, len(near))
+    first = np.searchsorted(near, column)
+    return ranges(first, np.searchsorted(near, column, "right") - first)
 
 
 def _datatype(value: Value) -> str:
