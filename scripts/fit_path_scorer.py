@@ -37,7 +37,7 @@ from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import PLACE, Weights
 from byokg.offline.path_weights import save_weights, weights_for
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.training.path_weights import Choices, choices, fit_weights, rightness
+from byokg.offline.training.path_weights import CandidateSet, candidate_sets, fit_weights, rightness
 
 GRAPHS = (*(domain.name for domain in FITTED), "atlas", "freebase")
 
@@ -48,7 +48,7 @@ class Asked:
 
     graph: str
     name: str
-    choices: list[Choices]
+    choices: list[CandidateSet]
     count: int
 
 
@@ -108,7 +108,7 @@ def main() -> None:
             store = stores.setdefault(source, stores.get(source) or import_graph(source))
             linker = offline_pipeline(store, embedder, max_hops=hops).stages[0].linker
             assert isinstance(linker, OfflineLinker)
-            asked.append(Asked(graph, name, list(choices(linker, store, examples)), len(examples)))
+            asked.append(Asked(graph, name, list(candidate_sets(linker, store, examples)), len(examples)))
             print(f"{name}: {len(asked[-1].choices)} of {len(examples)} questions have a path to an answer", flush=True)
     fitted = [one for one in asked if one.graph in GRAPHS]
     everything, shipped = fit(fitted), weights_for(embedder)

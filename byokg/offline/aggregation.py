@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING
@@ -19,8 +19,9 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
+from byokg.offline.candidate import Candidate
 from byokg.offline.constraints import QueryConstraints
-from byokg.offline.execute import Candidates, ConstraintExecutor, Outcome, countable
+from byokg.offline.execute import ConstraintExecutor, Outcome, countable
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.temporal_neighbors import TemporalNeighbors
@@ -69,12 +70,21 @@ def _there_and_back(path: PathEvidence) -> bool:
     return any(f"{INVERSE}{one}" == other or f"{INVERSE}{other}" == one for one, other in pairwise(path.relations))
 
 
-Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
-
-
 def _dates(ends: Sequence[EntityId]) -> bool:
     """True if a path ends at date values."""
     return all(is_value(end) and _DATE.match(name_of_value(end)) is not None for end in ends)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A question with the results of the first stage."""
+
+    text: str
+    constraints: QueryConstraints
+    mentions: tuple[Mention, ...]
+    linked: Mapping[int, Sequence[EntityId]]
+    """Candidate nodes of each mention, by its number."""
+    paths: Sequence[PathEvidence]
 
 
 class AggregationLinker:
@@ -93,7 +103,7 @@ class AggregationRetriever:
         store: the graph, without values as nodes.
         executor: executes the operations.
         neighbors: finds temporal neighbours.
-        choices: answer candidates, best first: score, nodes and ids of evidence; without some mentions.
+        candidates: answer candidates of all evidence but that of some mentions, best first.
         answer_types: predicts the answer type.
         steps: schema linking; without it, yes/no questions are parsed as any other.
         margin: largest difference of a candidate's score from the best one's.
@@ -104,7 +114,7 @@ class AggregationRetriever:
         store: GraphStore,
         executor: ConstraintExecutor,
         neighbors: TemporalNeighbors,
-        choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        candidates: Callable[[Context, Collection[Mention]], Sequence[Candidate]],
         answer_types: AnswerTypePredictor,
         margin: float = 25.0,
         steps: Meanings | None = None,
@@ -113,7 +123,7 @@ class AggregationRetriever:
         self._steps = steps
         self._executor = executor
         self._neighbors = neighbors
-        self._choices = choices
+        self._candidates = candidates
         self._margin = margin
         self._answer_types = answer_types
         self._of_type = lru_cache(_LIMITS.cached_types)(self._read_type)
@@ -123,126 +133,120 @@ class AggregationRetriever:
         """Return one item with the result; empty if the operations fit no candidate."""
         first = request.context.rounds[0]
         mentions = first.artifacts.mentions
-        constraints = parse_constraints(request.question.text, mentions)
-        linked = {
-            place: [one.id for one in first.linked.entities if one.mention == mention]
-            for place, mention in enumerate(mentions)
-        }
-        paths = [item for item in first.evidence if isinstance(item, PathEvidence)]
-        outcome, score = self._outcome(constraints, mentions, linked, paths, request)
+        task = _Task(
+            request.question.text,
+            parse_constraints(request.question.text, mentions),
+            mentions,
+            {
+                place: [one.id for one in first.linked.entities if one.mention == mention]
+                for place, mention in enumerate(mentions)
+            },
+            [item for item in first.evidence if isinstance(item, PathEvidence)],
+        )
+        outcome, score = self._without_paths(task), 0.0
+        if outcome is None and task.constraints.union:
+            outcome, score = self._united(task)
+        elif outcome is None:
+            outcome, score = self._on_candidates(task, request.context)
         if outcome is None:
             return []
-        return [
-            ComputedEvidence(
-                RETRIEVER,
-                score,
-                outcome.operation,
-                outcome.text,
-                outcome.nodes,
-                outcome.values,
-                outcome.uses,
-                outcome.truncated,
-            )
-        ]
+        return [ComputedEvidence(RETRIEVER, score, **vars(outcome))]
 
-    def _outcome(
-        self,
-        constraints: QueryConstraints,
-        mentions: Sequence[Mention],
-        linked: Mapping[int, Sequence[EntityId]],
-        paths: Sequence[PathEvidence],
-        request: Request,
-    ) -> tuple[Outcome | None, float]:
+    def _without_paths(self, task: _Task) -> Outcome | None:
+        """Compare two mentions, verify a statement, or find dates, neighbours in time or the most of a type."""
+        constraints, linked = task.constraints, task.linked
         if constraints.order is not None and constraints.order.words == "compared":
-            named = [id for place in self._pair(constraints, linked) for id in linked[place][:1]]
-            found = self._executor.among(constraints.order, named)
+            pair = constraints.union or tuple(linked)
+            found = self._executor.among(constraints.order, [id for place in pair for id in linked[place][:1]])
             if found is not None:
-                return found, 0.0
+                return found
         if constraints.verify and self._steps is not None and len(linked) == 2:
-            from byokg.offline.boolean import answer_boolean  # imported on demand
-
-            one, other = sorted(linked, key=lambda place: mentions[place].start)
-            before = len(WORD.findall(constraints.rest[: mentions[other].start]))
-            parsed = parse_question(constraints.rest, mentions)
-            sides = linked[one], linked[other]
-            return answer_boolean(self._store, self._steps, parsed, before, sides, constraints.times), 0.0
+            return self._verified(task, self._steps)
         if constraints.when is not None and not constraints.times and constraints.next is None and len(linked) > 1:
             first, second, *_ = linked.values()
             found = self._neighbors.between(constraints, first, second)
             if found is not None:
-                return found, 0.0
+                return found
         if constraints.next is not None:
             near = " ".join(word for word in split_words(constraints.rest) if word not in FUNCTION_WORDS)
             for mention in constraints.next.mentions:
                 others = [id for place, ids in linked.items() if place != mention for id in ids]
                 found = self._neighbors.following(constraints.next, linked.get(mention, ()), others, near)
                 if found is not None:
-                    return found, 0.0
-        if constraints.union:
-            return self._united(constraints, linked, paths, request.question.text, tuple(mentions))
-        if constraints.order is not None and len(linked) == 1:
-            ends = self._kind_named(mentions[0], linked[0])
-            found = self._executor.execute(constraints, Candidates(0.0, ends), linked, ()) if ends else None
+                    return found
+        if constraints.order is not None and len(linked) == 1 and not constraints.union:
+            ends = self._kind_named(task.mentions[0], linked[0])
+            found = self._executor.execute(constraints, Candidate(0.0, ends), linked, ()) if ends else None
             if found is not None and (found.nodes or found.values):
-                return found, 0.0
-        left_out = [mentions[place] for place in (*constraints.without, *self._times(constraints))]
-        left_out += [one for one in mentions if one.start >= 0 and not constraints.rest[one.start : one.end].strip()]
-        choices = self._choices(request.context, left_out)
-        if constraints.count:
-            choices = [choice for choice in choices if countable(choice[1])]
-        if constraints.times and not _WHEN.match(request.question.text):  # entities with a date, not the date itself
-            choices = [choice for choice in choices if not _dates(choice[1])] or choices
-        by_id = {path.id: path for path in paths}
-        best = choices[0][0] if choices else 0.0
-        likely = [choice for choice in choices[: _LIMITS.candidates] if choice[0] >= best - self._margin]
-        if constraints.times:
-            likely = [one for one in likely if not any(_there_and_back(by_id[id]) for id in one[2] if id in by_id)]
-        if (
-            constraints.order is not None and constraints.order.edge != "any"
-        ):  # one node's own history before that of others
-            likely.sort(key=lambda choice: max((len(by_id[id].relations) for id in choice[2]), default=0))
-        ends_of = [choice[1] for choice in likely]
-        asked = self._answer_types.predict(request.question.text, tuple(mentions), ends_of)
-        nothing: Outcome | None = None
-        """That of the likeliest candidate, of which nothing was left."""
+                return found
+        return None
+
+    def _verified(self, task: _Task, steps: Meanings) -> Outcome:
+        """Answer yes or no about two mentions."""
+        from byokg.offline.boolean import answer_boolean  # imported on demand
+
+        one, other = sorted(task.linked, key=lambda place: task.mentions[place].start)
+        rest = task.constraints.rest
+        before = len(WORD.findall(rest[: task.mentions[other].start]))
+        sides = task.linked[one], task.linked[other]
+        return answer_boolean(
+            self._store, steps, parse_question(rest, task.mentions), before, sides, task.constraints.times
+        )
+
+    def _on_candidates(self, task: _Task, context: Context) -> tuple[Outcome | None, float]:
+        """Execute the constraints on the likeliest candidate that supports them; return its score, too."""
+        constraints = task.constraints
+        candidates, likely = self._likely(task, context)
+        asked = self._answer_types.predict(task.text, task.mentions, [one.nodes for one in likely])
+        empty: Outcome | None = None
+        """The likeliest candidate's outcome, if no node of it is left."""
         for strict in (True, False):
-            for place, (score, ends, citations) in enumerate(likely):
-                ends = self._answer_types.filter_or_all(ends, asked)
-                candidates = Candidates(score, ends, tuple(by_id[id] for id in citations if id in by_id))
-                kind = bool(asked) and bool(constraints.count) and self._answer_types.is_compatible(ends, asked)
-                found = self._executor.execute(constraints, candidates, linked, paths, strict, kind)
+            for place, one in enumerate(likely):
+                nodes = self._answer_types.filter_or_all(one.nodes, asked)
+                kind = bool(asked) and bool(constraints.count) and self._answer_types.is_compatible(nodes, asked)
+                narrowed = replace(one, nodes=nodes)
+                found = self._executor.execute(constraints, narrowed, task.linked, task.paths, strict, kind)
                 if found is not None and (found.nodes or found.values):
-                    return found, score
-                nothing = nothing or (found if strict and place == 0 else None)
-        if nothing is not None:
-            return nothing, best
-        if not choices:
-            ends = self._named(constraints.rest)
-            if ends:
-                return self._executor.execute(constraints, Candidates(0.0, ends), linked, paths), 0.0
+                    return found, one.score
+                empty = empty or (found if strict and place == 0 else None)
+        if empty is not None:
+            return empty, candidates[0].score
+        if not candidates and (ends := self._named(constraints.rest)):
+            return self._executor.execute(constraints, Candidate(0.0, ends), task.linked, task.paths), 0.0
         return None, 0.0
 
-    def _times(self, constraints: QueryConstraints) -> list[int]:
-        return [test.mention for test in constraints.times if test.mention is not None] + [
-            bound.mention for bound in constraints.thresholds if bound.mention is not None
+    def _likely(self, task: _Task, context: Context) -> tuple[Sequence[Candidate], list[Candidate]]:
+        """Return the candidates that the constraints may apply to, and the likeliest of them."""
+        constraints = task.constraints
+        times = (test.mention for test in constraints.times if test.mention is not None)
+        bounds = (bound.mention for bound in constraints.thresholds if bound.mention is not None)
+        operands = [*constraints.without, *times, *bounds]
+        left_out = [task.mentions[place] for place in operands]
+        left_out += [
+            one for one in task.mentions if one.start >= 0 and not constraints.rest[one.start : one.end].strip()
         ]
+        candidates = self._candidates(context, left_out)
+        if constraints.count:
+            candidates = [one for one in candidates if countable(one.nodes)]
+        if constraints.times and not _WHEN.match(task.text):  # entities with a date, not the date itself
+            candidates = [one for one in candidates if not _dates(one.nodes)] or candidates
+        best = candidates[0].score if candidates else 0.0
+        likely = [one for one in candidates[: _LIMITS.candidates] if one.score >= best - self._margin]
+        if constraints.times:
+            likely = [one for one in likely if not any(map(_there_and_back, one.paths))]
+        if constraints.order is not None and constraints.order.edge != "any":
+            # One node's own history comes before that of others.
+            likely.sort(key=lambda one: max((len(path.relations) for path in one.paths), default=0))
+        return candidates, likely
 
-    def _pair(self, constraints: QueryConstraints, linked: Mapping[int, Sequence[EntityId]]) -> list[int]:
-        return list(constraints.union) or list(linked)
-
-    def _united(
-        self,
-        constraints: QueryConstraints,
-        linked: Mapping[int, Sequence[EntityId]],
-        paths: Sequence[PathEvidence],
-        text: str,
-        mentions: tuple[Mention, ...],
-    ) -> tuple[Outcome | None, float]:
+    def _united(self, task: _Task) -> tuple[Outcome | None, float]:
         """Return the union of one metapath's ends from either of two mentions, of the answer type if there is one."""
         best: tuple[bool, float, Outcome] | None = None
-        first, second = ([path for path in paths if path.source in linked[place]] for place in constraints.union)
+        first, second = (
+            [path for path in task.paths if path.source in task.linked[place]] for place in task.constraints.union
+        )
         pairs = [(one, other) for one in first for other in second if other.relations == one.relations]
-        asked = self._answer_types.predict(text, mentions, [path.ends for pair in pairs for path in pair])
+        asked = self._answer_types.predict(task.text, task.mentions, [path.ends for pair in pairs for path in pair])
         for one, other in pairs:
             score, ends = (one.score + other.score) / 2, tuple(dict.fromkeys((*one.ends, *other.ends)))
             if any(map(is_value, ends)):
@@ -256,7 +260,8 @@ class AggregationRetriever:
         if best is None:
             return None, 0.0
         _, score, united = best
-        further = self._executor.execute(constraints, Candidates(score, united.nodes), linked, paths)
+        candidate = Candidate(score, united.nodes)
+        further = self._executor.execute(task.constraints, candidate, task.linked, task.paths)
         return further if further is not None and (further.nodes or further.values) else united, score
 
     def _named(self, question: str) -> tuple[EntityId, ...]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
-from byokg.offline.answer_type import AnswerType, AnswerTypePredictor, is_literal_of
+from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
+from byokg.offline.candidate import Candidate
 from byokg.offline.parse_constraints import expected_literal
-from byokg.offline.rerank import CandidateReranker, Choice
+from byokg.offline.rerank import CandidateReranker
 from byokg.text.names import is_identifier
 from byokg.types import (
     AnswerItem,
     ComputedEvidence,
     Context,
     EntityId,
+    LinkedEntity,
     Mention,
     PathEvidence,
     Question,
@@ -81,24 +83,25 @@ class ExtractiveAnswerer:
 
         A question for a date or a number is answered by nothing else.
         """
-        choices = self.candidates(context)
+        candidates = self.candidates(context)
         asked, _ = expected_literal(context.question, context.rounds[0].artifacts.mentions if context.rounds else ())
         if self._reranker is not None:
-            choices = self._reranker.rerank(context, choices)
-        for score, ends, citations in choices:
-            nodes = [node for node in self._store.nodes(ends) if not is_identifier(node.name)]
+            candidates = self._reranker.rerank(context, candidates)
+        for one in candidates:
+            nodes = [node for node in self._store.nodes(one.nodes) if not is_identifier(node.name)]
             if asked and 2 * sum(is_literal_of(node.name, asked) for node in nodes) <= len(nodes):
                 continue
+            cited = one.evidence_ids
             if nodes:
                 yield (
-                    score,
+                    one.score,
                     [
-                        AnswerItem(node.name, None if is_value(node.id) else node.id, score, citations, len(citations))
+                        AnswerItem(node.name, None if is_value(node.id) else node.id, one.score, cited, len(cited))
                         for node in nodes
                     ],
                 )
 
-    def candidates(self, context: Context, without: Collection[Mention] = ()) -> list[Choice]:
+    def candidates(self, context: Context, without: Collection[Mention] = ()) -> list[Candidate]:
         """Return the answer candidates, best first: the ends of each metapath, and common ends of several.
 
         Args:
@@ -109,42 +112,48 @@ class ExtractiveAnswerer:
         left_out = {one.id for one in linked if one.mention in without}
         left_out -= {one.id for one in linked if one.mention not in without}
         found = [item for item in context.evidence if isinstance(item, PathEvidence) and item.source not in left_out]
-        single: list[Choice] = [(item.score, item.ends, (item.id,)) for item in found]
         text, mentions = context.question, context.rounds[0].artifacts.mentions if context.rounds else ()
-        if self._answer_types is not None:
-            ends = (self._answer_types.filter_path_by_gender(text, mentions, self._store, item) for item in found)
-            single = [(item.score, some, (item.id,)) for item, some in zip(found, ends, strict=True)]
-        choices = sorted([*self._agreeing(found, context), *single], key=lambda choice: -choice[0])
-        if self._answer_types is None or not choices:
-            return choices
-        told = [self._answer_types.may_answer(context.question, choice[1]) for choice in choices]
-        choices = [choice for choice, is_told in zip(choices, told, strict=True) if is_told] or choices
-        choices = [
-            (score, self._answer_types.filter_by_gender(text, mentions, ends), cited) for score, ends, cited in choices
+        types = self._answer_types
+        ends = [
+            item.ends if types is None else types.filter_path_by_gender(text, mentions, self._store, item)
+            for item in found
         ]
-        close = [choice for choice in choices if choice[0] >= choices[0][0] - _MARGINS.typed]
-        asked = self._answer_types.predict(context.question, mentions, [choice[1] for choice in close])
-        if not asked:
-            sort = self._answer_types.class_mention(context.question, mentions)
-            named = {one.id for one in linked if sort is not None and one.mention == sort}
-            of_sort = {item.id for item in found if item.source in named and len(item.relations) == 1}
-            fitting = [choice for choice in close if not of_sort.isdisjoint(choice[2])]
-            return _all_used([*fitting, *(choice for choice in choices if choice not in fitting)])
-        alike = _MARGINS.typed if asked.similarity >= _MARGINS.synonymous else _MARGINS.similar
-        near = alike if asked.types or asked.exact else _MARGINS.synonym
-        margins = (near, _MARGINS.only_typed) if asked.types and asked.exact else (near,)
-        fitting = next(filter(None, (self._fitting(choices, asked, margin) for margin in margins)), [])
-        taken = {choice[2] for choice in fitting}
-        return _all_used([*fitting, *(choice for choice in choices if choice[2] not in taken)])
+        single = [Candidate(item.score, some, (item,)) for item, some in zip(found, ends, strict=True)]
+        candidates = sorted([*self._agreeing(found, context), *single], key=lambda one: -one.score)
+        if types is None or not candidates:
+            return candidates
+        candidates = [one for one in candidates if types.may_answer(text, one.nodes)] or candidates
+        candidates = [replace(one, nodes=types.filter_by_gender(text, mentions, one.nodes)) for one in candidates]
+        first = self._of_type(types, candidates, context, linked)
+        taken = {one.evidence_ids for one in first}
+        return _prefer_all_mentions([*first, *(one for one in candidates if one.evidence_ids not in taken)])
 
-    def _fitting(self, choices: Sequence[Choice], asked: AnswerType, margin: float) -> list[Choice]:
-        """Return those of some choices that are of a kind, as far as they are, of those that score not much less."""
-        assert self._answer_types is not None
-        close = (choice for choice in choices if choice[0] >= choices[0][0] - margin)
-        of_kind = (
-            (score, self._answer_types.filter_candidates(ends, asked), citations) for score, ends, citations in close
-        )
-        return [choice for choice in of_kind if choice[1]]
+    def _of_type(
+        self,
+        types: AnswerTypePredictor,
+        candidates: Sequence[Candidate],
+        context: Context,
+        linked: Sequence[LinkedEntity],
+    ) -> list[Candidate]:
+        """Return the candidates of the answer type, narrowed to its nodes, that lose little score by it."""
+        text, mentions = context.question, context.rounds[0].artifacts.mentions
+        close = [one for one in candidates if one.score >= candidates[0].score - _MARGINS.typed]
+        asked = types.predict(text, mentions, [one.nodes for one in close])
+        if not asked:
+            of_class = types.class_mention(text, mentions)
+            named = {one.id for one in linked if of_class is not None and one.mention == of_class}
+            return [
+                one for one in close if any(path.source in named and len(path.relations) == 1 for path in one.paths)
+            ]
+        alike = _MARGINS.typed if asked.similarity >= _MARGINS.synonymous else _MARGINS.similar
+        margins = [alike if asked.types or asked.exact else _MARGINS.synonym]
+        margins += [_MARGINS.only_typed] if asked.types and asked.exact else []
+        for margin in margins:
+            near = (one for one in candidates if one.score >= candidates[0].score - margin)
+            narrowed = (replace(one, nodes=types.filter_candidates(one.nodes, asked)) for one in near)
+            if fitting := [one for one in narrowed if one.nodes]:
+                return fitting
+        return []
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)
@@ -156,53 +165,49 @@ class ExtractiveAnswerer:
         nodes = self._store.nodes(item.nodes)
         return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
 
-    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Choice]:
-        """Return what proposed pairs of metapaths have in common, the best narrowed by those of further mentions."""
-        meant: dict[EntityId, Mention] = {
-            entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities
-        }
+    def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Candidate]:
+        """Return the common ends of proposed pairs of metapaths, the best narrowed by those of further mentions."""
+        mention_of = {entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities}
         walked = {(item.source, item.relations): item for item in found}
-        agreeing: list[Choice] = []
+        agreeing: list[Candidate] = []
         proposed = (two for each in context.rounds for two in each.artifacts.joined)
         for joined in sorted(proposed, key=lambda two: -two.score):
-            items = [walked.get((path.source or EntityId(""), path.relations)) for path in joined.paths]
-            one, other = items
+            one, other = (walked.get((path.source or EntityId(""), path.relations)) for path in joined.paths)
             if one is None or other is None:
                 continue
             ends = frozenset(other.ends)
-            common = tuple(end for end in one.ends if end in ends)
-            if not common:
+            candidate = Candidate(joined.score, tuple(end for end in one.ends if end in ends), (one, other))
+            if not candidate.nodes:
                 continue
-            choice: Choice = (joined.score, common, (one.id, other.id))
             if not agreeing:
-                pair = {meant.get(one.source), meant.get(other.source)}
+                pair = {mention_of.get(one.source), mention_of.get(other.source)}
                 rest: dict[Mention, list[PathEvidence]] = defaultdict(list)
                 for item in found:
-                    mention = meant.get(item.source)
+                    mention = mention_of.get(item.source)
                     if mention is not None and mention not in pair:
                         rest[mention].append(item)
-                choice = _narrowed(choice, rest.values())
-            agreeing.append(choice)
+                candidate = _narrow(candidate, rest.values())
+            agreeing.append(candidate)
         return agreeing
 
 
-def _all_used(choices: list[Choice]) -> list[Choice]:
-    """Promote the common ends of two mentions above those of one of them by the same path: both are to be used."""
-    score, _, first = choices[0]
-    for choice in choices[1:] if len(first) == 1 else ():
-        if len(choice[2]) > 1 and first[0] in choice[2] and choice[0] >= score - _MARGINS.all_mentions:
-            return [choice, *(other for other in choices if other is not choice)]
-    return choices
+def _prefer_all_mentions(candidates: list[Candidate]) -> list[Candidate]:
+    """Promote the common ends of two mentions above those of one of them by the same path."""
+    first = candidates[0]
+    for one in candidates[1:] if len(first.paths) == 1 else ():
+        close = one.score >= first.score - _MARGINS.all_mentions
+        if close and len(one.paths) > 1 and first.paths[0] in one.paths:
+            return [one, *(other for other in candidates if other is not one)]
+    return candidates
 
 
-def _narrowed(choice: Choice, others: Iterable[list[PathEvidence]]) -> Choice:
+def _narrow(candidate: Candidate, others: Iterable[list[PathEvidence]]) -> Candidate:
     """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
-    score, nodes, citations = choice
     for items in others:
         for item in sorted(items, key=lambda item: -item.score):
             ends = frozenset(item.ends)
-            common = tuple(node for node in nodes if node in ends)
+            common = tuple(node for node in candidate.nodes if node in ends)
             if common:
-                nodes, citations = common, (*citations, item.id)
+                candidate = Candidate(candidate.score, common, (*candidate.paths, item))
                 break
-    return score, nodes, citations
+    return candidate

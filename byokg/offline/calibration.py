@@ -22,6 +22,7 @@ import numpy as np
 from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.offline.answer_type import AnswerTypePredictor
+from byokg.offline.candidate import Candidate
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.parse_constraints import expected_literal, parse_constraints, parse_path_question
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
@@ -83,8 +84,6 @@ _ODDS_ALONE = math.log((1 + _LIMITS.floor) / _LIMITS.floor)
 
 _ONE_WAY = math.log(2)
 """The sign of an answer that one candidate holds."""
-
-Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ class Confidence:
     Args:
         steps: schema linking.
         importance: weight of a word, about 1 on average.
-        choices: answer candidates, best first, of all evidence.
+        candidates: answer candidates, best first, of all evidence.
         answer_types: predicts the answer type.
         ranked: possible answers, the best first, with scores; without it nothing follows an unsure answer.
         unit: score units of a relevant difference.
@@ -177,7 +176,7 @@ class Confidence:
         self,
         steps: RelationSimilarity,
         importance: Callable[[str], float],
-        choices: Callable[[Context, Collection[Mention]], Sequence[Choice]],
+        candidates: Callable[[Context, Collection[Mention]], Sequence[Candidate]],
         answer_types: AnswerTypePredictor,
         ranked: Callable[[Context], Iterable[Ranked]] | None = None,
         unit: float = UNIT,
@@ -187,7 +186,7 @@ class Confidence:
         self._coverage = coverage
         self._steps = steps
         self._importance = importance
-        self._choices = choices
+        self._candidates = candidates
         self._answer_types = answer_types
         self._ranked = ranked
         self._unit = unit
@@ -267,23 +266,22 @@ class Confidence:
 
     def _among(self, context: Context, cited: Sequence[str]) -> CalibrationFeatures:
         """Compare the answer with the other candidates."""
-        choices = self._choices(context, ())
-        if not choices:
+        candidates = self._candidates(context, ())
+        if not candidates:
             return CalibrationFeatures()
-        alike = {choice[2]: choice for choice in reversed(choices)}
+        alike = {one.evidence_ids: one for one in reversed(candidates)}
         # Of several paths with the same meaning, the first one is judged.
-        own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or choices[0]
-        units = [choice[0] / self._unit for choice in choices]
-        score = own[0] / self._unit
+        own = alike.get(tuple(cited)) or alike.get(tuple(cited[:1])) or candidates[0]
+        units = [one.score / self._unit for one in candidates]
+        score = own.score / self._unit
         following = sorted((unit for unit in units if unit <= score), reverse=True)[1:10]
         gap = score - sum(following) / len(following) if following else _LIMITS.margin
+        agreeing = _holding(own, candidates[: _LIMITS.agreeing], lambda score: 1.0)
         return CalibrationFeatures(
-            vote_share=_agreement(own, choices[: _LIMITS.compared], self._unit),
-            agreeing_paths=math.log(
-                1 + max(_holding(own, choices[: _LIMITS.agreeing], lambda score: 1.0).values(), default=0.0)
-            ),
+            vote_share=_agreement(own, candidates[: _LIMITS.compared], self._unit),
+            agreeing_paths=math.log(1 + max(agreeing.values(), default=0.0)),
             score_margin=min(_LIMITS.margin, gap),
-            score=own[0] / 100 * UNIT / self._unit,
+            score=own.score / 100 * UNIT / self._unit,
         )
 
     def _walks(self, paths: Iterable[PathEvidence]) -> list[list[int]]:
@@ -401,28 +399,30 @@ def _worked_out(computed: ComputedEvidence | None) -> Collection[str]:
     return {singular(word) for word in split_words(split_label(computed.text))} if computed is not None else ()
 
 
-def _agreement(own: Choice, choices: Sequence[Choice], unit: float) -> float:
-    """Return the share of the candidates' weight that agrees with one of them, or holds one of its ends, as log
+def _agreement(own: Candidate, candidates: Sequence[Candidate], unit: float) -> float:
+    """Return the share of the candidates' weight that agrees with one of them, or holds one of its nodes, as log
     odds."""
-    best, ends = max(choice[0] for choice in choices), _some(own[1])
+    best, ends = max(one.score for one in candidates), _some(own.nodes)
     total = same = 0.0
-    for score, others, _ in choices:
-        mass, theirs = math.exp((score - best) / unit), _some(others)
+    for one in candidates:
+        mass, theirs = math.exp((one.score - best) / unit), _some(one.nodes)
         total += mass
         if len(ends & theirs) >= _LIMITS.same * max(1, len(ends | theirs)):
             same += mass
-    holding = _holding(own, choices, lambda score: math.exp((score - best) / unit))
+    holding = _holding(own, candidates, lambda score: math.exp((score - best) / unit))
     share = max([same, *holding.values()]) / total
     return math.log((share + _LIMITS.floor) / (1 - share + _LIMITS.floor))
 
 
-def _holding(own: Choice, choices: Iterable[Choice], worth: Callable[[float], float]) -> Mapping[EntityId, float]:
-    """Return for each end of a candidate the weight of the candidates that hold it."""
-    ends = _some(own[1])
+def _holding(
+    own: Candidate, candidates: Iterable[Candidate], worth: Callable[[float], float]
+) -> Mapping[EntityId, float]:
+    """Return for each node of a candidate the weight of the candidates that hold it."""
+    ends = _some(own.nodes)
     held: dict[EntityId, float] = dict.fromkeys(ends, 0.0)
-    for score, others, _ in choices:
-        for end in ends.intersection(others):
-            held[end] += worth(score)
+    for one in candidates:
+        for end in ends.intersection(one.nodes):
+            held[end] += worth(one.score)
     return held
 
 

@@ -18,6 +18,7 @@ from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
+from byokg.offline.candidate import Candidate
 from byokg.offline.constraints import QueryConstraints, Superlative, TemporalConstraint, Threshold
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
@@ -52,15 +53,6 @@ _SETTINGS = ExecutionSettings()
 
 
 @dataclass(frozen=True)
-class Candidates:
-    """Nodes that may be the answer, and the paths that lead to them."""
-
-    score: float
-    ends: tuple[EntityId, ...]
-    paths: tuple[PathEvidence, ...] = ()
-
-
-@dataclass(frozen=True)
 class Outcome:
     """Result of an operation."""
 
@@ -77,9 +69,9 @@ class Outcome:
 
 @dataclass
 class _State:
-    """Candidates while they are narrowed down."""
+    """A candidate while it is narrowed down."""
 
-    candidates: Candidates
+    candidate: Candidate
     ends: list[EntityId]
     tables: list[WalkTable] | None = None
     """The walks of each path, to the remaining ends."""
@@ -108,29 +100,29 @@ class ConstraintExecutor:
     def execute(
         self,
         constraints: QueryConstraints,
-        candidates: Candidates,
+        candidate: Candidate,
         linked: Mapping[int, Sequence[EntityId]],
         paths: Sequence[PathEvidence],
         strict: bool = False,
         kind: bool = False,
     ) -> Outcome | None:
-        """Execute the constraints on some candidates; None if these do not support them.
+        """Execute the constraints on a candidate; None if it does not support them.
 
         An outcome without nodes and values is an empty result.
 
         Args:
             constraints: the constraints.
-            candidates: nodes, and the paths to them.
+            candidate: nodes, and the paths to them; some paths may be unknown.
             linked: candidate nodes of each mention of the question.
             paths: all paths found.
             strict: times are those of edges, unless the question names birth or founding; and a count has more than a
                 single node, and is not a constant 1.
-            kind: True if the candidates are known to be of the answer type.
+            kind: True if the nodes are known to be of the answer type.
         """
-        ends = list(candidates.ends)
+        ends = list(candidate.nodes)
         if any(map(is_value, ends)):
-            return self._of_values(constraints, candidates)
-        state = _State(candidates, ends)
+            return self._of_values(constraints, candidate)
+        state = _State(candidate, ends)
         for times in constraints.times:
             if not self._timed(state, times, linked, strict):
                 return None
@@ -144,24 +136,26 @@ class ConstraintExecutor:
             return None
         if constraints.order is not None and not self._ordered(state, constraints.order):
             return None
-        names, cut = self._named(state.ends[: _SETTINGS.listed]), any(path.truncated for path in candidates.paths)
+        names, cut = self._named(state.ends[: _SETTINGS.listed]), any(path.truncated for path in candidate.paths)
         if constraints.count:
             if strict and not (state.ends and self._of_kind(state.ends, constraints.counted)):
                 return None
-            if strict and len(state.ends) == 1 and not kind and self._single(candidates.paths):
+            if strict and len(state.ends) == 1 and not kind and self._single(candidate.paths):
                 number = names[0]
                 if not state.done and measure(number) is not None and "-" not in number[1:]:
-                    return Outcome("property", f"the number itself: {number}", tuple(state.ends), uses=_ids(candidates))
+                    return Outcome(
+                        "property", f"the number itself: {number}", tuple(state.ends), uses=candidate.evidence_ids
+                    )
                 return None
             count = len(state.ends)
-            if cut and not state.done and len(candidates.paths) == 1 and candidates.ends == candidates.paths[0].ends:
-                count, cut = self._counted(candidates.paths[0], linked)
+            if cut and not state.done and len(candidate.paths) == 1 and candidate.nodes == candidate.paths[0].ends:
+                count, cut = self._counted(candidate.paths[0], linked)
             text = "; ".join([*state.done, f"count of {'at least ' if cut else ''}{count}: {listing(names, count)}"])
-            return Outcome("count", text, values=(count,), uses=_ids(candidates), truncated=cut)
+            return Outcome("count", text, values=(count,), uses=candidate.evidence_ids, truncated=cut)
         if not state.operations:
             return None
         text = "; ".join([*state.done, listing(names, len(state.ends))] if state.ends else state.done)
-        return Outcome(state.operations[-1], text, tuple(state.ends), uses=_ids(candidates), truncated=cut)
+        return Outcome(state.operations[-1], text, tuple(state.ends), uses=candidate.evidence_ids, truncated=cut)
 
     def _counted(self, path: PathEvidence, linked: Mapping[int, Sequence[EntityId]]) -> tuple[int, bool]:
         """Return how many ends a path has of which only some were kept, and whether there are still more."""
@@ -172,7 +166,7 @@ class ConstraintExecutor:
 
     def among(self, order: Superlative, nodes: Sequence[EntityId]) -> Outcome | None:
         """Return the greatest of some named nodes; None if they have nothing to compare."""
-        state = _State(Candidates(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
+        state = _State(Candidate(0.0, tuple(nodes)), list(dict.fromkeys(nodes)))
         if not self._ordered(state, order):
             return None
         return Outcome("comparison", "; ".join([*state.done, listing(self._named(state.ends))]), tuple(state.ends))
@@ -202,9 +196,9 @@ class ConstraintExecutor:
 
     # One operation after the other
 
-    def _of_values(self, constraints: QueryConstraints, candidates: Candidates) -> Outcome | None:
+    def _of_values(self, constraints: QueryConstraints, candidate: Candidate) -> Outcome | None:
         """Treat candidates that are values: the first, the last, the most, a number that is no count."""
-        values = [name_of_value(end) for end in candidates.ends]
+        values = [name_of_value(end) for end in candidate.nodes]
         numbers = {value: number for value in values if (number := measure(value)) is not None}
         if (
             len(numbers) < len(values)
@@ -215,13 +209,15 @@ class ConstraintExecutor:
         ):
             return None
         if constraints.order is not None:
-            if constraints.order.edge != "any" and _role(candidates) not in ("", constraints.order.edge):
+            if constraints.order.edge != "any" and _role(candidate) not in ("", constraints.order.edge):
                 return None
             chosen = (max if constraints.order.most else min)(values, key=lambda value: numbers[value])
             text = f"{constraints.order.words} of {len(values)}: {chosen}"
-            return Outcome("superlative", text, values=(chosen,), uses=_ids(candidates))
+            return Outcome("superlative", text, values=(chosen,), uses=candidate.evidence_ids)
         if constraints.count and len(values) == 1:
-            return Outcome("property", f"the number itself: {values[0]}", values=(values[0],), uses=_ids(candidates))
+            return Outcome(
+                "property", f"the number itself: {values[0]}", values=(values[0],), uses=candidate.evidence_ids
+            )
         return None
 
     def _timed(
@@ -349,7 +345,7 @@ class ConstraintExecutor:
     def _reached(self, state: _State, nodes: Sequence[EntityId]) -> bool:
         """True if a candidate's path leads to some nodes as well; as topic entities they were left out."""
         numbers = np.asarray(self._store.numbers(list(nodes)), np.int64)
-        for path in state.candidates.paths:
+        for path in state.candidate.paths:
             table = walk_table(self._store, path.source, path.relations)
             if table is not None and np.isin(table.nodes[:, -1], numbers).any():
                 return True
@@ -522,8 +518,8 @@ class ConstraintExecutor:
 
     def _tables(self, state: _State) -> list[WalkTable]:
         if state.tables is None:
-            topics = {path.source for path in state.candidates.paths}
-            made = [walk_table(self._store, path.source, path.relations, topics) for path in state.candidates.paths]
+            topics = {path.source for path in state.candidate.paths}
+            made = [walk_table(self._store, path.source, path.relations, topics) for path in state.candidate.paths]
             state.tables = self._ending([table for table in made if table is not None], state.ends)
         return state.tables
 
@@ -583,18 +579,14 @@ def countable(ends: Sequence[EntityId]) -> bool:
     return not values or (len(ends) == 1 and "-" not in values[0][1:] and measure(values[0]) is not None)
 
 
-def _role(candidates: Candidates) -> str:
+def _role(candidate: Candidate) -> str:
     """Return the end of a period in a property's name; empty if there is none."""
-    for path in candidates.paths:
+    for path in candidate.paths:
         words = set(split_words(split_label(path.relations[-1].rpartition(".")[2])))
         for role in ("begin", "end"):
             if words & set(load_lexicon("time")[f"{role}_keys"]):
                 return role
     return ""
-
-
-def _ids(candidates: Candidates) -> tuple[str, ...]:
-    return tuple(path.id for path in candidates.paths)
 
 
 def listing(names: Sequence[str], count: int | None = None) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +22,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
+from byokg.offline.candidate import Candidate
 from byokg.offline.parse import CO
 from byokg.offline.parse_constraints import parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
@@ -65,9 +66,6 @@ class RerankSettings:
 
 _SETTINGS = RerankSettings()
 
-Choice = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
-"""A score, the nodes that would be the answers, and the evidence they stand in."""
-
 
 class CandidateReranker:
     """Orders answer candidates; thread-safe.
@@ -90,32 +88,30 @@ class CandidateReranker:
         self._behind = not scorer.steps.lazy_schema and bool((scorer.steps.nameless > 0.5).any())
         self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
 
-    def rerank(self, context: Context, choices: Sequence[Choice]) -> list[Choice]:
+    def rerank(self, context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return candidates with the best one first, its nodes in the order of the answer.
 
         Args:
             context: evidence for the question.
-            choices: answer candidates, best first.
+            candidates: answer candidates, best first.
         """
-        if not choices or any(map(is_value, choices[0][1])):
-            return list(choices)
-        if types := self._types(choices[0]):
-            return self._shortened(context, choices, types)
-        words = self._words(context)
-        first = choices[0]
-        rest = [choice for choice in choices[1:] if choice[0] <= first[0]]
-        compared = self._told(context, words, [first, *rest[: _SETTINGS.compared - 1]])
+        if not candidates or any(map(is_value, candidates[0].nodes)):
+            return list(candidates)
+        if types := self._types(candidates[0]):
+            return self._shortened(context, candidates, types)
+        words, first = self._words(context), candidates[0]
+        rest = [one for one in candidates[1:] if one.score <= first.score]
+        compared = self._narrowed(context, words, [first, *rest[: _SETTINGS.compared - 1]])
         votes = self._votes(compared)
-        order = sorted(range(len(compared)), key=lambda at: -max((votes[end] for end in compared[at][1]), default=0.0))
-        taken = {choice[2] for choice in compared}
-        further = [choice for choice in choices if choice[2] not in taken]
-        ranked = self._shortened(context, [*(compared[at] for at in order), *further])
-        score, ends, citations = self._completed(context, ranked[: len(compared)])
-        return [(score, self._sorted(ends, votes, words), citations), *ranked[1:]]
+        ordered = sorted(compared, key=lambda one: -max((votes[node] for node in one.nodes), default=0.0))
+        taken = {one.evidence_ids for one in compared}
+        ranked = self._shortened(context, [*ordered, *(one for one in candidates if one.evidence_ids not in taken)])
+        best = self._completed(ranked[: len(compared)])
+        return [replace(best, nodes=self._sorted(best.nodes, votes, words)), *ranked[1:]]
 
-    def _types(self, choice: Choice) -> tuple[str, ...]:
+    def _types(self, candidate: Candidate) -> tuple[str, ...]:
         """Return the types of the first node of a candidate, which indicate its answer type best."""
-        return next((node.types for node in self._store.nodes(choice[1][:1])), ())
+        return next((node.types for node in self._store.nodes(candidate.nodes[:1])), ())
 
     def _words(self, context: Context) -> list[str]:
         """Return the content words of the question outside its mentions."""
@@ -131,7 +127,9 @@ class CandidateReranker:
 
     # Where a path only goes on from the answer
 
-    def _shortened(self, context: Context, choices: Sequence[Choice], types: Sequence[str] = ()) -> list[Choice]:
+    def _shortened(
+        self, context: Context, candidates: Sequence[Candidate], types: Sequence[str] = ()
+    ) -> list[Candidate]:
         """Promote a prefix of the top path if its remaining hops add no evidence.
 
         This holds if the rest explains no further word of the question (`place of death`, and who else died there), is
@@ -139,30 +137,26 @@ class CandidateReranker:
 
         Args:
             context: evidence for the question.
-            choices: answer candidates, best first.
+            candidates: answer candidates, best first.
             types: those of the first answer, one of which the promoted one must have, too.
         """
-        paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
-        own = paths.get(choices[0][2][0])
-        if own is None or len(choices[0][2]) > 1:
-            return list(choices)
-        shorter: list[tuple[int, int, PathEvidence]] = []
-        for place, (_, ends, citations) in enumerate(choices[1:], 1):
-            path = paths.get(citations[0])
+        own, *others = candidates[0].paths
+        shorter: list[tuple[int, int]] = []
+        for place, one in enumerate(() if others else candidates[1:], 1):
+            path = one.paths[0]
             if (
-                path is not None
-                and len(citations) == 1
+                len(one.paths) == 1
                 and path.source == own.source
                 and path.relations == own.relations[: len(path.relations)]
                 and own.score - path.score < _SETTINGS.detour * self._unit
-                and not (types and set(types).isdisjoint(self._types(choices[place])))
-                and not any(map(is_value, ends))
+                and not (types and set(types).isdisjoint(self._types(one)))
+                and not any(map(is_value, one.nodes))
             ):
-                shorter.append((len(path.relations), place, path))
-        for _, place, path in sorted(shorter, key=lambda each: -each[0]):
-            if self._detour(context, own, path, types):
-                return [choices[place], *choices[:place], *choices[place + 1 :]]
-        return list(choices)
+                shorter.append((len(path.relations), place))
+        for _, place in sorted(shorter, key=lambda each: -each[0]):
+            if self._detour(context, own, candidates[place].paths[0], types):
+                return [candidates[place], *candidates[:place], *candidates[place + 1 :]]
+        return list(candidates)
 
     def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, types: Sequence[str]) -> bool:
         """True if a path's extension answers nothing of the question but the types of both."""
@@ -196,27 +190,23 @@ class CandidateReranker:
 
     # Inverse edges of the same fact
 
-    def _completed(self, context: Context, compared: Sequence[Choice]) -> Choice:
+    def _completed(self, compared: Sequence[Candidate]) -> Candidate:
         """Return the first candidate with the ends of those whose paths have the same meaning by inverse relations.
 
         If a graph stores a fact both ways (`parents`, `children`), either may lack some edges of the other. Inverse
         relations are unknown on a server.
         """
-        if self._scorer.steps.lazy_schema:
-            return compared[0]
-        paths = {item.id: item for item in context.evidence if isinstance(item, PathEvidence)}
-        score, ends, citations = compared[0]
-        own = paths.get(citations[0])
-        if len(citations) > 1 or own is None:
-            return compared[0]
-        meant = own.source, self._meaning(own.relations)
-        for _, further, cited in compared[1:]:
-            path = paths.get(cited[0])
-            if len(cited) > 1 or path is None or (path.source, self._meaning(path.relations)) != meant:
+        best = compared[0]
+        if self._scorer.steps.lazy_schema or len(best.paths) > 1:
+            return best
+        meant = best.paths[0].source, self._meaning(best.paths[0].relations)
+        for one in compared[1:]:
+            if len(one.paths) > 1 or (one.paths[0].source, self._meaning(one.paths[0].relations)) != meant:
                 continue
-            if not set(further) <= set(ends) and not any(map(is_value, further)):
-                ends, citations = tuple(dict.fromkeys((*ends, *further))), (*citations, *cited)
-        return score, ends, citations
+            if not set(one.nodes) <= set(best.nodes) and not any(map(is_value, one.nodes)):
+                nodes = tuple(dict.fromkeys((*best.nodes, *one.nodes)))
+                best = Candidate(best.score, nodes, (*best.paths, *one.paths))
+        return best
 
     def _meaning(self, relations: Metapath) -> tuple[tuple[str, bool], ...]:
         """Return one key for all metapaths of equal meaning: for each step a label, and whether it is inverted."""
@@ -229,16 +219,16 @@ class CandidateReranker:
 
     # Agreement
 
-    def _votes(self, compared: Sequence[Choice]) -> dict[EntityId, float]:
-        """Count for each node the choices that hold it, each by how likely it is against the best."""
-        best = max(choice[0] for choice in compared)
+    def _votes(self, compared: Sequence[Candidate]) -> dict[EntityId, float]:
+        """Count for each node the candidates that hold it, each by its likelihood against the best."""
+        best = max(one.score for one in compared)
         votes: dict[EntityId, float] = defaultdict(float)
-        for score, ends, _ in compared:
-            below = (best - score) / self._unit
+        for one in compared:
+            below = (best - one.score) / self._unit
             if below <= _SETTINGS.margin:
-                for end in ends[: _SETTINGS.voters]:
-                    votes[end] += math.exp(-below / _SETTINGS.per_vote)
-        return defaultdict(float, {end: round(count, 6) for end, count in votes.items()})
+                for node in one.nodes[: _SETTINGS.voters]:
+                    votes[node] += math.exp(-below / _SETTINGS.per_vote)
+        return defaultdict(float, {node: round(count, 6) for node, count in votes.items()})
 
     def _sorted(
         self, ends: tuple[EntityId, ...], votes: dict[EntityId, float], words: Sequence[str]
@@ -261,36 +251,30 @@ class CandidateReranker:
 
     # Neighbours of nameless nodes on the way
 
-    def _told(self, context: Context, words: Sequence[str], choices: Sequence[Choice]) -> list[Choice]:
+    def _narrowed(self, context: Context, words: Sequence[str], candidates: Sequence[Candidate]) -> list[Candidate]:
         """Promote candidates with a nameless node on the way whose neighbours match the question, and narrow them to
         it.
 
         No effect on a server, which would need requests for each path.
         """
         if not self._behind:
-            return list(choices)
-        by_id = {item.id: item for item in context.evidence}
+            return list(candidates)
         times = read_periods(context.question)
         said = [(word, self._scorer.importance(word)) for word in words]
-        made = []
-        for choice in choices:
-            path = by_id.get(choice[2][0]) if len(choice[2]) == 1 else None
-            made.append(self._narrowed(choice, path, said, times) if isinstance(path, PathEvidence) else choice)
-        return made
+        return [self._by_role(one, said, times) if len(one.paths) == 1 else one for one in candidates]
 
-    def _narrowed(
-        self, choice: Choice, path: PathEvidence, said: Sequence[tuple[str, float]], times: Sequence[Period]
-    ) -> Choice:
-        number = self._scorer.steps.number
+    def _by_role(self, candidate: Candidate, said: Sequence[tuple[str, float]], times: Sequence[Period]) -> Candidate:
+        """Narrow a candidate to the walks through the nameless nodes that match the question best."""
+        steps, path = self._scorer.steps, candidate.paths[0]
         passed = [
             place
             for place, label in enumerate(path.relations[:-1], 1)
-            if (relation := number.get(label.removeprefix(INVERSE))) is not None
-            and self._scorer.steps.nameless[2 * relation + label.startswith(INVERSE)] > 0.5
+            if (relation := steps.number.get(label.removeprefix(INVERSE))) is not None
+            and steps.nameless[2 * relation + label.startswith(INVERSE)] > 0.5
         ]
         table = walk_table(self._store, path.source, path.relations) if passed else None
         if table is None:
-            return choice
+            return candidate
         worth = np.zeros(len(table))
         for place in passed:
             nodes, at = np.unique(table.nodes[:, place], return_inverse=True)
@@ -298,11 +282,10 @@ class CandidateReranker:
                 own = {*table.nodes[:, place - 1].tolist(), *table.nodes[:, place + 1].tolist()}
                 worth += self._worth(nodes, own, said, times)[at]
         best = float(worth.max(initial=0.0))
-        if best <= 0:
-            return choice
-        kept = frozenset(self._store.ids(np.unique(table.nodes[worth == best, -1])))
-        ends = tuple(end for end in choice[1] if end in kept)
-        return (choice[0] + _SETTINGS.role * self._unit * best, ends, choice[2]) if ends else choice
+        kept = frozenset(self._store.ids(np.unique(table.nodes[worth == best, -1]))) if best > 0 else frozenset()
+        ends = tuple(end for end in candidate.nodes if end in kept)
+        score = candidate.score + _SETTINGS.role * self._unit * best
+        return Candidate(score, ends, candidate.paths) if ends else candidate
 
     def _worth(
         self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import value_id
 from byokg.linking.entities import EntityLinker
+from byokg.offline.candidate import Candidate
 from byokg.offline.pipeline import build_parser_and_ranker
-from byokg.offline.rerank import CandidateReranker, Choice
+from byokg.offline.rerank import CandidateReranker
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, PathEvidence
 from tests.linking.graphs import EMBEDDER
 
@@ -49,7 +50,10 @@ FACTS = [
 ]
 
 
-def preferred(question: str, topic: str, *paths: tuple[float, Sequence[str], Sequence[str]]) -> list[Choice]:
+Ranked = tuple[float, tuple[EntityId, ...], tuple[str, ...]]
+
+
+def preferred(question: str, topic: str, *paths: tuple[float, Sequence[str], Sequence[str]]) -> list[Ranked]:
     """Order what paths from a topic lead to: each a score, relations and ends."""
     graph = ColumnarGraph.from_triples(FACTS, name="behind")
     _, scorer = build_parser_and_ranker(graph, EMBEDDER, EntityLinker(graph))
@@ -61,10 +65,11 @@ def preferred(question: str, topic: str, *paths: tuple[float, Sequence[str], Seq
     ]
     linked = Linked((LinkedEntity(EntityId(topic), topic, mention, "exact", 1.0),))
     context = Context(question=question).add(Artifacts(mentions=(mention,)), linked, [found])
-    choices: list[Choice] = [
-        (item.score, item.ends, (item.id,)) for item in context.evidence if isinstance(item, PathEvidence)
+    candidates = [
+        Candidate(item.score, item.ends, (item,)) for item in context.evidence if isinstance(item, PathEvidence)
     ]
-    return CandidateReranker(graph, scorer, EMBEDDER).rerank(context, choices)
+    ranked = CandidateReranker(graph, scorer, EMBEDDER).rerank(context, candidates)
+    return [(one.score, one.nodes, one.evidence_ids) for one in ranked]
 
 
 def test_a_node_that_several_good_paths_lead_to_comes_first() -> None:

@@ -30,7 +30,7 @@ from byokg.offline.calibration import save_weights as save_confidence
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
 from byokg.offline.training.calibration import Judged, cross_fitted, fit_confidence, probabilities
-from byokg.offline.training.path_weights import choices, fit_weights
+from byokg.offline.training.path_weights import candidate_sets, fit_weights
 from byokg.offline.training.ranker import FitSettings, RankingExample, answer_cases, fit_ranker, write_ranker
 from byokg.pipelines.loop import Loop
 from byokg.types import Context, EntityId, Question
@@ -175,7 +175,7 @@ def fit(
     note(f"fitting weights on {min(len(parts.learnt), _SPLIT.weighed):,} questions")
     # Those drawn by a hash of their ids stand for all.
     drawn = sorted(parts.learnt, key=lambda one: hashlib.sha256(one.id.encode("utf-8", "replace")).digest())
-    found = list(choices(linker, linker.store, drawn[: _SPLIT.weighed], gold))
+    found = list(candidate_sets(linker, linker.store, drawn[: _SPLIT.weighed], gold))
     weights = fit_weights([(1.0, found)], near=linker.scorer.weights)
     record: dict[str, object] = {
         "source": source,

@@ -52,7 +52,7 @@ _MOMENTS = (0.9, 0.99)
 
 
 @dataclass(frozen=True)
-class Choices:
+class CandidateSet:
     """Possible answers to one question: P metapaths, and pairs of them that meet."""
 
     features: Float64
@@ -61,12 +61,12 @@ class Choices:
     """(P,) share of right answers among the ends."""
 
 
-def choices(
+def candidate_sets(
     linker: OfflineLinker,
     store: GraphStore,
     examples: Iterable[Example],
     gold: Callable[[Example], Sequence[EntityId]] = lambda example: example.answer_ids,
-) -> Iterator[Choices]:
+) -> Iterator[CandidateSet]:
     """Yield a record for each question with an answer that a metapath reaches from its topic entities.
 
     A question without topic entities starts from the entities that the linker finds in it.
@@ -95,7 +95,7 @@ def choices(
         best, reaching = np.argsort(-promise, kind="stable"), np.lexsort((-promise, right <= 0))
         kept = np.union1d(best[: _FIT.kept], reaching[: _FIT.kept])
         if right.max(initial=0.0) > 0:
-            yield Choices(features[kept], on_grid(right[kept]))
+            yield CandidateSet(features[kept], on_grid(right[kept]))
 
 
 def _right(bounds: npt.NDArray[np.int64], hit: npt.NDArray[np.bool_]) -> Float64:
@@ -103,13 +103,13 @@ def _right(bounds: npt.NDArray[np.int64], hit: npt.NDArray[np.bool_]) -> Float64
     return np.bincount(owner, hit, len(bounds) - 1) / np.diff(bounds)
 
 
-def rightness(asked: Sequence[Choices], weights: Weights) -> float:
+def rightness(asked: Sequence[CandidateSet], weights: Weights) -> float:
     """Return how right the best choices are, on average: share of right answers, in [0, 1]."""
     column = np.array(astuple(weights))[:, None]
     return sum(float(one.right[np.argmax(product(one.features, column)[:, 0])]) for one in asked) / max(1, len(asked))
 
 
-def fit_weights(sets: Sequence[tuple[float, Sequence[Choices]]], near: Weights | None = None) -> Weights:
+def fit_weights(sets: Sequence[tuple[float, Sequence[CandidateSet]]], near: Weights | None = None) -> Weights:
     """Return the maximum-likelihood weights.
 
     Args:
