@@ -15,8 +15,10 @@ from byokg.text.synonyms import UNRELATED, synonyms
 
 _ALIKE = 0.3
 """Cosine below which a word does not mean a label."""
-_STEM = 0.9
-"""Worth of a word that shares a stem with a label; an equal one or a synonym has 1."""
+_STEM, _SYNONYM = 0.9, 0.8
+"""Worth of a word that shares a stem with a label, and of a synonym of one word; an equal one has 1."""
+_WHOLE = 0.15
+"""Weight of how many words of a property's name the question has."""
 _PROPERTY, _TYPE = 0.1, 0.04
 """What each word between a mention and a cue takes off the cue's worth, for properties and for types."""
 _FAR = 0.2
@@ -93,6 +95,7 @@ class ValueContext:
                 for type in one:
                     self._next[type] = self._next.get(type, frozenset()) | frozenset(others)
         labels = {*schema.node_types, *(name for names in schema.node_properties.values() for name in names)}
+        self._types = frozenset(word for type in schema.node_types for word in _label(type).words)
         self._joined = frozenset(word for label in labels for word in _label(label).words) | frozenset(synonyms())
         self._vector = lru_cache(1 << 13)(self._encoded)
         self._embedder = embedder
@@ -115,17 +118,33 @@ class ValueContext:
         named = [max(_FAR, 1 - _PROPERTY * distance) * self.likeness(cue, property) for distance, cue in cues]
         typed = [max(_FAR, 1 - _TYPE * distance) * self._typed(cue, type) if type else 0.0 for distance, cue in cues]
         best = max((_joint(named, typed, place) for place in range(len(cues))), default=0.0)
-        return best / (1 + _TYPE_SHARE)
+        return best / (1 + _TYPE_SHARE) * (1 - _WHOLE + _WHOLE * self._covered(cues, property))
 
-    def cued(self, words: Sequence[QuestionWord], start: int, end: int, label: str) -> float:
-        """Return how well the nearest word that means a type or property means it, in [0, 1]; arguments as in `fit`."""
-        return max(
-            (
-                max(_FAR, 1 - _PROPERTY * distance) * self.likeness(cue, label)
-                for distance, cue in self._around(words, start, end)
-            ),
-            default=0.0,
-        )
+    def _covered(self, cues: Sequence[tuple[int, str]], property: str) -> float:
+        """Return how well the words around a mention cover those of a property's name: 1 for a name of one word."""
+        words = _label(property).text.split()
+        if len(words) < 2 or not cues:
+            return 1.0
+        return sum(
+            max(max(_FAR, 1 - _PROPERTY * distance) * self.likeness(cue, word) for distance, cue in cues)
+            for word in words
+        ) / len(words)
+
+    def cued(self, words: Sequence[QuestionWord], start: int, end: int, label: str, but_types: bool = False) -> float:
+        """Return how well the nearest word that means a type or property means it, in [0, 1].
+
+        Args:
+            words, start, end: as in `fit`.
+            label: name of a type or property.
+            but_types: leave out words that name types: `3 suppliers` is no `supplierID`.
+        """
+        cues = [
+            (distance, cue)
+            for distance, cue in self._around(words, start, end)
+            if not (but_types and singular(cue) in self._types)
+        ]
+        worth = (max(_FAR, 1 - _PROPERTY * distance) * self.likeness(cue, label) for distance, cue in cues)
+        return max(worth, default=0.0)
 
     def _typed(self, cue: str, type: str) -> float:
         """Return how well a word means a type, or less so one next to it in the graph."""
@@ -164,7 +183,7 @@ class ValueContext:
             return 1.0
         alike = synonyms().get(singular(joined), UNRELATED).alike
         if not alike.isdisjoint(label.words):
-            return 1.0
+            return 1.0 if joined != cue else _SYNONYM
         if any(len(one) > 3 and related(cue, one) for one in label.words):
             return _STEM
         cosine = float(self._vector(cue) @ self._vector(label.text))

@@ -39,6 +39,8 @@ _CUED = 0.6
 """Fit of a property from which on an everyday word in small letters may be its value."""
 _TYPED = 0.4
 """The same of a type for the values of categories."""
+_MEASURED, _YEAR = 0.4, 4
+"""Fit of a property from which on a number is its value, and digits of a number that may be a year."""
 _MEANT, _MEANT_REST = 0.78, 0.63
 """Lowest cosines of a category with words that mean it, and with those of them that are no words of the schema."""
 _MEANT_PAIR = 0.7
@@ -150,27 +152,29 @@ class ValueLinker:
     def _equal(self, question: str, words: Sequence[QuestionWord]) -> list[ValueMention]:
         """Return the runs of words that are values, also in the singular."""
         found = []
-        capitals = any(map(str.isupper, question[1:]))
         for first, word in enumerate(words):
             forms = [word.folded] if word.code else [word.folded, singular(word.folded)]
             longest = 1 if word.code else max(map(self.index.starting, forms))
             for last in range(first, min(len(words), first + longest)):
                 span = words[first : last + 1]
-                if not any(_tells(each.folded) for each in span):
-                    continue
                 start, end = span[0].start, span[-1].end
+                if not any(_tells(each.folded) for each in span) and not _is_acronym(question[start:end]):
+                    continue
                 mention = self._mention(question, words, start, end, 0.99)
-                if mention and (len(span) > 1 or self._is_named(mention[0], words, capitals)):
+                if mention and (len(span) > 1 or self._is_named(question, mention[0], words)):
                     found += mention
         return found
 
-    def _is_named(self, mention: ValueMention, words: Sequence[QuestionWord], capitals: bool) -> bool:
+    def _is_named(self, question: str, mention: ValueMention, words: Sequence[QuestionWord]) -> bool:
         """True unless a single word is a word of the schema, or one of everyday in small letters."""
         text, best = mention.text, mention.matches[0]
+        if text.isdecimal():
+            return self._is_measured(question, mention, words)
         if text == best.value or any(map(str.isdigit, text)):
             return True
         if self._is_schema_word(text.casefold()):
             return False
+        capitals = any(map(str.isupper, question[1:]))
         small = text == text.casefold() and str(best.value) != str(best.value).casefold()
         if not (small and capitals and self._everyday(text.casefold())):
             return True
@@ -180,14 +184,34 @@ class ValueLinker:
             kept is not None and kept.kind == "categorical" and self._context.cued(*around, best.type) >= _TYPED
         )
 
+    def _is_measured(self, question: str, mention: ValueMention, words: Sequence[QuestionWord]) -> bool:
+        """True for a number that is the value of a property, by the words around it.
+
+        They name the property, or for a year its type; for an id the last word of the property (`user ID 7`). A hyphen
+        joins it to its unit (`45-second`).
+        """
+        best = mention.matches[0]
+        kept = self.index.property(best.type, best.property)
+        around = words, mention.start, mention.end
+        if kept is not None and kept.kind == "identifier":
+            last = split_words(split_label(best.property.replace("_", " ")))[-1:]
+            return bool(last) and self._context.cued(*around, last[0]) >= _CUED
+        if question[mention.end : mention.end + 1] == "-" or (
+            self._context.cued(*around, best.property, but_types=True) >= _MEASURED
+        ):
+            return True
+        return len(mention.text) == _YEAR and self._context.cued(*around, best.type) >= _TYPED
+
     def _formatted(self, question: str, words: Sequence[QuestionWord]) -> list[ValueMention]:
         """Return the numbers, dates and times of a question that are values in another format."""
         found = []
         for first in range(len(words)):
             for last in range(first, min(len(words), first + _RUN)):
                 start, end = words[first].start, words[last].end
-                if any(map(str.isdigit, question[start:end])) and canonical_forms(question[start:end]):
-                    found += self._mention(question, words, start, end, 1.0)
+                text = question[start:end]
+                if any(map(str.isdigit, text)) and canonical_forms(text):
+                    mention = self._mention(question, words, start, end, 1.0)
+                    found += [one for one in mention if not text.isdecimal() or self._is_measured(question, one, words)]
         return found
 
     def _misspelt(
@@ -197,6 +221,8 @@ class ValueLinker:
         found = []
         for at, word in enumerate(words):
             if any(word.start < mention.end and word.end > mention.start for mention in known):
+                continue
+            if word.folded.isdecimal():
                 continue
             if word.code or any(map(str.isdigit, word.folded)):
                 runs = [(first, at) for first in range(max(0, at - 1), at + 1)] + [(at, at + 1)]
@@ -289,6 +315,11 @@ class ValueLinker:
             and _tells(words[-1].folded)
             and any(_tells(word.folded) and not self._is_schema_word(word.folded) for word in words)
         )
+
+
+def _is_acronym(text: str) -> bool:
+    """True for a text in capitals: `US` is no pronoun."""
+    return len(text) > 1 and text.isupper()
 
 
 def _tells(word: str) -> bool:
