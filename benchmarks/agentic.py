@@ -42,6 +42,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
@@ -217,12 +218,7 @@ class _Bench:
         """Return the prompts, the folded names at ends of triples, and the seconds that one question took."""
         model = StandIn(gold=gold, relations=one.relations, nodes=one.nodes, answers=tuple(one.answers))
         retriever = AgenticRetriever(
-            self._graph,
-            LanguageModel(model),
-            self._embedder,
-            self._entities,
-            self._relations,
-            self._context,
+            Parts(self._graph, LanguageModel(model), self._embedder, entities=self._entities),
             relation_tokens=budget,
             calls=calls,
         )

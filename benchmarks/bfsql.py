@@ -48,6 +48,7 @@ from byokg.graph.paths import follow  # noqa: E402
 from byokg.graph.traversal import neighbours  # noqa: E402
 from byokg.index.embedders import StaticEmbedder  # noqa: E402
 from byokg.linking.entities import EntityLinker  # noqa: E402
+from byokg.linking.parts import Parts  # noqa: E402
 from byokg.llm.chat_models import Rule, ScriptedChatModel  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.pipelines.bfs_agent import FOLDED_TOKENS, BfsAgent  # noqa: E402
@@ -210,7 +211,7 @@ def agents(store: ColumnarGraph, asked: Sequence[Case]) -> list[Row]:
         sent = []
         for case in asked:
             model = Script(case=case, name=store.nodes([case.seed])[0].name)
-            BfsAgent(store, LanguageModel(model), embedder, entities, folded_tokens=folded).run(
+            BfsAgent(Parts(store, LanguageModel(model), embedder, entities=entities), folded_tokens=folded).run(
                 Question("ask", case.question)
             )
             sent.append(sum(model.sent))

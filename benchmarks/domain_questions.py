@@ -24,6 +24,7 @@ from benchmarks.offline import Bench
 from benchmarks.rows import show
 from byokg.evaluation.datasets.base import Example
 from byokg.graph.importers.choose import build_graph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.types import EntityId
 
@@ -492,7 +493,7 @@ def measured(bench: Bench, questions: int, kinds: Sequence[str]) -> Iterator[Non
         made = make(domain, questions, kinds=kinds)
         folder = bench.folder / f"{domain.name}-{len(kinds)}"
         folder.mkdir()
-        pipeline = offline_pipeline(build_graph(made.write(folder), folder / "graph"))
+        pipeline = offline_pipeline(Parts(build_graph(made.write(folder), folder / "graph")))
         name = f"{domain.name}_{'_'.join(kinds).replace(' ', '_') or 'all'}"
         bench.evaluate(name, pipeline, made.examples, "gold")
         bench.evaluate(f"{name}_linked", pipeline, made.examples, "linked", metrics=("hits@1",))

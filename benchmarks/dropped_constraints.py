@@ -42,6 +42,7 @@ from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import Answer, ComputedEvidence, Question
@@ -74,7 +75,7 @@ class QuestionsOfGraph:
 def open_sets(data: Path, count: int, folder: Path) -> Iterator[QuestionsOfGraph]:
     """Open all sets that are there, one after the other."""
     shipped = atlas("dev")
-    pipeline = offline_pipeline(built(shipped.graph_source(), folder / "atlas.graph"))
+    pipeline = offline_pipeline(Parts(built(shipped.graph_source(), folder / "atlas.graph")))
     yield QuestionsOfGraph("atlas", pipeline, _with_gold(shipped.examples(), count))
     natural = unpacked(folder / "natural")
     for name in (*READ, *UNREAD):
@@ -92,7 +93,7 @@ def _property_graphs(data: Path, count: int, folder: Path) -> Iterator[Questions
         with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
             records = [record for record in map(json.loads, lines) if record.get("split", "dev") == "dev"]
         asked = [(Question(one["id"], one["question"]), frozenset(_gold(one))) for one in records]
-        yield QuestionsOfGraph(name, offline_pipeline(graph), _sampled([one for one in asked if one[1]], count))
+        yield QuestionsOfGraph(name, offline_pipeline(Parts(graph)), _sampled([one for one in asked if one[1]], count))
 
 
 def _gold(record: Mapping[str, object]) -> set[str]:
@@ -144,18 +145,18 @@ _PROPERTY = re.compile(r"""(\w+):\s*(?:'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|(
 def _triples(data: Path, count: int, folder: Path) -> Iterator[QuestionsOfGraph]:
     if (data / "metaqa").is_dir():
         source = MetaQA(data / "metaqa", hops=1).graph_source()
-        pipeline = offline_pipeline(built(source, folder / "metaqa.graph"))
+        pipeline = offline_pipeline(Parts(built(source, folder / "metaqa.graph")))
         for hops in (1, 2, 3):
             examples = MetaQA(data / "metaqa", hops=hops, split="dev").examples()
             yield QuestionsOfGraph(f"metaqa_{hops}hop", pipeline, _with_gold(examples, count, gold=True))
     if (data / "pathquestion").is_dir():
         (source := folder / "2H.tsv").write_bytes((data / "pathquestion" / "2H-kb.txt").read_bytes())
-        pipeline = offline_pipeline(built(source, folder / "pathquestion.graph"))
+        pipeline = offline_pipeline(Parts(built(source, folder / "pathquestion.graph")))
         examples = pathquestion(data / "pathquestion", 2).examples()
         yield QuestionsOfGraph("pathquestion_2hop", pipeline, _with_gold(examples, count, gold=True))
     source = data / "freebase_core" / "graph.tsv.xz"
     if source.is_file():
-        pipeline = offline_pipeline(built(source, folder / "freebase.graph"), max_hops=2)
+        pipeline = offline_pipeline(Parts(built(source, folder / "freebase.graph")), max_hops=2)
         for name in ("webqsp", "cwq"):
             examples = Folder(data / name, split="dev", graph=source, ids="names").examples()
             yield QuestionsOfGraph(name, pipeline, _with_gold(examples, count, gold=True))

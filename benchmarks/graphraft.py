@@ -51,6 +51,7 @@ from byokg.graph.guard.guard import lint_query
 from byokg.graph.store import Direction, QueryLimits
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker, Method
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.decoding import (
     PROMPT,
@@ -65,7 +66,7 @@ from byokg.llm.decoding import (
 from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.offline.candidate_ranker import meaning_ranker
-from byokg.pipelines.graphraft import Mentions, graphraft_offline_pipeline
+from byokg.pipelines.graphraft import CandidateScope, Mentions, graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, CandidateRanker, Conditions, Templates, best_first
 from byokg.retrieval.enumerate_candidates import CandidateFinder
@@ -332,7 +333,7 @@ def link(bench: Bench) -> None:
         ways: dict[str, Callable[[Example], Sequence[EntityId]]] = {"gold": lambda one: one.topic_ids}
         for way, method, top_k, cutoff, mentions in LINKED:
             linker = EntityLinker(store, method, top_k, dense_cutoff=cutoff, embedder=embedder)
-            pipeline = graphraft_offline_pipeline(store, embedder, linker, mentions=mentions)
+            pipeline = graphraft_offline_pipeline(Parts(store, embedder=embedder, entities=linker), mentions=mentions)
             ways[way] = functools.partial(linked, pipeline)
         finder = CandidateFinder(store)
         for way, anchors in ways.items():
@@ -389,14 +390,18 @@ def written(data: Path) -> Iterator[str]:
 def answer(bench: Bench) -> None:
     """Measure answers on test questions, gold topics."""
     root = bench.options.data / "metaqa"
-    pipeline = graphraft_offline_pipeline(bench.graph("metaqa", MetaQA(root, hops=1).graph_source()), hops=3)
+    pipeline = graphraft_offline_pipeline(
+        Parts(bench.graph("metaqa", MetaQA(root, hops=1).graph_source())), candidates=CandidateScope(hops=3)
+    )
     for hops in (1, 2, 3):
         examples = bench.examples(MetaQA(root, hops=hops, split="test"))
         bench.evaluate(f"metaqa_{hops}hop", pipeline, examples, "gold", metrics=("hits@1", "hit", "f1"))
     source = bench.options.data / "freebase_core" / "graph.tsv.xz"
     examples = bench.examples(Folder(bench.options.data / "webqsp", split="test", graph=source, ids="names"))
     graph = bench.graph("freebase_core", source)
-    bench.evaluate("webqsp", graphraft_offline_pipeline(graph), examples, "gold", metrics=("hits@1", "hit", "f1"))
+    bench.evaluate(
+        "webqsp", graphraft_offline_pipeline(Parts(graph)), examples, "gold", metrics=("hits@1", "hit", "f1")
+    )
 
 
 JOIN = "{x1}-[:directed_by]-(x2)-[:has_genre]-{x3}"

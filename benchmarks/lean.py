@@ -34,6 +34,7 @@ from benchmarks.rows import Row, show
 from byokg.evaluation.metrics import score
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.linking.parts import Parts
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.lean import lean_pipeline
 from byokg.text.names import estimate_tokens
@@ -119,7 +120,7 @@ def read_gold(data: Path, name: str, split: str, count: int) -> list[Gold]:
 def measure(name: str, graph: ColumnarGraph, gold: list[Gold], rounds: int) -> list[Row]:
     """Ask all questions."""
     script = Script(gold={one.text: one for one in gold})
-    pipeline = lean_pipeline(graph, LanguageModel(script), rounds=rounds)
+    pipeline = lean_pipeline(Parts(graph, LanguageModel(script)), calls=rounds)
     calls, hits, f1, times, first = [], [], [], [], []
     for one in gold:
         before, began = len(script.prompts), time.perf_counter()

@@ -28,6 +28,7 @@ from byokg.evaluation.datasets.folder import Folder
 from byokg.evaluation.metrics import normalise
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 
@@ -50,7 +51,7 @@ def opened(root: Path, out: Path) -> tuple[Loop, Sequence[Example]]:
     source = triples if triples.exists() else root
     graph = build_graph(source, out)
     build_names(graph)
-    return offline_pipeline(graph), Folder(root, graph=source).examples()
+    return offline_pipeline(Parts(graph)), Folder(root, graph=source).examples()
 
 
 def measured(bench: Bench, root: Path) -> dict[str, list[bool]]:

@@ -36,6 +36,7 @@ from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import EntityId, PathEvidence, Question
@@ -111,7 +112,7 @@ class Bench:
 def metaqa(bench: Bench) -> None:
     """Measure 1, 2 and 3 hops, with the hop count predicted and given; then the speed of 2 hops after a warm-up."""
     root = bench.options.data / "metaqa"
-    pipeline = offline_pipeline(bench.graph("metaqa", MetaQA(root, hops=1).graph_source()))
+    pipeline = offline_pipeline(Parts(bench.graph("metaqa", MetaQA(root, hops=1).graph_source())))
     for hops in (1, 2, 3):
         examples = bench.examples(MetaQA(root, hops=hops, split=bench.options.split))
         bench.evaluate(f"metaqa_{hops}hop", pipeline, examples, "gold")
@@ -133,9 +134,9 @@ def webqsp(bench: Bench) -> None:
     graph = bench.graph("freebase_core", source)
     dataset = Folder(bench.options.data / "webqsp", split=bench.options.split, graph=source, ids="names")
     examples = bench.examples(dataset)
-    bench.evaluate("webqsp", offline_pipeline(graph, max_hops=2), examples, "gold")
-    bench.evaluate("webqsp_linked", offline_pipeline(graph, max_hops=2), examples, "linked")
-    wide = offline_pipeline(graph, max_hops=2, top_k=TOP_PATHS)
+    bench.evaluate("webqsp", offline_pipeline(Parts(graph), max_hops=2), examples, "gold")
+    bench.evaluate("webqsp_linked", offline_pipeline(Parts(graph), max_hops=2), examples, "linked")
+    wide = offline_pipeline(Parts(graph), max_hops=2, top_k=TOP_PATHS)
     reached = 0
     for example in examples:
         rounds = wide.run(example.to_question("gold")).rounds
@@ -149,7 +150,7 @@ def webqsp(bench: Bench) -> None:
 def shipped(bench: Bench) -> None:
     """Measure atlas, entities linked by name."""
     dataset = atlas(bench.options.split)
-    pipeline = offline_pipeline(bench.graph("atlas", dataset.graph_source()))
+    pipeline = offline_pipeline(Parts(bench.graph("atlas", dataset.graph_source())))
     bench.evaluate("atlas_linked", pipeline, bench.examples(dataset), "linked")
 
 
@@ -167,7 +168,7 @@ def cronquestions(bench: Bench) -> None:
     with lzma.open(root / f"questions_{split}.jsonl.xz", "rt", encoding="utf-8") as lines:
         records = [json.loads(line) for line in lines]
     records = random.Random(0).sample(records, min(len(records), bench.options.questions or CRON_QUESTIONS))
-    pipeline = offline_pipeline(graph)
+    pipeline = offline_pipeline(Parts(graph))
     right: dict[str, list[bool]] = {}
     answered: list[tuple[float, bool]] = []
     for record in records:
@@ -190,7 +191,7 @@ def pathquestions(bench: Bench) -> None:
         (source := bench.folder / f"{hops}H.tsv").write_text((root / f"{hops}H-kb.txt").read_text("utf-8"), "utf-8")
         kept = [one for one in dataset.examples() if _half(str(one.topic_ids)) == bench.options.split]
         asked = random.Random(0).sample(kept, min(len(kept), bench.options.questions or PATH_QUESTIONS))
-        pipeline = offline_pipeline(bench.graph(f"pathquestion_{hops}", source))
+        pipeline = offline_pipeline(Parts(bench.graph(f"pathquestion_{hops}", source)))
         bench.evaluate(f"pathquestion_{hops}hop", pipeline, asked, "gold", metrics=("hits@1",))
 
 

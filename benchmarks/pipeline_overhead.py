@@ -47,6 +47,7 @@ from byokg.graph.engines.arcadedb import ArcadeStore  # noqa: E402
 from byokg.graph.importers.choose import build_graph  # noqa: E402
 from byokg.graph.store import GraphStore  # noqa: E402
 from byokg.graph.traversal import neighbours, triples  # noqa: E402
+from byokg.linking.parts import Budgets, Parts  # noqa: E402
 from byokg.llm.model import LanguageModel  # noqa: E402
 from byokg.llm.reply_store import RecordedReplies  # noqa: E402
 from byokg.llm.usage import UsageMeter  # noqa: E402
@@ -136,7 +137,7 @@ def pipeline(store: GraphStore, model: LanguageModel) -> Loop:
         "rerank": RerankRetriever,
         "bfsql": BfsqlRetriever,
     }
-    return byokg_pipeline(store, model, retrievers=retrievers, context_tokens=CONTEXT_TOKENS)
+    return byokg_pipeline(Parts(store, model), retrievers=retrievers, budgets=Budgets(context_tokens=CONTEXT_TOKENS))
 
 
 def measure(name: str, store: GraphStore, gold: Sequence[Gold], folder: Path, profile: Path | None) -> list[Row]:

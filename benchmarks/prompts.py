@@ -39,6 +39,7 @@ from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, query_notes
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
 from byokg.offline.pipeline import entity_spotter
@@ -187,7 +188,7 @@ def evidence_rows(store: QueryableGraph, data: Path, run: str, turned: Mapping[s
     model = Recorded(
         data / "llm_replies" / f"{run}.jsonl.xz", {text: example["id"] for text, example in examples.items()}
     )
-    pipeline = byokg_pipeline(store, cast(LanguageModel, model), retrievers=retrievers, tasks=tasks)
+    pipeline = byokg_pipeline(Parts(store, cast(LanguageModel, model)), retrievers=retrievers, tasks=tasks)
     by_id = {example["id"]: example for example in examples.values()}
     figures: dict[str, list[float]] = defaultdict(list)
     for id in sorted(model.recorded):

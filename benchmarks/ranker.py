@@ -29,6 +29,7 @@ from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
+from byokg.linking.parts import Parts
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
@@ -43,7 +44,7 @@ from byokg.offline.training.ranker import (
     read_inverses,
     write_ranker,
 )
-from byokg.pipelines.graphraft import graphraft_offline_pipeline
+from byokg.pipelines.graphraft import CandidateScope, graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import EntityId
 
@@ -57,7 +58,7 @@ def measure(
     tested: dict[str, Dataset],
 ) -> None:
     """Train a ranker for each seed, and answer test questions with and without it."""
-    linker = offline_pipeline(graph, max_hops=max_hops).stages[0].linker
+    linker = offline_pipeline(Parts(graph), max_hops=max_hops).stages[0].linker
     assert isinstance(linker, OfflineLinker)
     embedder = StaticEmbedder()
     steps = RelationSimilarity(graph, embedder)
@@ -87,8 +88,10 @@ def measure(
 
 
 PIPELINES: dict[str, Callable[[ColumnarGraph, int, Path | None], Loop]] = {
-    "offline": lambda graph, hops, weights: offline_pipeline(graph, max_hops=hops, weights=weights),
-    "graphraft_offline": lambda graph, hops, weights: graphraft_offline_pipeline(graph, hops=hops, weights=weights),
+    "offline": lambda graph, hops, weights: offline_pipeline(Parts(graph), max_hops=hops, weights=weights),
+    "graphraft_offline": lambda graph, hops, weights: graphraft_offline_pipeline(
+        Parts(graph), weights=weights, candidates=CandidateScope(hops=hops)
+    ),
 }
 
 

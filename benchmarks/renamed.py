@@ -32,6 +32,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.store import Direction
 from byokg.graph.traversal import triples
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 
 MANNERS = ("synonyms", "wikidata", "freebase")
@@ -202,10 +203,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, Path(folder), Console())
         for name, graph, examples, entities in sets(bench):
-            bench.evaluate(f"{name}_own", offline_pipeline(graph), examples, entities, metrics=("hits@1",))
+            bench.evaluate(f"{name}_own", offline_pipeline(Parts(graph)), examples, entities, metrics=("hits@1",))
             for manner in values:
                 other = renamed(graph, names(name.split("_")[0], manner))
-                bench.evaluate(f"{name}_{manner}", offline_pipeline(other), examples, entities, metrics=("hits@1",))
+                bench.evaluate(
+                    f"{name}_{manner}", offline_pipeline(Parts(other)), examples, entities, metrics=("hits@1",)
+                )
                 values[manner] += [row.value for row in bench.rows if row.name == f"{name}_{manner}_hits@1"]
     for manner, shares in values.items():
         bench.add(Row(f"renamed_{manner}_mean_hits@1", sum(shares) / len(shares), "share"))

@@ -32,6 +32,7 @@ from byokg.graph.rdf.files import graph_quads
 from byokg.graph.read_cache import SchemaCache
 from byokg.graph.store import Direction
 from byokg.graph.traversal import k_hop_edges
+from byokg.linking.parts import Parts
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.pipeline import offline_pipeline
 from byokg.open import use_graph
@@ -94,7 +95,7 @@ def main() -> None:
                 question = Question(example.id, example.question, example.topic_ids, hops)
 
                 def ask(store: Any, question: Question = question) -> object:
-                    return offline_pipeline(store, max_hops=max(HOPS)).run(question)
+                    return offline_pipeline(Parts(store), max_hops=max(HOPS)).run(question)
 
                 counts.append(requests(endpoint, Path(temporary) / f"{hops} {number}", ask, schema=False))
             if counts:

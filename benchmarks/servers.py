@@ -53,6 +53,7 @@ from byokg.graph.rdf.terms import FREEBASE
 from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.open import open_graph
 from byokg.types import EntityId, Mention, Node, Question, Triple
@@ -114,7 +115,7 @@ def asked(file: Path, ids: dict[str, str], count: int, rdf: bool) -> list[Questi
 
 def answers(store: Any, questions: Sequence[Question]) -> list[frozenset[str | None]]:
     """Return the ids of each question's answers."""
-    pipeline = offline_pipeline(store, lazy_schema=True, max_hops=2)
+    pipeline = offline_pipeline(Parts(store), lazy_schema=True, max_hops=2)
     return [frozenset(item.id for item in pipeline.run(question).items) for question in questions]
 
 
@@ -257,7 +258,7 @@ def hop_text(kind: str, ids: Sequence[str]) -> str:
 def waits(server: Served, ids: Sequence[EntityId], topic: EntityId) -> Iterator[Row]:
     """Measure what people wait for."""
     kind, address = server.kind, server.address
-    offline_pipeline(ColumnarGraph.from_triples([("a", "r", "b")]))  # what is loaded once in a process
+    offline_pipeline(Parts(ColumnarGraph.from_triples([("a", "r", "b")])))  # what is loaded once in a process
     text = "RETURN 1 AS x" if kind == "neo4j" else "SELECT (1 AS ?x) { }"
     bare = raw(kind, address, text)
     with opened(kind, address) as store:
@@ -275,7 +276,7 @@ def waits(server: Served, ids: Sequence[EntityId], topic: EntityId) -> Iterator[
     given: list[Any] = []
     for state in ("cold", "after"):
         with opened(kind, address) as store:
-            work: Callable[[], Any] = partial(lambda store: offline_pipeline(store).run(question), store)
+            work: Callable[[], Any] = partial(lambda store: offline_pipeline(Parts(store)).run(question), store)
             yield from measured(f"ask with the entity given, {state}", server, work, given)
             yield Row(f"{kind}: ask is answered right, {state}", float(given[-1].items[0].name == "Jeremy Bieber"))
     for state in ("cold", "kept"):

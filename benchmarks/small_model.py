@@ -31,6 +31,7 @@ from benchmarks.offline import Bench
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.graph.paths import labels
+from byokg.linking.parts import Parts
 from byokg.llm.decoding import encode
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.pipeline import offline_pipeline
@@ -65,7 +66,7 @@ def enumerated(bench: Bench, split: str) -> list[Asked]:
         return [Asked(*row) for row in pickle.loads(kept.read_bytes())]
     root = bench.options.data / "metaqa"
     graph = bench.graph("metaqa", MetaQA(root, hops=1).graph_source())
-    linker = offline_pipeline(graph).stages[0].linker
+    linker = offline_pipeline(Parts(graph)).stages[0].linker
     assert isinstance(linker, OfflineLinker)
     rows = []
     for example in MetaQA(root, "all", split).examples():

@@ -23,6 +23,7 @@ from byokg.evaluation.datasets.testset import UNANSWERABLE, make_testset, write_
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 
 
@@ -40,7 +41,7 @@ def measure(options: argparse.Namespace, folder: Path) -> list[Row]:
         for each in made.questions
     )
     rows.append(Row("gold answers that the engine does not reproduce", wrong))
-    pipeline = offline_pipeline(graph, max_hops=3)
+    pipeline = offline_pipeline(Parts(graph), max_hops=3)
     examples = list(Folder(folder / "set", split="test").examples())
     result = run_evaluation(pipeline, examples, folder / "run", RunSettings("testset", "", "", entities="gold"))
     for name, summary in {**result.by_type, "all": result.overall}.items():

@@ -15,11 +15,15 @@ from byokg.graph.importers.dialects import DETECTED, TableOptions
 from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
 from byokg.graph.traversal import neighbours, triples
+from byokg.index.embedders import Embedder
+from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.llm.model import LanguageModel
 from byokg.offline import offline_pipeline as offline_pipeline
 from byokg.open import open_graph, open_queryable
 from byokg.pipelines.byokg import byokg_pipeline
 from byokg.pipelines.loop import Loop
+from byokg.prompts import PromptLibrary
 from byokg.types import Answer, EntityId, Node, Question, Triple
 
 if TYPE_CHECKING:
@@ -142,9 +146,10 @@ class Byokg:
     answer = Byokg(kg, llm=ChatAnthropic(model="claude-sonnet-5")).ask("Who directed Heat?")
 
     Args:
-        graph: what to ask.
+        graph: the graph.
         llm: any LangChain chat model; or a `LanguageModel`, which also records, counts and limits.
-        settings: those of `byokg_pipeline`, or of `offline_pipeline` where there is no language model.
+        embedder, entities, prompts: replacements of the shared parts, see `Parts`.
+        settings: those of `byokg_pipeline`, or of `offline_pipeline` without a language model.
 
     Raises:
         ConfigError: a setting is out of range or not known, or `llm` is no model.
@@ -154,20 +159,20 @@ class Byokg:
         self,
         graph: KnowledgeGraph | GraphStore,
         llm: BaseChatModel | LanguageModel | None = None,
+        *,
+        embedder: Embedder | None = None,
+        entities: EntityLinker | None = None,
+        prompts: PromptLibrary | None = None,
         **settings: Any,
     ) -> None:
         self.graph = graph if isinstance(graph, KnowledgeGraph) else KnowledgeGraph(graph)
-        store = self.graph.store
         _check_names(settings, asks=llm is not None)
         if isinstance(llm, str):
             raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
-        self.pipeline: Loop
+        model = llm if llm is None or isinstance(llm, LanguageModel) else LanguageModel(llm)
+        parts = Parts(self.graph.store, model, embedder, entities, prompts)
+        self.pipeline: Loop = (offline_pipeline if llm is None else byokg_pipeline)(parts, **settings)
         """The parts, which can be looked at and exchanged."""
-        if llm is None:
-            self.pipeline = offline_pipeline(store, **settings)
-        else:
-            model = llm if isinstance(llm, LanguageModel) else LanguageModel(llm)
-            self.pipeline = byokg_pipeline(store, model, **settings)
 
     def run(self, question: Question) -> Answer:
         """Answer one question. Raises what `Loop.run` raises."""
@@ -198,4 +203,4 @@ def _check_names(settings: Mapping[str, object], asks: bool) -> None:
 
 
 def _settings_of(make: Callable[..., Loop]) -> list[str]:
-    return [name for name in inspect.signature(make).parameters if name not in ("store", "model")]
+    return [name for name in inspect.signature(make).parameters if name != "parts"]

@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from byokg import Byokg, KnowledgeGraph, atlas
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction
 from byokg.graph.traversal import neighbours, triples
+from byokg.linking.parts import Parts
 from byokg.types import Request, TripleEvidence
 
 
 class Around:
     """Returns the first `k` edges around the linked entities."""
 
-    def __init__(self, store: GraphStore, k: int = 5) -> None:
-        self.store, self.k = store, k
+    def __init__(self, parts: Parts, k: int = 5) -> None:
+        self.store, self.k = parts.store, k
 
     def retrieve(self, request: Request) -> Sequence[TripleEvidence]:
         """Return one evidence item per edge."""

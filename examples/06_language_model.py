@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from byokg import KnowledgeGraph, atlas
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.llm.reply_store import RecordedReplies
@@ -22,10 +23,10 @@ with tempfile.TemporaryDirectory() as folder:
 
     with RecordedReplies(replies) as store:
         model = LanguageModel(MODEL, store=store)
-        answer = lean_pipeline(graph.store, model).run(Question("ask", QUESTION))
+        answer = lean_pipeline(Parts(graph.store, model)).run(Question("ask", QUESTION))
         print("asked:", [(item.name, item.id, item.support) for item in answer.items])
 
     with RecordedReplies(replies, mode="replay") as store:
         replay = LanguageModel(None, model.provider, model.model, model.parameters, store=store)
-        answer = lean_pipeline(graph.store, replay).run(Question("ask", QUESTION))
+        answer = lean_pipeline(Parts(graph.store, replay)).run(Question("ask", QUESTION))
         print("replayed:", [item.name for item in answer.items])

@@ -43,6 +43,7 @@ from byokg.evaluation.significance import auroc, calibration_error
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
+from byokg.linking.parts import Parts
 from byokg.offline.calibration import FITTED, NAMES, Confidence, LogisticCalibrator, save_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.training.calibration import Judged, fit_confidence, probabilities
@@ -103,7 +104,7 @@ def half(key: str) -> str:
 def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     """Answer the questions of all sets that are there."""
     shipped = atlas("dev")
-    pipeline = offline_pipeline(_graph(shipped.graph_source(), folder / "atlas"))
+    pipeline = offline_pipeline(Parts(_graph(shipped.graph_source(), folder / "atlas")))
     for split in ("dev", "test"):
         yield examine("atlas", "atlas", split, pipeline, with_gold(atlas(split).examples(), 2 * count, "linked"))
     made = {"biomedical": PACKAGE / "biomedical"}
@@ -117,7 +118,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     for name, source in made.items():
         graph = _graph(source, folder / name)
         write_testset(make_testset(graph, min(300, count)), folder / f"{name}_set")
-        pipeline = offline_pipeline(graph)
+        pipeline = offline_pipeline(Parts(graph))
         for split in ("dev", "test"):
             examples = Folder(folder / f"{name}_set", split=split).examples()
             yield examine(f"{name}, made", name, split, pipeline, with_gold(examples, count, "gold"))
@@ -126,7 +127,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     for hops in (2, 3) if (data / "pathquestion").is_dir() else ():
         dataset = pathquestion(data / "pathquestion", hops)
         (source := folder / f"{hops}H.tsv").write_text((data / "pathquestion" / f"{hops}H-kb.txt").read_text("utf-8"))
-        pipeline = offline_pipeline(_graph(source, folder / f"pathquestion{hops}"))
+        pipeline = offline_pipeline(Parts(_graph(source, folder / f"pathquestion{hops}")))
         for split in ("dev", "test"):
             mine = [one for one in dataset.examples() if half(str(one.topic_ids)) == split]
             yield examine(f"pathquestion {hops}-hop", "pathquestion", split, pipeline, with_gold(mine, count, "gold"))
@@ -134,7 +135,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     if source.is_file():
         graph = _graph(source, folder / "freebase")
         for hops, names in ((2, ("webqsp", "webqsp, linked")), (2, ("cwq",))):
-            pipeline = offline_pipeline(graph, max_hops=hops)
+            pipeline = offline_pipeline(Parts(graph), max_hops=hops)
             for name in names:
                 entities = "linked" if "linked" in name else "gold"
                 for split in ("dev", "test"):
@@ -142,7 +143,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
                     found = with_gold(dataset.examples(), count, entities)
                     yield examine(name, "freebase", split, pipeline, found)
     if (data / "metaqa").is_dir():
-        pipeline = offline_pipeline(_graph(MetaQA(data / "metaqa", 1).graph_source(), folder / "metaqa"))
+        pipeline = offline_pipeline(Parts(_graph(MetaQA(data / "metaqa", 1).graph_source(), folder / "metaqa")))
         for hops in (1, 2, 3):
             for split in ("dev", "test"):
                 examples = MetaQA(data / "metaqa", hops, split).examples()
@@ -151,7 +152,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     for domain in (*DOMAINS, *HELD_OUT):
         (place := folder / f"domain {domain.name}").mkdir()
         made_up = make(domain, 200)
-        pipeline = offline_pipeline(_graph(made_up.write(place), place / "graph"))
+        pipeline = offline_pipeline(Parts(_graph(made_up.write(place), place / "graph")))
         hard = make_hard(domain, 150)
         for split, examples in (("dev", made_up.examples), ("hard", hard.examples)):
             yield examine(domain.name, domain.name, split, pipeline, with_gold(examples, 200, "gold"))
@@ -174,7 +175,7 @@ def _cronquestions(root: Path, count: int, folder: Path) -> Iterator[Asked]:
     source = folder / "cronquestions.tsv"
     with lzma.open(root / "graph_quads.tsv.xz", "rt", encoding="utf-8") as quads:
         source.write_text("head\trelation\ttail\tstart\tend\n" + quads.read(), encoding="utf-8")
-    pipeline = offline_pipeline(_graph(source, folder / "cronquestions"))
+    pipeline = offline_pipeline(Parts(_graph(source, folder / "cronquestions")))
     for split, file in (("dev", "train"), ("test", "test")):
         with lzma.open(root / f"questions_{file}.jsonl.xz", "rt", encoding="utf-8") as lines:
             records = random.Random(0).sample([json.loads(line) for line in lines], count)

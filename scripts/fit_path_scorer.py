@@ -33,6 +33,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
 from byokg.index.embedding_cache import CachedEmbedder
+from byokg.linking.parts import Parts
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_scorer import PLACE, Weights
 from byokg.offline.path_weights import save_weights, weights_for
@@ -106,7 +107,7 @@ def main() -> None:
             random.Random(0).shuffle(examples)
             examples = examples[: options.questions]
             store = stores.setdefault(source, stores.get(source) or import_graph(source))
-            linker = offline_pipeline(store, embedder, max_hops=hops).stages[0].linker
+            linker = offline_pipeline(Parts(store, embedder=embedder), max_hops=hops).stages[0].linker
             assert isinstance(linker, OfflineLinker)
             asked.append(Asked(graph, name, list(candidate_sets(linker, store, examples)), len(examples)))
             print(f"{name}: {len(asked[-1].choices)} of {len(examples)} questions have a path to an answer", flush=True)

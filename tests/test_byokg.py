@@ -8,6 +8,7 @@ from byokg import Byokg, KnowledgeGraph
 from byokg.errors import ConfigError
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
+from byokg.pipelines.byokg import Rounds
 from byokg.types import Question
 
 FILMS = [
@@ -40,16 +41,16 @@ def test_without_a_model_it_answers_offline() -> None:
 
 def test_settings_are_those_of_the_pipeline() -> None:
     kg = KnowledgeGraph.from_triples(FILMS)
-    assert Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=1).pipeline.stages[0].rounds == 1
+    assert Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=Rounds(1)).pipeline.stages[0].rounds == 1
     with pytest.raises(ConfigError, match="rounds=0"):
-        Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=0)
+        Byokg(kg, llm=ScriptedChatModel(rules=RULES), rounds=Rounds(0))
 
 
 def test_what_is_no_setting_and_no_model_is_refused_by_name() -> None:
     kg = KnowledgeGraph.from_triples(FILMS)
-    with pytest.raises(ConfigError, match="no setting 'round'; there is embedder, entities, retrievers, rounds"):
+    with pytest.raises(ConfigError, match="no setting 'round'; there is retrievers, rounds"):
         Byokg(kg, llm=ScriptedChatModel(rules=RULES), round=1)
-    with pytest.raises(ConfigError, match="no setting 'rounds' without a language model; there is embedder"):
+    with pytest.raises(ConfigError, match="no setting 'rounds' without a language model; there is max_hops"):
         Byokg(kg, rounds=1)
     with pytest.raises(ConfigError, match="llm='gpt-5' is a name; pass a LangChain chat model"):
         Byokg(kg, llm="gpt-5")  # type: ignore[arg-type]

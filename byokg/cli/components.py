@@ -14,7 +14,7 @@ import os
 import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from importlib import metadata, resources
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,12 +36,13 @@ CONFIG_DIR = "BYOKG_CONFIG_DIR"
 GIVEN = {
     "graph": frozenset({"username", "password", "client"}),
     "linking": frozenset({"store", "embedder", "names", "dense"}),
-    "pipeline": frozenset({"store", "embedder", "entities", "model", "prompts"}),
 }
-"""By group, arguments that are no settings: other components, clients and credentials. Nor is the place of a graph, the
-first argument if that has no default; retrievers are given the `PipelineComponents` of their pipeline."""
+"""By group, arguments that are no settings: other components, clients and credentials."""
 
 RETRIEVERS = "pipeline/retrievers"
+
+_GIVEN_FIRST = ("graph", "pipeline", RETRIEVERS)
+"""Groups with a first argument that is no setting: the place of a graph, or the `Parts` of a pipeline."""
 
 KINDS = {
     "graph": "byokg.graph.store.GraphStore",
@@ -176,18 +177,14 @@ def settings_of(target: Callable[..., Any], group: str) -> dict[str, inspect.Par
     """Return the parameters of a component that are settings. A group of "" is that of components inside others."""
     parameters = inspect.signature(target).parameters
     given = GIVEN.get(group, frozenset())
-    if group == RETRIEVERS:
-        from byokg.pipelines.components import PipelineComponents
-
-        given = frozenset(part.name for part in fields(PipelineComponents))
-    if group == "graph" and (place := place_argument(target)):
-        given |= {place}
+    if group in _GIVEN_FIRST and (first := first_argument(target)):
+        given |= {first}
     return {name: each for name, each in parameters.items() if name not in given and each.kind not in _LOOSE}
 
 
-def place_argument(store: Callable[..., Any]) -> str | None:
-    """Return a store's argument for the place of the graph: the first, if it has no default."""
-    first = next(iter(inspect.signature(store).parameters.values()), None)
+def first_argument(target: Callable[..., Any]) -> str | None:
+    """Return the first argument of a component, if it has no default."""
+    first = next(iter(inspect.signature(target).parameters.values()), None)
     return first.name if first is not None and first.default is first.empty and first.kind not in _LOOSE else None
 
 
@@ -234,6 +231,8 @@ def validate(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, 
 
 
 def _checked_value(value: Any, kind: Any, key: str) -> Any:
+    if isinstance(value, Mapping) and isinstance(kind, type) and is_dataclass(kind) and TARGET not in value:
+        value = {TARGET: f"{kind.__module__}.{kind.__qualname__}", **value}
     if not isinstance(value, Mapping):
         return value if isinstance(value, str) and value == MISSING else _converted(value, kind, key)
     if _is_component(value):
@@ -258,6 +257,8 @@ def _default(value: Any, kind: Any) -> Any:
         return MISSING
     if value is None and _is_open_mapping(kind):
         return {}
+    if is_dataclass(value):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping) and all(map(callable, value.values())):
         return {name: {TARGET: f"{each.__module__}.{each.__qualname__}"} for name, each in value.items()}
     if isinstance(value, tuple | list):

@@ -35,6 +35,7 @@ from byokg.cli.components import (
     config_dirs,
     describe_misfit,
     entry_points,
+    first_argument,
     first_line,
     flatten_names,
     groups,
@@ -46,7 +47,6 @@ from byokg.cli.components import (
     open_ended,
     option_file,
     options,
-    place_argument,
     quote_path,
     settings_of,
     show_entry_points_to_hydra,
@@ -198,7 +198,7 @@ class Settings:
 
         Args:
             group: of the component.
-            place: place of a graph; empty for other groups.
+            place: place of a graph, or parts of a pipeline; empty for other groups.
             given: shared components, by name.
 
         Raises:
@@ -216,10 +216,6 @@ class Settings:
             raise ConfigError(f"{group}={self.options[group]} needs {join_words(missing)}; add {example}")
         return instantiate(self.components[group], group, place, **given)
 
-    def takes(self, group: str) -> frozenset[str]:
-        """Return the names of arguments of the component chosen from a group."""
-        return frozenset(inspect.signature(import_target(self.components[group][TARGET], group)).parameters)
-
     def open_graph(self, place: Path | str | None) -> GraphStore:
         """Open a graph with the chosen store and settings; a user's own store defines its place.
 
@@ -227,7 +223,7 @@ class Settings:
             ConfigError: there is no place, and the store needs one. Otherwise the errors of `open.open_graph`.
         """
         target = self.components["graph"][TARGET]
-        if place is None and (name := place_argument(import_target(target, "graph"))):
+        if place is None and (name := first_argument(import_target(target, "graph"))):
             raise ConfigError(
                 f"graph={self.options['graph']} needs graph.path, for {name!r} of {target}; add graph.path=…"
             )

@@ -392,7 +392,6 @@ def _rewritten(made: Testset, settings: Settings) -> Testset:
     from byokg.types import Spending
 
     llm = open_model(settings, note)
-    assert llm is not None
 
     def progress(done: int) -> None:
         if done % _REWRITTEN_TOLD == 0:

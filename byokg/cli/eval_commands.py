@@ -291,7 +291,7 @@ def read_grid(words: Sequence[str]) -> Grid:
     out = values.pop("out", None)
     swept = [key for key, choices in values.items() if len(choices) > 1]
     if not swept:
-        raise ConfigError("-m has nothing to sweep; write several values, for instance pipeline.rounds=1,2,3")
+        raise ConfigError("-m has nothing to sweep; write several values, for instance pipeline.rounds.most=1,2,3")
     folder = Path(out[0]) if out else Path("runs") / f"sweep-{_digest(' '.join(ours))}"
     jobs, taken_names = [], dict[str, str]()
     for choices in itertools.product(*values.values()):

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from rich.console import Console
 
-from byokg.cli.components import TARGET, import_target, place_argument
+from byokg.cli.components import TARGET, first_argument, import_target
 from byokg.cli.config import RunOptions, Settings
-from byokg.cli.language_model import ModelSession, open_model
+from byokg.cli.language_model import ModelOnDemand, ModelSession, prompt_library
 from byokg.cli.terminal import Output, print_line, shown, watch
 from byokg.errors import (
     ConfigError,
@@ -42,6 +42,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import NO_GRAPH, Parts
 from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, fingerprint
 from byokg.types import EntityId, Spending
@@ -128,7 +129,7 @@ def source_digest(source: Path) -> str:
 
 FAILURES_LISTED = 5
 _OF_DATASET = "dataset"
-"""Value of `pipeline.examples` that shows questions of another split of the data set."""
+"""Value of `pipeline.examples.source` that shows questions of another split of the data set."""
 _HASH_DIGITS = 8
 
 
@@ -204,39 +205,48 @@ def open_session(
         from byokg.pipelines.tracing import Tracing
 
         tracing = Tracing()
-    llm = open_model(settings, note, batch, tracing)
+    model = ModelOnDemand(settings, note, batch, tracing)
     try:
         if settings.run.graph.per_question:
-            session = _subgraph_session(settings, dataset, llm)
+            session = _subgraph_session(settings, dataset, model)
         else:
-            session = _shared_session(settings, dataset, note, llm, batch)
-        return replace(session, pipeline=tracing.pipeline(session.pipeline), tracing=tracing) if tracing else session
+            session = _shared_session(settings, dataset, note, model, batch)
+        model.report_idle()
+        pipeline = session.pipeline if tracing is None else tracing.pipeline(session.pipeline)
+        return replace(session, pipeline=pipeline, llm=model.session, tracing=tracing)
     except BaseException:
-        if llm is not None:
-            llm.close()
+        model.close()
         raise
 
 
 def _shared_session(
-    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], llm: ModelSession | None, batch: bool
+    settings: Settings, dataset: Dataset | None, note: Callable[[str], None], model: ModelOnDemand, batch: bool
 ) -> Session:
-    store = open_store(settings, dataset, note)
+    named = _named_store(settings, dataset, note)
+    store = ColumnarGraph.from_triples([]) if named is None else named  # pipeline=direct reads none
     try:
         embedder = settings.build("embedding")
         entities = settings.build("linking", store=store, embedder=embedder)
         examples = None
-        if str(settings.components["pipeline"].get("examples")) == _OF_DATASET:
+        if _shows_dataset(settings):
             from byokg.cli.questions import solved
 
             examples = solved(settings, store, entities.names, note)
-        pipeline = make_pipeline(settings, store, embedder, entities, llm, batch, examples)
+        parts = Parts(named, model, embedder, entities, prompt_library(settings))
+        pipeline = make_pipeline(settings, parts, batch, examples)
     except BaseException:
         store.close()
         raise
-    return Session(store, embedder, entities, pipeline, llm)
+    return Session(store, embedder, entities, pipeline)
 
 
-def _subgraph_session(settings: Settings, dataset: Dataset | None, llm: ModelSession | None) -> Session:
+def _shows_dataset(settings: Settings) -> bool:
+    """True if prompts show solved questions of the data set."""
+    examples = settings.components["pipeline"].get("examples") or {}
+    return isinstance(examples, Mapping) and str(examples.get("source")) == _OF_DATASET
+
+
+def _subgraph_session(settings: Settings, dataset: Dataset | None, model: ModelOnDemand) -> Session:
     """Build a pipeline that makes another one for each question; only embedder and model are shared."""
     from byokg.evaluation.datasets.base import SubgraphDataset
     from byokg.evaluation.runner import PerQuestionPipeline
@@ -247,54 +257,51 @@ def _subgraph_session(settings: Settings, dataset: Dataset | None, llm: ModelSes
         raise ConfigError(
             "graph.per_question=true reads the subgraphs of the data set; leave graph= and graph.path= out"
         )
-    if str(settings.components["pipeline"].get("examples")) == _OF_DATASET:
-        raise ConfigError("pipeline.examples=dataset needs one graph for all questions; name a file")
+    if _shows_dataset(settings):
+        raise ConfigError("pipeline.examples.source=dataset needs one graph for all questions; name a file")
     embedder = settings.build("embedding")
 
     def linker(store: GraphStore) -> EntityLinker:
         return cast(EntityLinker, settings.build("linking", store=store, embedder=embedder))
 
     def make(store: GraphStore) -> Pipeline:
-        return make_pipeline(settings, store, embedder, linker(store), llm)
+        return make_pipeline(settings, Parts(store, model, embedder, linker(store), prompts))
 
+    prompts = prompt_library(settings)
     first = dataset.subgraph(dataset.examples()[0].id)
-    return Session(first, embedder, linker(first), PerQuestionPipeline(dataset, make), llm, dataset)
+    make(first)  # refuses wrong settings before the first question, and opens the model
+    return Session(first, embedder, linker(first), PerQuestionPipeline(dataset, make), subgraphs=dataset)
 
 
 def make_pipeline(
-    settings: Settings,
-    store: GraphStore,
-    embedder: Embedder,
-    entities: EntityLinker,
-    llm: ModelSession | None,
-    batch: bool = False,
-    examples: Sequence[Demonstration] | None = None,
+    settings: Settings, parts: Parts, batch: bool = False, examples: Sequence[Demonstration] | None = None
 ) -> Pipeline:
     """Build the pipeline that the settings name. Arguments and errors as for `open_session`.
 
     `examples` are solved questions, in the place of the file that the settings name.
     """
-    given: dict[str, Any] = {"store": store, "embedder": embedder, "entities": entities}
-    own = cast("dict[str, Any]", settings.components["pipeline"])
+    own = dict(settings.components["pipeline"])
     if examples is not None:
-        own = {name: value for name, value in own.items() if name != "examples"}
-        settings = replace(settings, components={**settings.components, "pipeline": own})
-        given["examples"] = examples
-    if batch and own.get("lazy_schema") is None:
-        own.pop("lazy_schema", None)  # it may stand there as None, and nothing is given twice
-        given["lazy_schema"] = False  # many questions are worth a sample of the whole graph
-    if llm is not None:
-        given |= {"model": llm.model, "prompts": llm.prompts}
-    takes = settings.takes("pipeline")
-    built = settings.build("pipeline", **{name: value for name, value in given.items() if name in takes})
-    return cast("Pipeline", built)
+        own["examples"] = {**own["examples"], "source": examples}
+    if batch and "lazy_schema" in own and own["lazy_schema"] is None:
+        own["lazy_schema"] = False  # many questions are worth a sample of the whole graph
+    settings = replace(settings, components={**settings.components, "pipeline": own})
+    return cast("Pipeline", settings.build("pipeline", parts))
 
 
 def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore:
     """Open the graph that the settings name, or the data set's own. Arguments and errors as for `open_session`."""
+    store = _named_store(settings, dataset, note)
+    if store is None:
+        raise ConfigError(NO_GRAPH)
+    return store
+
+
+def _named_store(settings: Settings, dataset: Dataset | None, note: Callable[[str], None]) -> GraphStore | None:
+    """Open the graph that the settings name, or the data set's own; None without either."""
     path = settings.run.graph.path
     target = settings.components["graph"][TARGET]
-    if not target.startswith("byokg.") and (path is not None or place_argument(import_target(target, "graph")) is None):
+    if not target.startswith("byokg.") and (path is not None or first_argument(import_target(target, "graph")) is None):
         return settings.open_graph(path)  # a store of the user's own, which may hold a graph of its own, too
     if isinstance(path, str):
         server = settings.open_graph(path)
@@ -307,11 +314,7 @@ def open_store(settings: Settings, dataset: Dataset | None, note: Callable[[str]
     if path is None and dataset is not None:
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
-    if path is not None or not target.startswith("byokg."):
-        return settings.open_graph(path)
-    if "store" not in settings.takes("pipeline"):
-        return ColumnarGraph.from_triples([])  # pipeline=direct, which looks at none
-    raise ConfigError("no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg")
+    return settings.open_graph(path) if path is not None or not target.startswith("byokg.") else None
 
 
 def evaluate(settings: Settings, output: Output, estimate: int | None = None) -> None:
@@ -440,7 +443,7 @@ def _print_result(
 
 def _token_counter(settings: Settings, session: Session) -> Callable[[str], int]:
     """Return the tokenizer of the pipeline's context budget, if it has one."""
-    name = settings.components["pipeline"].get("tokens", ESTIMATE)
+    name = settings.components["pipeline"].get("budgets", {}).get("tokens", ESTIMATE)
     return token_counter(name, None if session.llm is None else session.llm.model.chat_model)
 
 

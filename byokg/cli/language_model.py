@@ -75,10 +75,46 @@ class ModelSession:
         return run_in_batches(once, self.pending, batches, self.meter, note)
 
 
+def prompt_library(settings: Settings) -> PromptLibrary:
+    """Return byokg's prompts with the replacements that the settings name."""
+    from byokg.prompts import PromptLibrary
+
+    files = dict(settings.run.prompts)
+    return PromptLibrary(files.pop("folder", None), files)
+
+
+class ModelOnDemand:
+    """Opens the language model of the settings when a pipeline first wants it. Arguments as for `open_model`."""
+
+    def __init__(
+        self, settings: Settings, note: Callable[[str], None], batch: bool = False, tracing: Tracing | None = None
+    ) -> None:
+        self._settings, self._note, self._batch, self._tracing = settings, note, batch, tracing
+        self.session: ModelSession | None = None
+        """The open model; None while nothing wanted it."""
+
+    def __call__(self) -> LanguageModel:
+        """Return the model. Raises what `open_model` raises."""
+        if self.session is None:
+            self.session = open_model(self._settings, self._note, self._batch, self._tracing)
+        return self.session.model
+
+    def report_idle(self) -> None:
+        """Send a note if a model was chosen and nothing wanted it."""
+        options = self._settings.options
+        if self.session is None and "llm" in self._settings.components:
+            self._note(f"pipeline={options['pipeline']} asks no language model; llm={options['llm']} is idle")
+
+    def close(self) -> None:
+        """Close the model, if it is open."""
+        if self.session is not None:
+            self.session.close()
+
+
 def open_model(
     settings: Settings, note: Callable[[str], None], batch: bool = False, tracing: Tracing | None = None
-) -> ModelSession | None:
-    """Make the language model of the settings, if the pipeline uses one.
+) -> ModelSession:
+    """Make the language model of the settings.
 
     Args:
         settings: `llm`, `replies`, `prices`, `prompts` and `budget` are read.
@@ -86,31 +122,19 @@ def open_model(
         note: called when traces leave the machine, or a price is unknown.
         batch: many questions follow, so that calls may be put aside.
 
-    Returns:
-        None if the pipeline uses no language model.
-
     Raises:
-        ConfigError: the pipeline needs one and none is chosen, or a setting is wrong.
+        ConfigError: none is chosen, or a setting is wrong.
         MissingExtra: the provider's package is not installed.
         ReplyStoreError: recorded replies cannot be used.
     """
-    chosen = settings.components.get("llm")
-    if "model" not in settings.takes("pipeline"):
-        if chosen is not None:
-            note(
-                f"pipeline={settings.options['pipeline']} asks no language model; llm={settings.options['llm']} is idle"
-            )
-        return None
-    if chosen is None:
+    if "llm" not in settings.components:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks a language model; add {_SOME_MODEL}")
     from byokg.llm.batch import PendingCalls
     from byokg.llm.providers import Anthropic
     from byokg.llm.reply_store import RecordedReplies
     from byokg.llm.usage import PriceTable, UsageMeter
-    from byokg.prompts import PromptLibrary
 
-    files = dict(settings.run.prompts)
-    prompts = PromptLibrary(files.pop("folder", None), files)
+    prompts = prompt_library(settings)
     meter = UsageMeter(
         PriceTable(settings.run.prices), settings.build("budget") if "budget" in settings.components else None
     )

@@ -160,7 +160,7 @@ def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callab
     from byokg.training.labels import LabelSettings, labels
 
     if "dataset" not in settings.components:
-        raise ConfigError("pipeline.examples=dataset needs a data set; add dataset=NAME, or name a file")
+        raise ConfigError("pipeline.examples.source=dataset needs a data set; add dataset=NAME, or name a file")
     examples = _other_split(settings)
     examples = keyed(sample_examples(examples, None, _SOLVED, None, settings.run.seed), store, lambda: names, note)
 
@@ -170,7 +170,7 @@ def solved(settings: Settings, store: GraphStore, names: NameIndex, note: Callab
             [leg], one = label.best[0].legs, label.example
             found.append(Demonstration.of(one.question, leg.anchor.id, label.best[0].metapath, one.topic_entities))
     if not found:
-        raise ConfigError(f"pipeline.examples=dataset: no path answers one of {len(examples):,} questions")
+        raise ConfigError(f"pipeline.examples.source=dataset: no path answers one of {len(examples):,} questions")
     note(f"{len(found):,} of {len(examples):,} questions of another split are solved by a path, and may be shown")
     return found
 
@@ -182,7 +182,7 @@ _SOLVED, _FITS = 300, 0.8
 def _other_split(settings: Settings) -> list[Example]:
     """Return the questions of the split `train`, or `dev`: the first that exists and is not under evaluation."""
     own = settings.components["dataset"]
-    for split in ("train", "dev") if "split" in settings.takes("dataset") else ():
+    for split in ("train", "dev") if "split" in own else ():
         if own.get("split") in (split, ""):
             continue
         other = replace(settings, components={**settings.components, "dataset": {**own, "split": split}})
@@ -190,6 +190,6 @@ def _other_split(settings: Settings) -> list[Example]:
             if examples := [example for example in other.build("dataset").examples() if example.split == split]:
                 return examples
     raise ConfigError(
-        "pipeline.examples=dataset shows questions of the split train or dev, and there is none beside those asked; "
-        "ask dataset.split=test, or name a file of solved questions"
+        "pipeline.examples.source=dataset shows questions of the split train or dev, and there is none beside those "
+        "asked; ask dataset.split=test, or name a file of solved questions"
     )

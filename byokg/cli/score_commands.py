@@ -303,7 +303,6 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
     if "llm" not in settings.components:
         raise ConfigError("--profile judge asks a language model; add llm=anthropic llm.model=MODEL")
     llm = open_model(settings, note)
-    assert llm is not None
     try:
 
         def progress(done: int) -> None:

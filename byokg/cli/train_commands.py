@@ -154,12 +154,13 @@ def _set_pipeline(settings: Settings, **changed: object) -> Settings:
 def _pipeline_with(settings: Settings, session: Session, weights: Path | None) -> Loop:
     """Return the session's pipeline with other weights; with its own for None."""
     from byokg.cli.evaluation import make_pipeline
+    from byokg.linking.parts import Parts
 
     if weights is None:
         return cast("Loop", session.pipeline)
     other = _set_pipeline(settings, weights=str(weights))
-    made = make_pipeline(other, session.store, session.embedder, session.entities, None, batch=True)
-    return cast("Loop", made)
+    parts = Parts(session.store, None, session.embedder, session.entities)
+    return cast("Loop", make_pipeline(other, parts, batch=True))
 
 
 def _print_fit(report: Report, entities: str, out: Path) -> None:
@@ -212,8 +213,8 @@ def sft_(
 
     The same command goes on with a training that was interrupted. Settings: train=gemma2_9b or llama3_8b, train.model,
     train.rank, train.batch, train.accumulate, train.rate and more (see all with: byokg eval train=sft --show). Use what
-    it makes with: pipeline=graphraft pipeline.ranker._target_=byokg.llm.decoding.ConstrainedRanker
-    pipeline.ranker.path=tuned
+    it makes with: pipeline=graphraft pipeline.ranking._target_=byokg.llm.decoding.ConstrainedRanker
+    pipeline.ranking.path=tuned
     """
     from byokg.training.sft import SftSettings, fine_tune, read_pairs
 

@@ -15,7 +15,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
@@ -288,6 +288,12 @@ class StaticEmbedder:
             norms = _lengths(sums.astype(np.float64))
             np.maximum(norms, np.finfo(np.float32).tiny, out=norms)
             out[rows] = sums / norms[:, None]
+
+
+@cache
+def shipped_embedder() -> StaticEmbedder:
+    """Return the embedder that ships with the package, loaded once in a process."""
+    return StaticEmbedder()
 
 
 MINILM = "minilm"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -55,6 +55,25 @@ class Demonstration:
         return cls(question, topic, path, "", "cypher", _without(question, named))
 
 
+@dataclass(frozen=True)
+class Examples:
+    """Solved questions for prompts.
+
+    Args:
+        source: the questions, or a file of them; None shows none.
+        shown: largest number in a prompt: the most similar ones.
+    """
+
+    source: str | Path | Sequence[Demonstration] | None = None
+    shown: int = 3
+
+    def writer(self, store: GraphStore, embedder: Embedder) -> Callable[[str], str]:
+        """Return a writer of the examples similar to a question; it writes nothing without a source."""
+        if self.source is None:
+            return lambda question: ""
+        return DemonstrationRetriever(self.source, store, embedder, self.shown).text
+
+
 class DemonstrationRetriever:
     """Finds the demonstrations that are most similar to a question and valid in the graph.
 
@@ -75,7 +94,7 @@ class DemonstrationRetriever:
     def __init__(
         self, solved: str | Path | Sequence[Demonstration], store: GraphStore, embedder: Embedder, k: int = 3
     ) -> None:
-        at_least(1, "shows none", examples_shown=k)
+        at_least(1, "shows no example", shown=k)
         self._k = k
         self._store = store
         self._embedder = embedder

@@ -11,6 +11,7 @@ import numpy as np
 
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, StaticEmbedder
+from byokg.linking.parts import Parts
 from byokg.offline.parse import parse_question
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.offline.path_weights import weights_for
@@ -102,16 +103,15 @@ def meaning_ranker(store: GraphStore, embedder: Embedder | None = None) -> Meani
 
 
 def subgraph_retriever(
-    store: GraphStore,
-    embedder: Embedder | None = None,
+    parts: Parts,
     queries: int = 10,
     nodes: int = 20,
     anchors: int = 10,
     timeout_s: float = 10.0,
 ) -> SubgraphRetriever:
     """Make a retriever of candidate queries in the order of schema linking, for any pipeline; see the class."""
-    ranker = meaning_ranker(store, embedder)
-    return SubgraphRetriever(store, ranker, None, queries, nodes, anchors, timeout_s)
+    ranker = meaning_ranker(parts.store, parts.embedder)
+    return SubgraphRetriever(parts.store, ranker, None, queries, nodes, anchors, timeout_s)
 
 
 def _same(mentions: dict[Anchor, Mention], one: CandidateQuery) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,12 +13,11 @@ import numpy.typing as npt
 from byokg.errors import CacheUnusable
 from byokg.files import user_cache
 from byokg.graph.property_view import PropertyView, viewed
-from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore
-from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, StaticEmbedder
+from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, shipped_embedder
 from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts, RetrieverFactory
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.answerer import ExtractiveAnswerer
@@ -35,10 +34,8 @@ from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import CandidateReranker
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal_neighbors import TemporalNeighbors
-from byokg.pipelines.components import PipelineComponents, RetrieverFactory
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
-from byokg.prompts import PromptLibrary
 from byokg.retrieval.path import PathRetriever
 from byokg.types import EntityId
 
@@ -49,9 +46,7 @@ _LEARNT = 1.0
 
 
 def offline_pipeline(
-    store: GraphStore,
-    embedder: Embedder | None = None,
-    entities: EntityLinker | None = None,
+    parts: Parts,
     max_hops: int = MAX_HOPS,
     beam: int = 32,
     sample: int = 256,
@@ -64,11 +59,9 @@ def offline_pipeline(
     """Assemble the offline pipeline for one graph.
 
     Args:
-        store: the graph; a sample of one in files is read at once, a server is read per question.
-        embedder: compares words; None takes the shipped one.
-        entities: links mentions; None links fuzzily with its defaults.
+        parts: the shared parts; a sample of a graph in files is read at once, a server is read per question.
         max_hops, beam, sample, top_k: see `OfflineLinker`.
-        retrievers: factories by name, see `PipelineComponents`; the answer is extracted from their paths.
+        retrievers: factories by name; the answer is extracted from their paths.
         lazy_schema: collect relation statistics from the walks of each question instead of from a sample of all
             relations, which takes long on a server and gives better answers, also with values of properties. None
             does so on servers.
@@ -80,25 +73,16 @@ def offline_pipeline(
         ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
             needs a language model.
     """
-    embedder = embedder or _shipped()
-    entities = entities or EntityLinker(store)
-    lazy_schema = store.remote if lazy_schema is None else lazy_schema
-    graph, store = store, store if lazy_schema else viewed(store)
+    graph, embedder, entities = parts.store, parts.embedder, parts.entities
+    lazy_schema = graph.remote if lazy_schema is None else lazy_schema
+    store = graph if lazy_schema else viewed(graph)
     spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights, lazy_schema)
     properties = PropertyLinker(embedder)
     literals = LiteralAnswerDetector(store, scorer.steps, properties) if isinstance(store, PropertyView) else None
     answer_types = AnswerTypePredictor(graph, lazy_schema, properties.likeness)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, literals, answer_types)
-    parts = PipelineComponents(
-        store=store,
-        embedder=embedder,
-        entities=entities,
-        prompts=PromptLibrary(),
-        context=ContextWriter(store),
-        schema=SchemaRenderer(store.schema, embedder),
-        relations=RelationMatcher(store.relations, embedder),
-    )
-    stage = Stage(linker, tuple(parts.retrievers(retrievers).values()), rounds=1)
+    shared = parts.replace(store, ContextWriter(store))
+    stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
     odds = SCORED if scorer.ranker is None else _LEARNT
     answerer = ExtractiveAnswerer(store, answer_types, reranker=CandidateReranker(graph, scorer, embedder, odds))
 
@@ -117,12 +101,6 @@ def offline_pipeline(
     )
     stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
-
-
-@cache
-def _shipped() -> StaticEmbedder:
-    """Return the embedder that ships with the package, loaded once for all pipelines of a process."""
-    return StaticEmbedder()
 
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
@@ -145,7 +123,7 @@ def build_parser_and_ranker(
     lazy_schema = store.remote if lazy_schema is None else lazy_schema
     fitted = None if weights is None else read_weights(weights, embedder.name)
     counted = weights_for(embedder) if fitted is None else fitted.weights
-    static = _shipped()
+    static = shipped_embedder()
     if fitted is not None and fitted.ranker is not None:
         _all_numbered(store)  # it was trained on steps by their numbers
     steps = _steps(store, embedder, lazy_schema)

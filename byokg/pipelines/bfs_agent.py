@@ -12,14 +12,11 @@ from typing import Any
 from byokg.errors import ByokgError, at_least
 from byokg.graph.bfsql.protocol import EDGE_FIELDS, clip, compact
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, schema_ahead
-from byokg.index.embedders import Embedder
-from byokg.linking.entities import EntityLinker
+from byokg.graph.store import schema_ahead
+from byokg.linking.parts import Parts
 from byokg.llm.messages import JSON, Message, ToolCall, prompt_messages
-from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.pipelines.context import CitationChecker
-from byokg.prompts import PromptLibrary
 from byokg.retrieval.graph_tools import GraphTools
 from byokg.text.names import estimate_tokens
 from byokg.types import (
@@ -60,15 +57,12 @@ class BfsAgent:
     answer is due when the model gives it, when it only repeats calls, or when a limit is reached.
 
     Args:
-        store: the graph; `run_query` is among the tools if it runs queries.
-        model: explores the graph; has to support tool calls.
-        embedder: ranks the schema in `describe_schema` by relevance for a question; None compares words.
-        entities: links names to nodes.
+        parts: the graph, of which `run_query` is among the tools if it runs queries, and a language model that
+            supports tool calls.
         calls: replies of the model, the answer among them.
         result_tokens: size of one tool's result.
         folded_tokens: size of a result once a later one has come; its beginning stays.
         context_tokens: size of all results together; the reply after they are used up has to be the answer.
-        prompts: the prompts; None takes those of the package.
 
     Raises:
         ConfigError: a limit leaves room for nothing.
@@ -78,28 +72,24 @@ class BfsAgent:
 
     def __init__(
         self,
-        store: GraphStore,
-        model: LanguageModel,
-        embedder: Embedder | None = None,
-        entities: EntityLinker | None = None,
+        parts: Parts,
         calls: int = 10,
         result_tokens: int = 1500,
         folded_tokens: int = FOLDED_TOKENS,
         context_tokens: int = 12000,
-        prompts: PromptLibrary | None = None,
     ) -> None:
         at_least(2, "leaves no room for a tool call and an answer", calls=calls)
         at_least(1, "leaves no room for a tool call and an answer", context_tokens=context_tokens)
-        self._store = store
-        self._model = model
+        self._store = store = parts.store
+        self._model = parts.model
         self._calls = calls
         self._context_tokens = context_tokens
         self._folded_tokens = folded_tokens
-        self._prompt = (prompts or PromptLibrary())["bfs_agent"]
+        self._prompt = parts.prompts["bfs_agent"]
         queries = store.engines
         self._language: Language = queries[0].language if queries else "cypher"
-        schema = SchemaRenderer(schema_ahead(store), embedder, near=Nearness(store)) if embedder is not None else None
-        self._tools = GraphTools(store, entities, schema, queries, result_tokens, result_tokens)
+        schema = SchemaRenderer(schema_ahead(store), parts.embedder, near=Nearness(store))
+        self._tools = GraphTools(store, parts.entities, schema, queries, result_tokens, result_tokens)
         self._functions: list[Mapping[str, JSON]] = [
             {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
             for tool in self._tools.tools.values()

@@ -8,31 +8,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
 from byokg.errors import ConfigError
-from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, query_notes, schema_ahead
-from byokg.index.embedders import Embedder, StaticEmbedder
-from byokg.linking.demonstrations import Demonstration, DemonstrationRetriever
-from byokg.linking.entities import EntityLinker
-from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GoldEntities, LlmLinker, PathLanguage, Task
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.graph.store import GraphStore
+from byokg.linking.demonstrations import Examples
+from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GoldEntities, LlmLinker, Task
+from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
-from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
 from byokg.llm.reply_blocks import reply_schema
-from byokg.llm.usage import ESTIMATE, token_counter
-from byokg.pipelines.components import PipelineComponents, RetrieverFactory
+from byokg.llm.usage import token_counter
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
 from byokg.pipelines.loop import KGLinker, Loop, Stage, retrieve_all
-from byokg.prompts import PromptLibrary
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
@@ -70,28 +62,19 @@ class LlmAnswerer:
     unsupported. Wrong citations are kept apart (`AnswerItem.miscited`).
 
     Args:
-        model: writes the answers.
-        store: source of the names of nodes.
+        parts: language model, prompts, and the graph, for the names of nodes.
         context: writes the evidence for the prompt.
-        prompts: the prompts; None takes those of the package.
         merge_drafts: put the draft answers of the first round, which ignore the graph, beside the answers:
             the first answer, then the first draft, then the others.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), Algorithm 2 line 12; `merge_drafts` after "Datasets & Metrics" (H@2).
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        store: GraphStore,
-        context: ContextWriter,
-        prompts: PromptLibrary | None = None,
-        merge_drafts: bool = False,
-    ) -> None:
-        self._model = model
-        self._store = store
+    def __init__(self, parts: Parts, context: ContextWriter, merge_drafts: bool = False) -> None:
+        self._model = parts.model
+        self._store = parts.store
         self._context = context
-        self._prompt = (prompts or PromptLibrary())["answer"]
+        self._prompt = parts.prompts["answer"]
         self._merge_drafts = merge_drafts
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
@@ -184,16 +167,15 @@ class Direct:
     """Answers with a language model alone, without evidence.
 
     Args:
-        model: writes the answers.
+        parts: language model and prompts.
         thinking: let the model think step by step first.
-        prompts: the prompts; None takes those of the package.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Baselines": Vanilla LLM, and with `thinking` CoT.
     """
 
-    def __init__(self, model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> None:
-        self._model = model
-        self._prompt = (prompts or PromptLibrary())["direct_cot" if thinking else "direct"]
+    def __init__(self, parts: Parts, thinking: bool = False) -> None:
+        self._model = parts.model
+        self._prompt = parts.prompts["direct_cot" if thinking else "direct"]
         self._schema = reply_schema(["reason", "answers"] if thinking else ["answers"], cited=False)
 
     def run(self, question: Question) -> Answer:
@@ -213,13 +195,13 @@ Answers = Literal["united", "rows"]
 """`united`: the model's answers without a graph, then those of the rows; `rows`: its answers from the rows."""
 
 
+@dataclass(eq=False)
 class DirectQuery:
     """Lets a language model name entities, then write a query that starts from the linked ones, and runs it.
 
     Args:
-        store: the graph; source of the names of nodes.
+        parts: the graph and the entity linker.
         linker: writes the entities of a question.
-        entities: links them to nodes.
         writer: writes the query.
         retriever: runs it, and corrects it according to its settings.
         direct: answers without a graph.
@@ -229,27 +211,17 @@ class DirectQuery:
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Competing Methods": LLM + graph-query; `rows` is its variant for MedQA.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        linker: LlmLinker,
-        entities: EntityLinker,
-        writer: QueryWriter,
-        retriever: QueryRetriever,
-        direct: Direct,
-        answerer: LlmAnswerer,
-        answers: Answers = "united",
-    ) -> None:
-        if answers not in ("united", "rows"):
-            raise ConfigError(f"answers={answers} is not known; use united or rows")
-        self._store = store
-        self._linker = linker
-        self._entities = entities
-        self._writer = writer
-        self._retriever = retriever
-        self._direct = direct
-        self._answerer = answerer
-        self._answers = answers
+    parts: Parts
+    linker: LlmLinker
+    writer: QueryWriter
+    retriever: QueryRetriever
+    direct: Direct
+    answerer: LlmAnswerer
+    answers: Answers = "united"
+
+    def __post_init__(self) -> None:
+        if self.answers not in ("united", "rows"):
+            raise ConfigError(f"answers={self.answers} is not known; use united or rows")
 
     def run(self, question: Question) -> Answer:
         """Answer one question.
@@ -260,19 +232,18 @@ class DirectQuery:
         """
         clock = StageClock()
         with clock.stage("link"):
-            artifacts = self._linker.propose(question, Context())
-            linked = self._entities.link(artifacts, question.text)
-            artifacts = replace(artifacts, queries=self._writer.write(question, linked))
+            artifacts = self.linker.propose(question, Context())
+            linked = self.parts.entities.link(artifacts, question.text)
+            artifacts = replace(artifacts, queries=self.writer.write(question, linked))
         request = Request(question, artifacts, linked, Context(question=question.text))
-        found = retrieve_all([self._retriever], request, clock)
+        found = retrieve_all([self.retriever], request, clock)
         context = request.context.add(artifacts, linked, found, request.steps)
         with clock.stage("answer"):
-            if self._answers == "rows":
-                items: Sequence[AnswerItem] = self._answerer.answer(question, context)
+            if self.answers == "rows":
+                items: Sequence[AnswerItem] = self.answerer.answer(question, context)
             else:
-                items = unite(
-                    self._direct.run(question).items, context.evidence, CitationChecker(self._store, context.evidence)
-                )
+                grounds = CitationChecker(self.parts.store, context.evidence)
+                items = unite(self.direct.run(question).items, context.evidence, grounds)
         return Answer(question.id, tuple(items), context.rounds, dict(clock.seconds))
 
 
@@ -280,28 +251,17 @@ class QueryWriter:
     """Lets a language model write a query over a graph, given its schema and the linked entities.
 
     Args:
-        model: writes the query.
-        store: the graph; source of the types of nodes.
+        parts: language model, prompts, schema, and the graph, for the types of nodes.
         language: of the query.
-        schema: renders the part of the schema relevant to a question.
-        prompts: the prompts; None takes those of the package.
         schema_tokens: budget of the schema in the prompt.
     """
 
-    def __init__(
-        self,
-        model: LanguageModel,
-        store: GraphStore,
-        language: Language,
-        schema: SchemaRenderer,
-        prompts: PromptLibrary | None = None,
-        schema_tokens: int = 2000,
-    ) -> None:
-        self._model = model
-        self._store = store
+    def __init__(self, parts: Parts, language: Language, schema_tokens: int = 2000) -> None:
+        self._model = parts.model
+        self._store = parts.store
         self._language = language
-        self._schema = schema
-        self._prompt = (prompts or PromptLibrary())[f"{language}_generation"]
+        self._schema = parts.schema
+        self._prompt = parts.prompts[f"{language}_generation"]
         self._schema_tokens = schema_tokens
 
     def write(self, question: Question, linked: Linked) -> tuple[GraphQuery, ...]:
@@ -380,51 +340,43 @@ def _flatten_cell(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:
 
 
 def direct_query_pipeline(
-    store: GraphStore,
-    model: LanguageModel,
-    embedder: Embedder | None = None,
-    entities: EntityLinker | None = None,
+    parts: Parts,
     answers: Answers = "united",
     repairs: int = 0,
     timeout_s: float = 10.0,
     max_rows: int = 200,
-    schema_tokens: int = 2000,
-    context_tokens: int = 6000,
-    prompts: PromptLibrary | None = None,
+    budgets: Budgets = Budgets(),
 ) -> DirectQuery:
-    """Assemble the pipeline for one graph and one language model.
+    """Assemble the pipeline for one graph, which has to run queries, and one language model.
 
     Args:
-        store: the graph; has to run queries.
-        model: writes entities, query and answers.
-        embedder: compares relations with questions; None takes the shipped one.
-        entities: links mentions; None links fuzzily with its defaults.
+        parts: the shared parts.
         answers: `united` adds the answers of the rows to the model's answers without a graph; `rows` answers from
             the rows.
         repairs, timeout_s, max_rows: see `QueryRetriever`.
-        schema_tokens: budget of the schema in a prompt.
-        context_tokens: budget of the rows in a prompt.
-        prompts: the prompts; None takes those of the package.
+        budgets: of the schema and the rows in a prompt.
 
     Raises:
         ConfigError: the store runs no queries, or a setting is out of range.
     """
-    prompts = prompts or PromptLibrary()
-    embedder = embedder or StaticEmbedder()
-    entities = entities or EntityLinker(store)
-    context = ContextWriter(store, context_tokens, embedder=embedder)
-    schema = SchemaRenderer(schema_ahead(store), embedder, notes=partial(query_notes, store), near=Nearness(store))
-    retriever = QueryRetriever(store, model, entities, schema, prompts, repairs, timeout_s, max_rows, schema_tokens)
+    parts, context = budgeted(parts, budgets)
+    retriever = QueryRetriever(parts, repairs, timeout_s, max_rows, budgets.schema_tokens)
     return DirectQuery(
-        store,
-        LlmLinker(model, schema, context, ["entities"], (), prompts, schema_tokens),
-        entities,
-        QueryWriter(model, store, retriever.languages[0], schema, prompts, schema_tokens),
+        parts,
+        LlmLinker(parts, ["entities"], (), budgets.schema_tokens),
+        QueryWriter(parts, retriever.languages[0], budgets.schema_tokens),
         retriever,
-        Direct(model, prompts=prompts),
-        LlmAnswerer(model, store, context, prompts),
+        Direct(parts),
+        LlmAnswerer(parts, context),
         answers,
     )
+
+
+def budgeted(parts: Parts, budgets: Budgets) -> tuple[Parts, ContextWriter]:
+    """Return parts that count and write within budgets, and their writer of evidence."""
+    count = token_counter(budgets.tokens, parts.model.chat_model)
+    context = ContextWriter(parts.store, budgets.context_tokens, count_tokens=count, embedder=parts.embedder)
+    return parts.replace(context=context, count_tokens=count), context
 
 
 QUERY = "query"
@@ -441,149 +393,95 @@ RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType(
 """Those of `pipeline=byokg`, with their default settings."""
 
 
-def byokg_pipeline(
-    store: GraphStore,
-    model: LanguageModel,
-    embedder: Embedder | None = None,
-    entities: EntityLinker | None = None,
-    retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
-    rounds: int = 2,
-    query_rounds: int = 0,
-    tasks: Sequence[Task] = TASKS,
-    schema_tokens: int = 2000,
-    context_tokens: int = 6000,
-    tokens: str = ESTIMATE,
-    merge_drafts: bool = False,
-    prompts: PromptLibrary | None = None,
-    path_language: PathLanguage = "metapaths",
-    stop_when: Literal["nothing_new", "no_new_entity"] = "nothing_new",
-    examples: str | Path | Sequence[Demonstration] | None = None,
-    examples_shown: int = 3,
-) -> Loop:
-    """Assemble the pipeline for one graph and one language model.
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds of ByoKG-RAG.
 
     Args:
-        store: the graph; its schema is read at once.
-        model: writes the artifacts and the answer.
-        embedder: compares relations with questions and with the model's labels; None takes the shipped one.
-        entities: links mentions; None links fuzzily with its defaults.
-        retrievers: factories by name; None switches one off. Their arguments are filled in by name
-            (`PipelineComponents`). The one named `query` is left out if the graph runs no queries.
-        rounds: iterations at most (T_R).
-        query_rounds: rounds before these in which the model writes nothing but a query, with the outcome of the
+        most: iterations at most (T_R).
+        queries: rounds before these in which the model writes nothing but a query, with the outcome of the
             one before, until one returns rows.
+        stop_when: end of rounds: nothing new is proposed, or already no new entity, as in the paper.
+    """
+
+    most: int = 2
+    queries: int = 0
+    stop_when: Literal["nothing_new", "no_new_entity"] = "nothing_new"
+
+
+def byokg_pipeline(
+    parts: Parts,
+    retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
+    rounds: Rounds = Rounds(),
+    tasks: Sequence[Task] = TASKS,
+    merge_drafts: bool = False,
+    budgets: Budgets = Budgets(),
+    examples: Examples = Examples(),
+) -> Loop:
+    """Assemble the pipeline for one graph and one language model; the graph's schema is read at once.
+
+    Args:
+        parts: the shared parts.
+        retrievers: factories by name; None switches one off. The one named `query` is left out if the graph runs no
+            queries.
+        rounds: number of rounds, and their end.
         tasks: tasks of the KG-Linker; without any, the model is not called, and only entities that come with the
             question are linked. It writes a query in each language of the graph.
-        schema_tokens: budget of the schema in a prompt.
-        context_tokens: budget of the evidence in a prompt.
-        tokens: tokenizer, see `token_counter`.
         merge_drafts: add the draft answers of the first round, which ignore the graph, to the answers: counted by
-            Hit@2. Needs the task `answers`, which `query_rounds` then include as well.
-        prompts: the prompts; None takes those of the package.
-        path_language: output of the KG-Linker's task `paths`: relation paths (`metapaths`), or a path query
-            (`paths`, see docs/path-queries.md).
-        stop_when: end of rounds: nothing new is proposed, or already no new entity, as in the paper.
-        examples: solved questions, or a file of them (`linking/demonstrations.py`): the KG-Linker sees the most
-            similar.
-        examples_shown: largest number of them.
+            Hit@2. Needs the task `answers`, which rounds of queries then include as well.
+        budgets: of the schema and the evidence in a prompt.
+        examples: solved questions, of which the KG-Linker sees the most similar.
 
     Raises:
         ConfigError: a setting is out of range, or a retriever needs a part that this pipeline lacks.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "ByoKG-RAG Implementation"; `merge_drafts` after "Datasets & Metrics".
     """
-    embedder = embedder or StaticEmbedder()
-    count = token_counter(tokens, model.chat_model)
-    prompts = prompts or PromptLibrary()
-    parts = shared_parts(store, model, embedder, entities or EntityLinker(store), prompts, count, context_tokens)
-    languages = tuple(engine.language for engine in store.engines)
-    solved = solved_text(examples, store, embedder, examples_shown)
-    from byokg.offline import entity_spotter
-
-    spotted = entity_spotter(store, embedder, parts.entities)
-
     if merge_drafts and "answers" not in tasks:
         raise ConfigError(
             "merge_drafts=true needs draft answers, and nobody is asked for any; add 'answers' to tasks: "
             f"{','.join([*tasks, 'answers'])}"
         )
-    made = parts.retrievers({name: make for name, make in retrievers.items() if name != QUERY or languages})
+    parts, context = budgeted(parts, budgets)
+    solved = examples.writer(parts.store, parts.embedder)
+    made = parts.retrievers(runnable(retrievers, parts))
+    from byokg.offline import entity_spotter
 
-    def linker(asked: Sequence[Task]) -> KGLinker:
-        if not asked:
+    spotted = entity_spotter(parts.store, parts.embedder, parts.entities)
+
+    def linker(wanted: Sequence[Task]) -> KGLinker:
+        if not wanted:
             return GoldEntities()
         return LlmLinker(
-            model,
-            parts.schema,
-            parts.context,
-            asked,
-            languages,
-            parts.prompts,
-            schema_tokens,
-            path_language,
-            parts.relations,
-            solved,
-            spotted,
-            reach(made.values()),
+            parts,
+            wanted,
+            parts.languages,
+            budgets.schema_tokens,
+            solved=solved,
+            spotted=spotted,
+            max_hops=reach(made.values()),
         )
 
-    stages = [Stage(linker(tasks), tuple(made.values()), rounds, stop_when)]
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds.most, rounds.stop_when)]
     alone = not made and retrievers.get(QUERY) is not None
-    if not languages and (query_rounds or alone):
+    if not parts.languages and (rounds.queries or alone):
         raise ConfigError(
-            f"this pipeline asks for queries, and {store.name} runs none; choose graph=arcadedb (openCypher) or "
+            f"this pipeline asks for queries, and {parts.store.name} runs none; choose graph=arcadedb (openCypher) or "
             "graph=oxigraph (SPARQL)"
         )
-    if query_rounds:
+    if rounds.queries:
         if QUERY not in made:
-            raise ConfigError(f"query_rounds={query_rounds} needs the retriever 'query', which is off; use 0")
+            raise ConfigError(f"rounds.queries={rounds.queries} needs the retriever 'query', which is off; use 0")
         first: Sequence[Task] = ["query", "answers"] if merge_drafts else ["query"]
-        stages.insert(0, Stage(linker(first), (made[QUERY],), query_rounds, stop_when="rows"))
-    answerer = LlmAnswerer(model, store, parts.context, parts.prompts, merge_drafts)
-    return Loop(parts.entities, stages, answerer)
+        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, stop_when="rows"))
+    return Loop(parts.entities, stages, LlmAnswerer(parts, context, merge_drafts))
 
 
-def shared_parts(
-    store: GraphStore,
-    model: LanguageModel,
-    embedder: Embedder,
-    entities: EntityLinker,
-    prompts: PromptLibrary,
-    count: Callable[[str], int],
-    context_tokens: int,
-) -> PipelineComponents:
-    """Make the shared parts of a pipeline with a language model."""
-    return PipelineComponents(
-        store=store,
-        embedder=embedder,
-        entities=entities,
-        prompts=prompts,
-        context=ContextWriter(store, context_tokens, count_tokens=count, embedder=embedder),
-        schema=SchemaRenderer(schema_ahead(store), embedder, count, partial(query_notes, store), Nearness(store)),
-        relations=RelationMatcher(store.relations, embedder),
-        count_tokens=count,
-        model=model,
-    )
+def runnable(retrievers: Mapping[str, RetrieverFactory | None], parts: Parts) -> dict[str, RetrieverFactory | None]:
+    """Return the retrievers that a graph allows: that of queries only if it runs any."""
+    return {name: make for name, make in retrievers.items() if name != QUERY or parts.languages}
 
 
 def reach(retrievers: Iterable[Retriever]) -> int:
     """Return how many edges from a seed the retriever of BFS-QL requests walks; without one, how many it would."""
     return next((each.max_hops for each in retrievers if isinstance(each, BfsqlRetriever)), BFSQL_HOPS)
-
-
-def solved_text(
-    examples: str | Path | Sequence[Demonstration] | None, store: GraphStore, embedder: Embedder, shown: int
-) -> Callable[[str], str]:
-    """Return a writer of solved questions similar to a question; empty without any."""
-    return (lambda question: "") if examples is None else DemonstrationRetriever(examples, store, embedder, shown).text
-
-
-def direct_pipeline(model: LanguageModel, thinking: bool = False, prompts: PromptLibrary | None = None) -> Direct:
-    """Assemble the baseline without a graph.
-
-    Args:
-        model: writes the answers.
-        thinking: let the model think step by step first.
-        prompts: the prompts; None takes those of the package.
-    """
-    return Direct(model, thinking, prompts)

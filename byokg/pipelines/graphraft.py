@@ -8,25 +8,23 @@ model write one, so every query is executable.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import GraphStore, schema_ahead
-from byokg.index.embedders import Embedder, StaticEmbedder
 from byokg.index.rerankers import Reranker
-from byokg.linking.entities import EntityLinker
 from byokg.linking.llm_linker import GoldEntities, LlmLinker
+from byokg.linking.parts import Budgets, Parts
 from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
-from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
 from byokg.offline import MeaningRanker, MentionSpotter, build_parser_and_ranker, meaning_ranker
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
-from byokg.prompts import PromptLibrary
 from byokg.retrieval.candidates import CandidateRanker, Shortlist, Templates
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, describe_nodes, found_nodes
 from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
@@ -66,16 +64,15 @@ class NamedEntities:
     """Lets a language model name the entities in a question, given examples: nothing else, and no schema.
 
     Args:
-        model: names the entities.
+        parts: language model and prompts.
         prompt: `entities_prime` or `entities_mag`, or a prompt of your own in `prompts`.
-        prompts: the prompts; None takes those of the package.
 
     Source: GraphRAFT (arXiv:2504.05478), "Few-shot prompt for entity resolution".
     """
 
-    def __init__(self, model: LanguageModel, prompt: str, prompts: PromptLibrary | None = None) -> None:
-        self._model = model
-        self._prompt = (prompts or PromptLibrary())[prompt]
+    def __init__(self, parts: Parts, prompt: str) -> None:
+        self._model = parts.model
+        self._prompt = parts.prompts[prompt]
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return a mention of each entity that was named; a type before a colon is left out. Raises `LlmError`."""
@@ -144,8 +141,7 @@ class SubgraphReasoner:
     node are left out. With `answers` as `all`, the other nodes follow.
 
     Args:
-        model: chooses the answers.
-        prompts: the prompts; None takes those of the package.
+        parts: language model and prompts.
         nodes: nodes shown at most.
         budget_tokens: of their text.
         answers: `top` returns the model's choice alone; `all` appends the rest in the queries' order.
@@ -155,15 +151,14 @@ class SubgraphReasoner:
 
     def __init__(
         self,
-        model: LanguageModel,
-        prompts: PromptLibrary | None = None,
+        parts: Parts,
         nodes: int = 20,
         budget_tokens: int = 6000,
         answers: ReturnedAnswers = "top",
     ) -> None:
         at_least(1, "shows nothing", nodes=nodes, budget_tokens=budget_tokens)
-        self._model = model
-        self._prompt = (prompts or PromptLibrary())["subgraph_answer"]
+        self._model = parts.model
+        self._prompt = parts.prompts["subgraph_answer"]
         self._nodes = nodes
         self._budget_tokens = budget_tokens
         self._rest = answers == "all"
@@ -194,49 +189,56 @@ class SubgraphReasoner:
         ]
 
 
+@dataclass(frozen=True)
+class CandidateScope:
+    """Extent of the candidate queries of a question.
+
+    Args:
+        hops: edges in a path at most, 1 to 3.
+        directed: keep the two directions of a relation apart; the paper does not, and here it changes little.
+        queries, nodes, anchors: see `SubgraphRetriever`.
+    """
+
+    hops: int = 2
+    directed: bool = False
+    queries: int = 10
+    nodes: int = 20
+    anchors: int = 10
+
+    def retriever(self, store: GraphStore, ranker: CandidateRanker) -> SubgraphRetriever:
+        """Return a retriever of these candidates in the order of a ranker."""
+        templates = Templates.of(self.hops, self.directed)
+        return SubgraphRetriever(store, ranker, templates, self.queries, self.nodes, self.anchors)
+
+
 def graphraft_pipeline(
-    store: GraphStore,
-    model: LanguageModel,
-    embedder: Embedder | None = None,
-    entities: EntityLinker | None = None,
-    ranking: Ranking = "numbers",
-    ranker: CandidateRanker | None = None,
+    parts: Parts,
+    ranking: Ranking | CandidateRanker = "numbers",
     shown: int = 50,
     entity_prompt: str | None = None,
-    hops: int = 2,
-    directed: bool = False,
-    queries: int = 10,
-    nodes: int = 20,
-    anchors: int = 10,
+    candidates: CandidateScope = CandidateScope(),
     answers: ReturnedAnswers = "top",
     answerer: Literal["model", "ranking"] = "model",
-    schema_tokens: int = 2000,
-    context_tokens: int = 6000,
-    prompts: PromptLibrary | None = None,
+    budgets: Budgets = Budgets(),
 ) -> Loop:
     """Assemble GraphRAFT for one graph and one language model.
 
     The model names entities, and chooses the answers among the nodes that the likeliest queries found. It never writes
-    a query: all of them exist already, and `ranker` orders them.
+    a query: all of them exist already, and a ranker orders them. The Cypher engine of the graph runs them; without one,
+    traversal replaces it.
 
     Args:
-        store: the graph; its Cypher engine runs the queries; without one, traversal replaces it.
-        model: names entities and chooses answers.
-        embedder: compares words; None takes the shipped one.
-        entities: links mentions; None links fuzzily with its defaults.
+        parts: the shared parts; the model names entities and chooses answers.
         ranking: order of the queries that are likeliest by meaning: the model picks `numbers` from a list,
-            `guided` uses masking of the server (vLLM; see `GuidedRanker`), `meaning` needs no call.
-        ranker: orders them in the place of `ranking`, such as a `ConstrainedRanker` of a local model.
+            `guided` uses masking of the server (vLLM; see `GuidedRanker`), `meaning` needs no call; or a ranker,
+            such as a `ConstrainedRanker` of a local model.
         shown: queries that it orders, those that are likeliest by meaning.
         entity_prompt: `entities_prime` or `entities_mag` names entities by examples as the paper does for STaRK; None
             shows the schema instead.
-        hops, directed: see `graphraft_offline_pipeline`.
-        queries, nodes, anchors: see `SubgraphRetriever`.
+        candidates: extent of the candidate queries.
         answers: `all` appends nodes that were not chosen, for ranking metrics.
         answerer: `model`, or `ranking`: the result of the best query, without a call.
-        schema_tokens: budget of the schema in a prompt.
-        context_tokens: budget of the nodes in a prompt.
-        prompts: the prompts; None takes those of the package.
+        budgets: of the schema and the nodes in a prompt.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -244,56 +246,50 @@ def graphraft_pipeline(
     Source: GraphRAFT (arXiv:2504.05478), "Approach".
     Differs: the models need no training; the paper fine-tunes one for queries and one for answers.
     """
-    if ranking not in get_args(Ranking):
-        raise ConfigError(f"ranking={ranking} is not known; use one of {', '.join(get_args(Ranking))}")
     if answerer not in ("model", "ranking"):
         raise ConfigError(f"answerer={answerer} is not known; use model or ranking")
-    embedder = embedder or StaticEmbedder()
-    entities = entities or EntityLinker(store)
-    prompts = prompts or PromptLibrary()
-    by_meaning = meaning_ranker(store, embedder)
-    if ranker is None and ranking != "meaning":
-        ranker = NumberRanker(model, shown, prompts=prompts) if ranking == "numbers" else GuidedRanker(model)
-    made: CandidateRanker = by_meaning if ranker is None else Shortlist(by_meaning, ranker, shown)
+    by_meaning = meaning_ranker(parts.store, parts.embedder)
+    ranker: CandidateRanker = by_meaning
+    if isinstance(ranking, str):
+        if ranking not in get_args(Ranking):
+            raise ConfigError(f"ranking={ranking} is not known; use one of {', '.join(get_args(Ranking))}")
+        if ranking == "numbers":
+            ranker = Shortlist(by_meaning, NumberRanker(parts.model, shown, prompts=parts.prompts), shown)
+        elif ranking == "guided":
+            ranker = Shortlist(by_meaning, GuidedRanker(parts.model), shown)
+    else:
+        ranker = Shortlist(by_meaning, ranking, shown)
     linker: KGLinker
     if entity_prompt is None:
-        schema = SchemaRenderer(schema_ahead(store), embedder)
-        linker = LlmLinker(model, schema, ContextWriter(store), ["entities"], (), prompts, schema_tokens)
+        schema = SchemaRenderer(schema_ahead(parts.store), parts.embedder)
+        writer = parts.replace(context=ContextWriter(parts.store))
+        linker = LlmLinker(writer, ["entities"], (), budgets.schema_tokens, schema)
     else:
-        linker = NamedEntities(model, entity_prompt, prompts)
-    retriever = SubgraphRetriever(store, made, Templates.of(hops, directed), queries, nodes, anchors)
+        linker = NamedEntities(parts, entity_prompt)
     reasoner: Answerer = RankedNodes(answers)
     if answerer == "model":
-        reasoner = SubgraphReasoner(model, prompts, nodes, context_tokens, answers)
-    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], reasoner)
+        reasoner = SubgraphReasoner(parts, candidates.nodes, budgets.context_tokens, answers)
+    return Loop(parts.entities, [Stage(linker, (candidates.retriever(parts.store, ranker),), rounds=1)], reasoner)
 
 
 def graphraft_offline_pipeline(
-    store: GraphStore,
-    embedder: Embedder | None = None,
-    entities: EntityLinker | None = None,
+    parts: Parts,
     weights: str | Path | None = None,
     mentions: Mentions = "spotted",
-    hops: int = 2,
-    directed: bool = False,
-    queries: int = 10,
-    nodes: int = 20,
-    anchors: int = 10,
+    candidates: CandidateScope = CandidateScope(),
     answers: ReturnedAnswers = "top",
     reranker: Reranker | None = None,
 ) -> Loop:
     """Assemble GraphRAFT without a language model: candidate queries, ordered by schema linking.
 
+    The Cypher engine of the graph runs the queries; without one, traversal replaces it.
+
     Args:
-        store: the graph; its Cypher engine runs the queries; without one, traversal replaces it.
-        embedder: compares words; None takes the shipped one.
-        entities: links mentions; None links fuzzily with its defaults.
+        parts: the shared parts.
         weights: folder of `byokg fit`, to rank relation paths by; None takes the shipped weights of the embedder.
         mentions: texts to link: the mentions of the question (`spotted`), or the `question` as a whole, for which
             `linking=dense linking.top_k=2` finds the 2NN of the paper's Figure 5.
-        hops: edges in a path at most, 1 to 3.
-        directed: keep the two directions of a relation apart; the paper does not, and here it changes little.
-        queries, nodes, anchors: see `SubgraphRetriever`.
+        candidates: extent of the candidate queries.
         answers, reranker: see `RankedNodes`.
 
     Raises:
@@ -301,10 +297,7 @@ def graphraft_offline_pipeline(
     """
     if mentions not in get_args(Mentions):
         raise ConfigError(f"mentions={mentions} is not known; use spotted or question")
-    embedder = embedder or StaticEmbedder()
-    entities = entities or EntityLinker(store)
-    spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights)
-    by_meaning = MeaningRanker(store.relations, scorer)
-    retriever = SubgraphRetriever(store, by_meaning, Templates.of(hops, directed), queries, nodes, anchors)
+    spotter, scorer = build_parser_and_ranker(parts.store, parts.embedder, parts.entities, weights)
+    retriever = candidates.retriever(parts.store, MeaningRanker(parts.store.relations, scorer))
     linker = SpottedEntities(spotter if mentions == "spotted" else None)
-    return Loop(entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(answers, reranker))
+    return Loop(parts.entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(answers, reranker))

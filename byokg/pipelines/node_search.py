@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64
 from byokg.errors import ConfigError, at_least
-from byokg.graph.store import GraphStore
-from byokg.index.embedders import Embedder, StaticEmbedder, exact
+from byokg.index.embedders import exact
+from byokg.linking.parts import Parts
 from byokg.text.names import split_words
 from byokg.types import Answer, AnswerItem, Node, Question, of_any
 
@@ -33,8 +33,7 @@ class NodeSearch:
     """Answers a question with the nodes whose text fits it best; all of them are read at once.
 
     Args:
-        store: the graph.
-        embedder: makes the vectors of `vector`; None takes the shipped one.
+        parts: the graph, and the embedder, which makes the vectors of `vector`.
         method: `bm25` compares words, `vector` meanings.
         k: answers.
         types: node types that may be answers; empty for all.
@@ -48,8 +47,7 @@ class NodeSearch:
 
     def __init__(
         self,
-        store: GraphStore,
-        embedder: Embedder | None = None,
+        parts: Parts,
         method: Literal["bm25", "vector"] = "bm25",
         k: int = 20,
         types: Sequence[str] = (),
@@ -59,10 +57,10 @@ class NodeSearch:
         if method not in ("bm25", "vector"):
             raise ConfigError(f"method={method} is not known; use bm25 or vector")
         at_least(1, "answers nothing", k=k)
-        self._store = store
+        self._store = store = parts.store
         self._k = k
         self._numbers: list[int] = []
-        self._embedder = (embedder or StaticEmbedder()) if method == "vector" else None
+        self._embedder = parts.embedder if method == "vector" else None
         self._vectors: list[npt.NDArray[np.float32]] = []
         words: dict[str, int] = {}
         postings: list[list[int]] = []

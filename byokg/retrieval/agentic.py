@@ -7,24 +7,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
-from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts
 from byokg.llm.messages import prompt_messages
-from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_list
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.shown_names import ShownNames
-from byokg.prompts import PromptLibrary
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.text.labels import relation_text
-from byokg.text.names import estimate_tokens, normalize_name, on_one_line
-from byokg.types import Context, EntityId, Evidence, Feedback, Mention, Node, Request, TripleEvidence, best_first
+from byokg.text.names import normalize_name, on_one_line
+from byokg.types import EntityId, Evidence, Feedback, Mention, Node, Request, TripleEvidence, best_first
 
 _HELD = 64
 """Cached questions with distances of relations: each is used several times."""
@@ -101,6 +98,7 @@ _ABSENT = re.compile(r"\W*not in (?:the |this )?(?:knowledge )?graph\b.*", re.IG
 """Reply of the model if the graph lacks the answer."""
 
 
+@dataclass(eq=False)
 class AgenticRetriever:
     """Explores the graph from linked entities and drafts; a language model selects relations and entities.
 
@@ -110,13 +108,8 @@ class AgenticRetriever:
     nodes, or dropped with a step in the trace.
 
     Args:
-        store: the graph.
-        model: selects relations and entities.
-        embedder: ranks relations by similarity to the question.
-        entities: links selected entities that were not shown.
-        relations: matches selected relations to the graph's.
-        context: writes the evidence so far for the prompt.
-        prompts: the prompts; None takes those of the package.
+        parts: language model and prompts; the embedder ranks relations by similarity to the question, the entity linker
+            links selected entities that were not shown.
         iterations: hops at most (T_A).
         starts: entities to start from at most: the best candidate of each mention, then of each draft answer, then
             the second ones.
@@ -128,7 +121,6 @@ class AgenticRetriever:
             embedder selects the relations of one more hop.
         hub_cap: edges of one relation and direction at one entity from which on none is read.
         relation_tokens: budget of the relations in a prompt.
-        count_tokens: tokens of a text, by the tokenizer of the model.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -139,48 +131,25 @@ class AgenticRetriever:
     model may select nothing, may report that the graph lacks the answer, and sees the explored entities.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        model: LanguageModel,
-        embedder: Embedder,
-        entities: EntityLinker,
-        relations: RelationMatcher,
-        context: Callable[[Context], str],
-        prompts: PromptLibrary | None = None,
-        iterations: int = 3,
-        starts: int = 10,
-        relations_per_entity: int = 5,
-        next_entities: int = 3,
-        compared: int = 20,
-        max_triples: int = 50,
-        calls: int | None = 5,
-        hub_cap: int = 10_000,
-        relation_tokens: int = 2000,
-        count_tokens: Callable[[str], int] = estimate_tokens,
-    ) -> None:
-        at_least(1, "explores nothing", iterations=iterations, starts=starts, relations_per_entity=relations_per_entity)
-        at_least(1, "explores nothing", next_entities=next_entities, max_triples=max_triples, hub_cap=hub_cap)
-        at_least(1, "explores nothing", relation_tokens=relation_tokens, compared=compared)
-        if calls is not None and calls < 0:
-            raise ConfigError(f"calls={calls} is no number of calls; use 0 or more, or null for no limit")
-        self._store = store
-        self._model = model
-        self._entities = entities
-        self._relations = relations
-        self._context = context
-        self._prompts = prompts or PromptLibrary()
-        self._iterations = iterations
-        self._starts = starts
-        self._relations_per_entity = relations_per_entity
-        self._next_entities = next_entities
-        self._compared = max(compared, next_entities)
-        self._max_triples = max_triples
-        self._calls = calls
-        self._hub_cap = hub_cap
-        self._ranker = RelationRanker(store, embedder)
-        self._relation_tokens = relation_tokens
-        self._count = count_tokens
+    parts: Parts
+    iterations: int = 3
+    starts: int = 10
+    relations_per_entity: int = 5
+    next_entities: int = 3
+    compared: int = 20
+    max_triples: int = 50
+    calls: int | None = 5
+    hub_cap: int = 10_000
+    relation_tokens: int = 2000
+
+    def __post_init__(self) -> None:
+        counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("parts", "calls")}
+        at_least(1, "explores nothing", **counts)
+        if self.calls is not None and self.calls < 0:
+            raise ConfigError(f"calls={self.calls} is no number of calls; use 0 or more, or null for no limit")
+        self.compared = max(self.compared, self.next_entities)
+        self._model, self._store = self.parts.model, self.parts.store
+        self._ranker = RelationRanker(self._store, self.parts.embedder)
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return the triples found, hop by hop, of each hop those of the relation selected first.
@@ -194,19 +163,19 @@ class AgenticRetriever:
             EntityNotFound: an entity was linked that is not in the store.
         """
         walk = _Exploration(request, followed=_followed(request))
-        standing = best_first(request.linked.entities, request.linked.drafts)[: self._starts]
-        for hop in range(1, self._iterations + 1):
+        standing = best_first(request.linked.entities, request.linked.drafts)[: self.starts]
+        for hop in range(1, self.iterations + 1):
             if not standing:
                 break
             walk.explored |= dict.fromkeys(standing)
             found = self._follow(walk, hop, standing)
-            if not found or walk.absent or walk.finished or hop == self._iterations or not self._may_ask(walk):
+            if not found or walk.absent or walk.finished or hop == self.iterations or not self._may_ask(walk):
                 break
             standing = self._next(walk, hop)
         return walk.found
 
     def _may_ask(self, walk: _Exploration) -> bool:
-        return self._calls is None or walk.calls < self._calls
+        return self.calls is None or walk.calls < self.calls
 
     def _follow(self, walk: _Exploration, hop: int, standing: Sequence[EntityId]) -> bool:
         """Follow the selected relations of the current entities; True if that found anything."""
@@ -219,9 +188,9 @@ class AgenticRetriever:
             given["left_out"] = left_out
         else:
             stage, dropped = RANKING_STAGE, []
-            chosen = [of[: self._relations_per_entity] for of in ranked]
+            chosen = [of[: self.relations_per_entity] for of in ranked]
         known = [*walk.explored, *(one.id for one in (*walk.request.linked.entities, *walk.request.linked.drafts))]
-        found = expand_relations(self._store, frontier, chosen, self._max_triples, self._hub_cap, dict.fromkeys(known))
+        found = expand_relations(self._store, frontier, chosen, self.max_triples, self.hub_cap, dict.fromkeys(known))
         new = [(triple, place) for triple, place in found.triples if triple.edge not in walk.edges]
         walk.edges |= {triple.edge for triple, _ in new}
         for triple, place in new:
@@ -283,11 +252,11 @@ class AgenticRetriever:
         text, left_out = list_relations(
             self._names(frontier.ids),
             [[labels[number] for number in of] for of in ranked],
-            self._relation_tokens,
-            self._count,
+            self.relation_tokens,
+            self.parts.count_tokens,
         )
         reply = self._ask(
-            walk, "relation_selection", RELATION_STAGE, limit=str(self._relations_per_entity), relations=text
+            walk, "relation_selection", RELATION_STAGE, limit=str(self.relations_per_entity), relations=text
         )
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
@@ -297,11 +266,11 @@ class AgenticRetriever:
         walk.finished = listing.finished
         walk.absent = any(map(_ABSENT.fullmatch, written_ones)) or _ABSENT.fullmatch(reply.strip()) is not None
         for written in (one for one in written_ones if not _ABSENT.fullmatch(one)):
-            match = self._relations.match(written)
+            match = self.parts.relations.match(written)
             at = numbers.get(match.relation) if match is not None else None
             having = [of for of, counts in zip(chosen, frontier.counts, strict=True) if at is not None and at in counts]
             for of in having:
-                if at is not None and at not in of and len(of) < self._relations_per_entity:
+                if at is not None and at not in of and len(of) < self.relations_per_entity:
                     of.append(at)
             if not having:
                 dropped.append(written)
@@ -310,13 +279,13 @@ class AgenticRetriever:
     def _next(self, walk: _Exploration, hop: int) -> list[EntityId]:
         """Let the model select the next entities; none if it finishes, or names nothing new."""
         request = walk.request
-        shown = self._context(request.context.add(request.artifacts, request.linked, [walk.found]))
+        shown = self.parts.context(request.context.add(request.artifacts, request.linked, [walk.found]))
         reply = self._ask(
             walk,
             "entity_selection",
             ENTITY_STAGE,
-            limit=str(self._next_entities),
-            most=str(self._compared),
+            limit=str(self.next_entities),
+            most=str(self.compared),
             graph_context=shown,
         )
         listing = read_list(reply, "next-entities", bare=True, shown=shown)
@@ -332,7 +301,7 @@ class AgenticRetriever:
                 if not fresh:
                     dropped.append(written)
                 selected |= dict.fromkeys(fresh)
-        following = list(selected)[: self._compared]
+        following = list(selected)[: self.compared]
         got = {"selected": following, "dropped": dropped, "finished": listing.finished}
         request.note(ENTITY_STAGE, {"hop": hop, "entities": len(walk.ends)}, {**got, "absent": True} if absent else got)
         return following
@@ -346,14 +315,14 @@ class AgenticRetriever:
             folded.setdefault(normalize_name(node.name), []).append(node.id)
         met = [exact.get(name) or folded.get(normalize_name(name)) or [] for name in written]
         elsewhere = [name for name, ids in zip(written, met, strict=True) if not ids]
-        linked = self._entities.link_all([Mention(name) for name in elsewhere], walk.request.question.text)
+        linked = self.parts.entities.link_all([Mention(name) for name in elsewhere], walk.request.question.text)
         found = dict(zip(elsewhere, ([one.id for one in candidates[:1]] for candidates in linked), strict=True))
         return [ids or found[name] for name, ids in zip(written, met, strict=True)]
 
     def _ask(self, walk: _Exploration, prompt: str, stage: str, **values: str) -> str:
         question = walk.request.question
         walk.calls += 1
-        filled = self._prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
+        filled = self.parts.prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
         schema = reply_schema(["selected" if stage == RELATION_STAGE else "next-entities"])
         return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id, schema=schema).text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,12 +15,10 @@ from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_
 from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.sorted_ids import distinct
-from byokg.graph.store import GraphStore
 from byokg.graph.traversal import triples
-from byokg.index.embedders import Embedder, exact
-from byokg.linking.entities import EntityLinker
+from byokg.index.embedders import exact
 from byokg.linking.llm_linker import BFSQL_HOPS
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts
 from byokg.text.labels import normalize_label
 from byokg.types import (
     NO_PROPERTIES,
@@ -41,6 +39,7 @@ _QUESTIONS_KEPT = 64
 NAME = "bfsql"
 
 
+@dataclass(eq=False)
 class BfsqlRetriever:
     """Runs the KG-Linker's BFS-QL request; without one, a request for the linked entities.
 
@@ -53,10 +52,7 @@ class BfsqlRetriever:
     unknown relation or type, and too many hops become feedback.
 
     Args:
-        store: graph to read.
-        embedder: compares relations with the question.
-        entities: links seeds; None links with its defaults.
-        relations: matches written predicates to those of the graph; None takes equal ones alone.
+        parts: the graph; the embedder compares relations with the question, the entity linker links seeds.
         max_hops: edges from a seed, of a request of our own; of a written one at most.
         predicates: relations shown in full, in a request of our own: those most similar to the question. On the dev
             split of WebQSP 20 bring an answer more often than 10, or than twice the edges.
@@ -68,32 +64,21 @@ class BfsqlRetriever:
     Source: "A BFS-based graph query language" (BFS-QL).
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        embedder: Embedder,
-        entities: EntityLinker | None = None,
-        relations: RelationMatcher | None = None,
-        max_hops: int = BFSQL_HOPS,
-        predicates: int = 20,
-        max_edges: int = 100,
-        max_stubs: int = 20,
-        max_nodes: int = 20,
-        max_degree: int = 500,
-    ) -> None:
-        at_least(1, "reaches nothing", max_hops=max_hops, predicates=predicates, max_degree=max_degree)
-        at_least(0, "is no number of items", max_edges=max_edges, max_stubs=max_stubs, max_nodes=max_nodes)
-        self._store = store
-        self._embedder = embedder
-        self._entities = entities or EntityLinker(store)
-        self._relations = relations
-        self.max_hops = max_hops
-        self._predicates = predicates
-        self._max_edges = max_edges
-        self._max_stubs = max_stubs
-        self._max_nodes = max_nodes
-        self._max_degree = max_degree
-        self._vectors = exact(embedder.encode([normalize_label(label) for label in store.relations]))
+    parts: Parts
+    max_hops: int = BFSQL_HOPS
+    predicates: int = 20
+    max_edges: int = 100
+    max_stubs: int = 20
+    max_nodes: int = 20
+    max_degree: int = 500
+
+    def __post_init__(self) -> None:
+        at_least(1, "reaches nothing", max_hops=self.max_hops, predicates=self.predicates, max_degree=self.max_degree)
+        at_least(
+            0, "is no number of items", max_edges=self.max_edges, max_stubs=self.max_stubs, max_nodes=self.max_nodes
+        )
+        self._store = store = self.parts.store
+        self._vectors = exact(self.parts.embedder.encode([normalize_label(label) for label in store.relations]))
         self._numbers = {label: number for number, label in enumerate(store.relations)}
         self._ranked = lru_cache(_QUESTIONS_KEPT)(self._likeness)
 
@@ -137,7 +122,7 @@ class BfsqlRetriever:
         seeds = _best(request.linked.entities)
         if not seeds:
             return None
-        return BfsRequest(seeds=tuple(seeds), max_hops=self.max_hops, max_degree=self._max_degree)
+        return BfsRequest(seeds=tuple(seeds), max_hops=self.max_hops, max_degree=self.max_degree)
 
     def _written(self, request: Request) -> tuple[BfsRequest | None, list[Feedback]]:
         """Read the request that the KG-Linker wrote, if it has a seed; its names become those of the graph."""
@@ -163,7 +148,7 @@ class BfsqlRetriever:
             update={
                 "seeds": tuple(seeds),
                 "max_hops": min(written.max_hops, self.max_hops),
-                "max_degree": min(written.max_degree or self._max_degree, self._max_degree),
+                "max_degree": min(written.max_degree or self.max_degree, self.max_degree),
                 "node_filter": types,
                 "edge_filter": predicates,
                 **dict.fromkeys(("node_types", "predicates", "cursor", "budget_tokens")),
@@ -179,7 +164,7 @@ class BfsqlRetriever:
         for entity in request.linked.entities:
             known.setdefault(entity.mention.text.casefold(), (entity,))
         asked = [seed for seed in seeds if seed.casefold() not in known]
-        found = self._entities.link_all([Mention(seed) for seed in asked], request.question.text)
+        found = self.parts.entities.link_all([Mention(seed) for seed in asked], request.question.text)
         linked = dict(zip(asked, found, strict=True))
         return [known.get(seed.casefold()) or linked[seed] for seed in seeds]
 
@@ -199,11 +184,9 @@ class BfsqlRetriever:
             return None, []
         found, problems = [], []
         for name in sorted(written.full_predicates):
-            match = self._relations.match(name) if self._relations is not None else None
+            match = self.parts.relations.match(name)
             if match is not None:
                 found.append(match.relation)
-            elif name in self._store.relations:
-                found.append(name)
             else:
                 problems.append(f"no predicate {name!r} in the graph{_near(name, self._store.relations)}")
         return EdgeFilter(predicates=tuple(dict.fromkeys(found))), problems
@@ -219,7 +202,7 @@ class BfsqlRetriever:
         if request.full_predicates is not None or request.full_types is not None:
             return request
         present = distinct(subgraph.edges.relation)
-        order = np.argsort(rank[present])[: self._predicates]
+        order = np.argsort(rank[present])[: self.predicates]
         names = tuple(self._store.relations[number] for number in present[order].tolist())
         return request.model_copy(update={"edge_filter": EdgeFilter(predicates=names)})
 
@@ -227,7 +210,7 @@ class BfsqlRetriever:
 
     def _likeness(self, question: str) -> tuple[Float64, Int64]:
         """Return how near each relation is to the question, in [0, 1], and its place in that order: (R,) and (R,)."""
-        asked = exact(self._embedder.encode([normalize_label(question)])[0])
+        asked = exact(self.parts.embedder.encode([normalize_label(question)])[0])
         likeness: Float64 = np.clip(self._vectors @ asked, 0.0, 1.0)
         rank = np.empty(len(likeness), np.int64)
         rank[np.argsort(-likeness, kind="stable")] = np.arange(len(likeness))
@@ -240,8 +223,8 @@ class BfsqlRetriever:
         order = near * len(rank) + rank[relation]
         matters = self._matching(request, subgraph)
         full, stubs = np.flatnonzero(matters), np.flatnonzero(~matters)
-        edges = min(len(full), self._max_edges, request.max_edges or len(full))
-        left = min(self._max_stubs, (request.max_edges or len(order)) - edges)
+        edges = min(len(full), self.max_edges, request.max_edges or len(full))
+        left = min(self.max_stubs, (request.max_edges or len(order)) - edges)
         return full[_first(order[full], edge[full], edges)], stubs[_first(order[stubs], edge[stubs], left)]
 
     def _matching(self, request: BfsRequest, subgraph: Subgraph) -> npt.NDArray[np.bool_]:
@@ -276,7 +259,7 @@ class BfsqlRetriever:
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))
         wanted = request.full_types
         kept = [node for node in nodes if node.properties and (wanted is None or of_any(node, wanted))]
-        most = min(self._max_nodes, request.most_nodes or len(kept))
+        most = min(self.max_nodes, request.most_nodes or len(kept))
         return [NodeEvidence(NAME, 0.0, node) for node in kept[:most]], max(0, len(kept) - most)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice, product
 
 import numpy as np
@@ -13,8 +13,8 @@ from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import follow_all, paths_of
-from byokg.graph.store import GraphStore
-from byokg.linking.relation_matcher import RelationMatch, RelationMatcher
+from byokg.linking.parts import Parts
+from byokg.linking.relation_matcher import RelationMatch
 from byokg.retrieval.frontier import metapath
 from byokg.retrieval.query_feedback import path_dead_end
 from byokg.types import (
@@ -37,6 +37,7 @@ _MOST_PATHS = 200
 """Paths of one path query kept as evidence."""
 
 
+@dataclass(eq=False)
 class PathRetriever:
     """Walks each proposed metapath out of its start entity, or out of every linked one, and finds the shortest paths
     between linked entities and linked draft answers.
@@ -47,8 +48,7 @@ class PathRetriever:
     unchanged, but for names in START and END that are those of linked entities.
 
     Args:
-        store: graph to walk.
-        relations: matches written relations to the graph's; None takes them as they are.
+        parts: the graph, and the matcher of written relations to its own.
         max_ends: ends kept for one metapath, those of most walks first.
         shown: ends with a concrete walk.
         hub_cap: edges of one relation to walk out of one node at each hop, and of all relations on shortest paths; None
@@ -69,32 +69,21 @@ class PathRetriever:
     breadth first from both ends, since edges have no weights.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        relations: RelationMatcher | None = None,
-        max_ends: int = 10_000,
-        shown: int = 10,
-        hub_cap: int | None = 10_000,
-        max_frontier: int | None = 100_000,
-        max_hops: int = 4,
-        shortest: int = 2,
-        shortest_hops: int = 3,
-        anchors: int = 10,
-    ) -> None:
-        at_least(1, "keeps nothing", max_ends=max_ends, shown=shown, max_hops=max_hops)
-        at_least(1, "keeps nothing", shortest_hops=shortest_hops, anchors=anchors)
-        at_least(0, "is no number of paths", shortest=shortest)
-        self._store = store
-        self._relations = relations
-        self._max_ends = max_ends
-        self._shown = shown
-        self._hub_cap = hub_cap
-        self._max_frontier = max_frontier
-        self._max_hops = max_hops
-        self._shortest = shortest
-        self._shortest_hops = shortest_hops
-        self._anchors = anchors
+    parts: Parts
+    max_ends: int = 10_000
+    shown: int = 10
+    hub_cap: int | None = 10_000
+    max_frontier: int | None = 100_000
+    max_hops: int = 4
+    shortest: int = 2
+    shortest_hops: int = 3
+    anchors: int = 10
+
+    def __post_init__(self) -> None:
+        at_least(1, "keeps nothing", max_ends=self.max_ends, shown=self.shown, max_hops=self.max_hops)
+        at_least(1, "keeps nothing", shortest_hops=self.shortest_hops, anchors=self.anchors)
+        at_least(0, "is no number of paths", shortest=self.shortest)
+        self._store, self._relations = self.parts.store, self.parts.relations
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return an item for each metapath and start that reaches something, in the order proposed, then the shortest
@@ -109,7 +98,7 @@ class PathRetriever:
         for path, walked in zip(tied, self._walked(tied, request.linked.entities), strict=True):
             found += walked
             if not walked and not path.directed and request.linked.entities:
-                starts = best_first(request.linked.entities)[: self._anchors]
+                starts = best_first(request.linked.entities)[: self.anchors]
                 problems.append(_problem(path.relations, path_dead_end(self._store, path.relations, starts)))
         for text in dict.fromkeys(query.text for query in request.artifacts.queries if query.language == "paths"):
             found += self._queried(text, request)
@@ -123,11 +112,11 @@ class PathRetriever:
         problems: list[Evidence] = []
         matches: dict[str, RelationMatch | None] = {}
         for path in request.artifacts.paths:
-            if self._relations is None or path.directed:
+            if path.directed:
                 tied.setdefault((path.relations, path.source), path)
                 continue
-            if len(path.relations) > self._max_hops:
-                problems.append(_problem(path.relations, f"it has more than {self._max_hops} relations"))
+            if len(path.relations) > self.max_hops:
+                problems.append(_problem(path.relations, f"it has more than {self.max_hops} relations"))
                 continue
             labels = [step.removeprefix(INVERSE) for step in path.relations]
             matches |= {label: self._relations.match(label) for label in labels if label not in matches}
@@ -183,11 +172,11 @@ class PathRetriever:
         """Return what some metapaths lead to, those that end somewhere; they never come to other mentions' entities."""
         mention = {one.mention for one in entities if one.id == source}
         avoid = [source, *(one.id for one in entities if one.mention not in mention)]
-        walks = follow_all(self._store, [source], ways, self._max_frontier, self._hub_cap, avoid)
+        walks = follow_all(self._store, [source], ways, self.max_frontier, self.hub_cap, avoid)
         walks = [each for each in walks if len(each.ends)]
-        kept = [each.ends[: self._max_ends] for each in walks]
+        kept = [each.ends[: self.max_ends] for each in walks]
         ids = iter(self._store.ids(np.concatenate(kept)) if kept else ())
-        shown = paths_of([(each, ends[: self._shown]) for each, ends in zip(walks, kept, strict=True)])
+        shown = paths_of([(each, ends[: self.shown]) for each, ends in zip(walks, kept, strict=True)])
         return {
             each.metapath: PathEvidence(
                 retriever=RETRIEVER,
@@ -212,7 +201,7 @@ class PathRetriever:
             query = parse(text)
             query = replace(query, start=self._ended(query.start, request), end=self._ended(query.end, request))
             if not (query.start.names or query.start.pattern or query.end.names or query.end.pattern):
-                linked = tuple(NameTerm(id) for id in best_first(request.linked.entities)[: self._anchors])
+                linked = tuple(NameTerm(id) for id in best_first(request.linked.entities)[: self.anchors])
                 query = replace(query, start=replace(query.start, names=linked))
             found = paths(self._store, query, PathLimits(max_paths=_MOST_PATHS))
         except GraphError as error:
@@ -231,7 +220,7 @@ class PathRetriever:
                 source=source,
                 relations=relations,
                 ends=tuple(dict.fromkeys(path.end for path in same)),
-                paths=tuple(same[: self._shown]),
+                paths=tuple(same[: self.shown]),
                 truncated=found.truncated,
                 asked=True,
             )
@@ -252,13 +241,13 @@ class PathRetriever:
 
     def _connected(self, request: Request) -> list[PathEvidence]:
         """Return the shortest paths from linked entities to linked draft answers."""
-        sources = best_first(request.linked.entities)[: self._anchors]
-        targets = best_first(request.linked.drafts)[: self._anchors]
-        if not sources or not targets or self._shortest == 0:
+        sources = best_first(request.linked.entities)[: self.anchors]
+        targets = best_first(request.linked.drafts)[: self.anchors]
+        if not sources or not targets or self.shortest == 0:
             return []
-        query = connecting(sources, targets, self._shortest, self._shortest_hops)
-        most = self._shortest * len(sources) * len(targets)
-        result = paths(self._store, query, PathLimits(max_paths=most + 1, hub_cap=self._hub_cap))
+        query = connecting(sources, targets, self.shortest, self.shortest_hops)
+        most = self.shortest * len(sources) * len(targets)
+        result = paths(self._store, query, PathLimits(max_paths=most + 1, hub_cap=self.hub_cap))
         pairs: dict[tuple[EntityId, EntityId], list[Path]] = {
             (source, target): [] for source in sources for target in targets
         }
@@ -272,7 +261,7 @@ class PathRetriever:
                 relations=metapath(path),
                 ends=(path.end,),
                 paths=(path,),
-                truncated=result.truncated and len(same) < self._shortest,
+                truncated=result.truncated and len(same) < self.shortest,
             )
             for same in pairs.values()
             for path in same

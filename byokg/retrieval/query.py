@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
-from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import GraphStore, QueryableGraph, QueryLimits, Rows, query_notes, schema_ahead
-from byokg.linking.entities import EntityLinker
+from byokg.graph.store import QueryableGraph, QueryLimits, Rows
 from byokg.linking.llm_linker import TAGS
+from byokg.linking.parts import Parts
 from byokg.llm.messages import prompt_messages
-from byokg.llm.model import LanguageModel
 from byokg.llm.parsing import read_query
 from byokg.llm.reply_blocks import reply_schema
-from byokg.prompts import PromptLibrary
 from byokg.retrieval.frontier import mediators_among
 from byokg.retrieval.query_feedback import (
     emptied_by,
@@ -72,11 +68,8 @@ class QueryRetriever:
     reason and the nearest existing names. Queries of earlier rounds are not run again.
 
     Args:
-        store: the graph; has to run queries.
-        model: corrects queries without rows; needed for `repairs`.
-        entities: finds the names nearest to those in a query without rows; None looks for none.
-        schema: renders the part of the schema relevant to a question, for corrections; None makes one.
-        prompts: the prompts; None takes those of the package.
+        parts: the graph, which has to run queries; the entity linker finds the names nearest to those in a query
+            without rows. Corrections need a language model.
         repairs: corrections at most, for each query without rows.
         timeout_s: time limit of a query.
         max_rows: rows kept of one query.
@@ -91,38 +84,28 @@ class QueryRetriever:
 
     def __init__(
         self,
-        store: GraphStore,
-        model: LanguageModel | None = None,
-        entities: EntityLinker | None = None,
-        schema: SchemaRenderer | None = None,
-        prompts: PromptLibrary | None = None,
+        parts: Parts,
         repairs: int = 0,
         timeout_s: float = 10.0,
         max_rows: int = 200,
         schema_tokens: int = 2000,
     ) -> None:
-        engines = store.engines
+        engines = parts.store.engines
         if not engines:
             raise ConfigError(
-                f"{store.name} runs no queries; choose graph=arcadedb (openCypher), graph=oxigraph (SPARQL) or a server"
+                f"{parts.store.name} runs no queries; choose graph=arcadedb (openCypher), graph=oxigraph (SPARQL) or a "
+                "server"
             )
         if repairs < 0:
             raise ConfigError(f"repairs={repairs} is no number of corrections; use 0 or more")
-        if repairs and model is None:
-            raise ConfigError(f"repairs={repairs} asks a language model, and there is none; choose one, or use 0")
         for name, value in (("timeout_s", timeout_s), ("max_rows", max_rows), ("schema_tokens", schema_tokens)):
             if not value > 0:
                 raise ConfigError(f"{name}={value} leaves nothing; use a number above 0")
-        self._store = store
+        self._parts = parts
+        self._store = parts.store
         self._engines = {engine.language: engine for engine in engines}
-        self._model = model
-        self._entities = entities
-        self._prompts = prompts or PromptLibrary()
-        self._schema = schema or (
-            SchemaRenderer(schema_ahead(store), notes=partial(query_notes, store), near=Nearness(store))
-            if repairs
-            else None
-        )
+        if repairs:
+            self._model, self._schema = parts.model, parts.schema
         self._repairs = repairs
         self._limits = QueryLimits(timeout_s, max_rows)
         self._schema_tokens = schema_tokens
@@ -260,10 +243,8 @@ class QueryRetriever:
 
     def _misnamed(self, language: Language, text: str) -> list[str]:
         """List texts in a query that equal no name though they resemble one."""
-        if self._entities is None:
-            return []
         written = strings_in(language, text)[:_VALUES]
-        linked = self._entities.link_all([Mention(value) for value in written])
+        linked = self._parts.entities.link_all([Mention(value) for value in written])
         told = []
         for value, candidates in zip(written, linked, strict=True):
             names = list(dict.fromkeys(one.name for one in candidates))
@@ -273,9 +254,7 @@ class QueryRetriever:
 
     def _repaired(self, language: Language, text: str, problem: str, request: Request) -> str:
         """Return a correction by the model; empty if it has none."""
-        if self._model is None or self._schema is None:
-            return ""
-        filled = self._prompts[f"{language}_repair"].fill(
+        filled = self._parts.prompts[f"{language}_repair"].fill(
             schema=self._schema.render(
                 request.question.text, self._schema_tokens, [one.id for one in request.linked.entities]
             ).text,

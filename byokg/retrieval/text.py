@@ -11,7 +11,7 @@ The graph reranker takes the triples around the linked entities: a light reranke
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path as FilePath
 from threading import Lock
@@ -28,6 +28,7 @@ from byokg.graph.traversal import join, triples
 from byokg.index.dense import SLACK, UNIT, Millionths, Similarity, millionths
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.rerankers import BiEncoder, Reranker, Scores
+from byokg.linking.parts import Parts
 from byokg.retrieval.frontier import Limits, as_evidence, continuations, is_named, neighbourhood
 from byokg.text.labels import relation_text
 from byokg.types import PathEvidence, Request, Triple, TripleEvidence
@@ -261,8 +262,7 @@ class TextRetriever:
     otherwise they are computed at the first question.
 
     Args:
-        store: the graph.
-        embedder: compares question, names and relations.
+        parts: the graph; the embedder compares question, names and relations.
         k: triples; None takes 50 on Freebase, detected by its relations (`film.film.directed_by`), and 10 elsewhere, as
             the paper does for text retrieval alone.
         through: statements shown in place of a triple that ends in a mediator; 0 shows the triple as it is.
@@ -279,19 +279,18 @@ class TextRetriever:
 
     def __init__(
         self,
-        store: GraphStore,
-        embedder: Embedder,
+        parts: Parts,
         k: int | None = 10,
         through: int = 3,
         most_names: int = 1_000_000,
         cache: FilePath | None = None,
     ) -> None:
         if k is None:
-            k = ON_FREEBASE if _is_freebase(store.relations) else ELSEWHERE
+            k = ON_FREEBASE if _is_freebase(parts.store.relations) else ELSEWHERE
         at_least(1, "of the text retriever is too low", k=k, most_names=most_names)
         at_least(0, "of the text retriever is too low", through=through)
-        self._store = store
-        self._embedder = embedder
+        self._store = parts.store
+        self._embedder = parts.embedder
         self._k = k
         self._through = through
         self._most_names = most_names
@@ -370,12 +369,14 @@ def _is_freebase(relations: Sequence[str]) -> bool:
 
 
 RERANKER = "rerank"
+_NO_COUNTS = ("parts", "first", "second")
 
 
 Statement = tuple[int, ...]
 """Rows of the edges that make one statement: one edge, or two that meet in a mediator."""
 
 
+@dataclass(eq=False)
 class RerankRetriever:
     """Returns the k triples within some hops of the linked entities that fit the question best.
 
@@ -387,8 +388,7 @@ class RerankRetriever:
     `truncated` if something was left out.
 
     Args:
-        store: the graph.
-        embedder: makes the bi-encoder in place of a missing reranker.
+        parts: the graph; the embedder makes the bi-encoder in place of a missing reranker.
         first: the light one; in the paper bge-reranker-base (`CrossEncoderReranker`).
         second: the strong one; in the paper bge-reranker-v2-minicpm-layerwise (`LayerwiseReranker`).
         k: triples.
@@ -408,32 +408,25 @@ class RerankRetriever:
     statement (`A → r1 → r2 → B`); a mediator is no hop.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        embedder: Embedder,
-        first: Reranker | None = None,
-        second: Reranker | None = None,
-        k: int = 10,
-        hops: int = 2,
-        top_relations: int = 20,
-        top_triples: int = 100,
-        hub_cap: int = 100,
-        max_nodes: int = 1000,
-        max_triples: int = 500,
-    ) -> None:
-        nothing = "of the graph reranker keeps nothing"
-        at_least(1, nothing, k=k, hops=hops, top_relations=top_relations, top_triples=top_triples)
-        at_least(1, nothing, hub_cap=hub_cap, max_nodes=max_nodes, max_triples=max_triples)
-        self._store = store
-        shared = BiEncoder(embedder)  # which caches texts of the first reranker for the second
-        self._first = first or shared
-        self._second = second or shared
-        self._k = k
-        self._hops = hops
-        self._top_relations = top_relations
-        self._top_triples = top_triples
-        self._limits = Limits(hub_cap, max_nodes, max_triples)
+    parts: Parts
+    first: Reranker | None = None
+    second: Reranker | None = None
+    k: int = 10
+    hops: int = 2
+    top_relations: int = 20
+    top_triples: int = 100
+    hub_cap: int = 100
+    max_nodes: int = 1000
+    max_triples: int = 500
+
+    def __post_init__(self) -> None:
+        counts = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NO_COUNTS}
+        at_least(1, "of the graph reranker keeps nothing", **counts)
+        self._store = self.parts.store
+        shared = BiEncoder(self.parts.embedder)  # which caches texts of the first reranker for the second
+        self._first = self.first or shared
+        self._second = self.second or shared
+        self._limits = Limits(self.hub_cap, self.max_nodes, self.max_triples)
 
     def retrieve(self, request: Request) -> list[TripleEvidence | PathEvidence]:
         """Return the best triples; a path of two edges replaces one that ends in a mediator.
@@ -453,15 +446,15 @@ class RerankRetriever:
             return self._first.score(question, [relation_text(self._store.relations[each]) for each in relations])
 
         around = neighbourhood(
-            self._store, self._store.numbers(sources), self._hops, self._top_relations, rate, self._limits
+            self._store, self._store.numbers(sources), self.hops, self.top_relations, rate, self._limits
         )
         edges, statements = self._statements(around.edges)
         texts = self._texts(edges, statements)
         rated = self._first.score(question, texts)
-        sifted = _best(rated, self._top_triples)
+        sifted = _best(rated, self.top_triples)
         again = self._second is not self._first
         scores = self._second.score(question, [texts[at] for at in sifted]) if again else rated[sifted]
-        chosen = _best(scores, self._k)
+        chosen = _best(scores, self.k)
         request.note(
             RERANKER,
             {"entities": sources, "first": self._first.name, "second": self._second.name},

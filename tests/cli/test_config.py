@@ -29,7 +29,7 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import neighbours, triples
 from byokg.index.embedders import SHIPPED, StaticEmbedder
 from byokg.index.hosted_embedders import LangChainEmbedder
-from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.llm.batch import PendingCalls
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
@@ -140,22 +140,17 @@ def test_every_option_builds_what_it_names(group: str, option: str, monkeypatch:
     store: GraphStore = ColumnarGraph.from_triples(TRIPLES)
     if chosen in ASKED_QUERIES:
         with pytest.raises(ConfigError, match="graph=arcadedb"):
-            settings.build("pipeline", store=store, model=LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
+            settings.build("pipeline", Parts(store, LanguageModel(ScriptedChatModel(replies=("yes indeed",)))))
         store = queried()
     Path("rules.yaml").write_text("- reply: yes indeed\n", "utf-8")
     given: dict[str, dict[str, Any]] = {
         "linking": {"store": store, "embedder": StaticEmbedder()},
-        "pipeline": {
-            "store": store,
-            "embedder": StaticEmbedder(),
-            "entities": EntityLinker(store),
-            "model": LanguageModel(ScriptedChatModel(replies=("yes indeed",))),
-        },
     }
+    parts = Parts(store, LanguageModel(ScriptedChatModel(replies=("yes indeed",))))
     for each in settings.components:
         if each != "graph":
-            handed_over = {name: value for name, value in given.get(each, {}).items() if name in settings.takes(each)}
-            assert ready(settings.build(each, **handed_over)) is not None
+            first = (parts,) if each == "pipeline" else ()
+            assert ready(settings.build(each, *first, **given.get(each, {}))) is not None
     store.close()
 
 
@@ -298,7 +293,7 @@ def test_every_setting_is_shown_with_its_value_and_what_it_is_for(group: str, op
 def test_settings_that_stand_in_a_constructor_only_are_recorded() -> None:
     assert read_settings([]).recorded()["pipeline"]["retrievers"]["path"]["max_hops"] == 4
     paper = read_settings(["pipeline=byokg_paper"]).components["pipeline"]
-    assert (paper["rounds"], list(paper["retrievers"])) == (2, ["path", "query", "agentic", "text"])
+    assert (paper["rounds"]["most"], list(paper["retrievers"])) == (2, ["path", "query", "agentic", "text"])
 
 
 def test_the_pipeline_has_the_retrievers_of_the_library() -> None:
@@ -458,7 +453,10 @@ def test_every_run_of_an_experiment_s_grid_can_be_composed(option: str) -> None:
         assert (settings.options["linking"], settings.components["linking"]["extend"]) == ("both", True)
         for key, value in run.items():
             if key != "pipeline":
-                assert str(settings.components["pipeline"][key.removeprefix("pipeline.")]) == value
+                node: Any = settings.components
+                for word in key.split("."):
+                    node = node[word]
+                assert str(node) == value
 
 
 def test_quick_debugging_asks_three_questions_with_one_worker() -> None:
@@ -618,7 +616,7 @@ def test_secrets_are_neither_shown_nor_recorded() -> None:
 def test_a_pipeline_of_ones_own_is_named_by_its_import_path() -> None:
     settings = read_settings(["pipeline._target_=byokg.offline.pipeline.offline_pipeline"])
     store = ColumnarGraph.from_triples([("a", "r", "b")])
-    assert isinstance(settings.build("pipeline", store=store), Loop)
+    assert isinstance(settings.build("pipeline", Parts(store)), Loop)
 
 
 # Retrievers of a pipeline
@@ -665,8 +663,8 @@ class TestRetrievers:
     def test_one_that_asks_a_language_model_is_refused_where_there_is_none(self) -> None:
         agentic = "pipeline.retrievers.agentic._target_=byokg.retrieval.agentic.AgenticRetriever"
         settings = read_settings(["pipeline=offline", agentic])
-        with pytest.raises(ConfigError, match=r"'agentic' asks a language model.*pipeline.retrievers.agentic=null"):
-            settings.build("pipeline", store=ColumnarGraph.from_triples(TRIPLES))
+        with pytest.raises(ConfigError, match=r"calls a language model.*pipeline.retrievers.agentic=null"):
+            settings.build("pipeline", Parts(ColumnarGraph.from_triples(TRIPLES)))
 
     def test_they_are_recorded(self) -> None:
         recorded = read_settings(["pipeline=byokg", "pipeline.retrievers.path=null"]).recorded()
@@ -696,7 +694,7 @@ def built(*words: str) -> Loop:
     store = ColumnarGraph.from_triples(TRIPLES)
     model = LanguageModel(ScriptedChatModel(replies=("yes indeed",)))
     settings = read_settings(["pipeline=byokg", *words])
-    made = settings.build("pipeline", store=store, embedder=StaticEmbedder(), model=model)
+    made = settings.build("pipeline", Parts(store, model))
     assert isinstance(made, Loop)
     return made
 

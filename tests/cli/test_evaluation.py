@@ -76,10 +76,10 @@ def test_questions_of_another_split_are_shown_solved(byokg: Run) -> None:
     seen = "- reply: <draft_answers>Seen</draft_answers>\n  contains: ['# Similar questions, solved over this graph']\n"
     Path("rules.yaml").write_text(f"{seen}- reply: <answers>none</answers>\n", "utf-8")
     words = ["eval", "dataset=atlas", "limit=1", "pipeline=byokg", "llm=scripted", "llm.rules=rules.yaml"]
-    outcome = byokg(*words, "pipeline.examples=dataset", "out=run")
+    outcome = byokg(*words, "pipeline.examples.source=dataset", "out=run")
     assert outcome.code == 0, outcome.err
     assert '"Seen"' in Path("run/trace.jsonl").read_text("utf-8")
-    refused = byokg(*words, "pipeline.examples=dataset", "dataset.split=", "out=all")
+    refused = byokg(*words, "pipeline.examples.source=dataset", "dataset.split=", "out=all")
     assert refused.code == WRONG and "none beside those asked" in " ".join(refused.err.split())
 
 

@@ -23,8 +23,8 @@ from byokg.types import Answer, AnswerItem, TripleEvidence
 class Shouts:
     """Answers with the first name in the graph, in capitals."""
 
-    def __init__(self, store, marks: int = 1):
-        self.store, self.marks = store, marks
+    def __init__(self, parts, marks: int = 1):
+        self.store, self.marks = parts.store, marks
 
     def run(self, question):
         first = next(self.store.entities())
@@ -34,8 +34,8 @@ class Shouts:
 class Finds:
     """Brings the first edges of the graph."""
 
-    def __init__(self, store, k: int = 2):
-        self.store, self.k = store, k
+    def __init__(self, parts, k: int = 2):
+        self.store, self.k = parts.store, k
 
     def retrieve(self, request):
         return []
@@ -108,7 +108,7 @@ def configs(tmp_path: Path) -> Path:
         "pipeline/shouting.yaml": "# Answers loudly.\n_target_: my_parts.Shouts\nmarks: 3\n",
         "pipeline/finding.yaml": (
             "# ByoKG-RAG with one retriever more.\ndefaults:\n  - byokg\n  - retrievers@retrievers.finds: finding\n"
-            "rounds: 1\nretrievers:\n  text: null\n"
+            "rounds:\n  most: 1\nretrievers:\n  text: null\n"
         ),
         "pipeline/retrievers/finding.yaml": "# The first edges.\n_target_: my_parts.Finds\nk: 5\n",
         "graph/lines.yaml": "# A file of lines.\n_target_: my_parts.triples\n",
@@ -205,7 +205,7 @@ def test_a_folder_s_options_build_on_byokg_s(configs: Path, monkeypatch: pytest.
     monkeypatch.setenv(CONFIG_DIR, str(configs))
     found = read_settings(["pipeline=finding"]).components["pipeline"]
     assert list(found["retrievers"]) == ["path", "query", "agentic", "text", "bfsql", "finds"]
-    assert (found["rounds"], found["retrievers"]["finds"]["k"], found["retrievers"]["text"]) == (1, 5, None)
+    assert (found["rounds"]["most"], found["retrievers"]["finds"]["k"], found["retrievers"]["text"]) == (1, 5, None)
     added = read_settings(["pipeline=path", "pipeline.retrievers.mine=finding"]).components["pipeline"]
     assert list(added["retrievers"]) == ["path", "mine"]
     assert "nearest: shouting" in refusal("pipeline=shoutin")

@@ -71,7 +71,7 @@ def test_what_had_no_room_in_the_prompt_is_lost_by_the_budget_and_not_by_the_mod
     lost = {}
     for tokens in (5, 3000):
         out = tmp_path / f"t{tokens}"
-        assert byokg(*words, f"pipeline.context_tokens={tokens}", f"out={out}").code == 0
+        assert byokg(*words, f"pipeline.budgets.context_tokens={tokens}", f"out={out}").code == 0
         loss = json.loads((out / "metrics.json").read_text("utf-8"))["loss"]
         lost[tokens] = {stage: count for stage, count in loss.items() if count}
     assert lost == {5: {"not_shown": 3}, 3000: {"not_cited": 3}}

@@ -11,10 +11,11 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.demonstrations import DemonstrationRetriever
+from byokg.linking.demonstrations import DemonstrationRetriever, Examples
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.byokg import Rounds, byokg_pipeline
 from byokg.types import Question
 from tests.linking.graphs import films
 
@@ -86,7 +87,12 @@ def test_the_kg_linker_sees_them_below_the_schema(tmp_path: Path) -> None:
             return super()._rule(prompt)
 
     model = LanguageModel(Seen(replies=("<entities>Alien</entities>", "<answers></answers>", "<answers/>")))
-    loop = byokg_pipeline(films(), model, EMBEDDER, retrievers={}, rounds=1, examples=tmp_path / "train.jsonl")
+    loop = byokg_pipeline(
+        Parts(films(), model, EMBEDDER),
+        retrievers={},
+        rounds=Rounds(most=1),
+        examples=Examples(source=tmp_path / "train.jsonl"),
+    )
     loop.run(Question("q", "Who directed Gladiator?"))
     assert "# Similar questions, solved over this graph\n\nQuestion: Who directed Alien?" in prompts[0]
     assert "solved over this graph" not in prompts[1]

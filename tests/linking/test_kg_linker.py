@@ -9,6 +9,7 @@ import pytest
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.llm_linker import TASKS, GoldEntities, LlmLinker, Task
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.types import Artifacts, Context, EntityId, GraphQuery, Language, Linked, Mention, ProposedPath, Question
@@ -53,13 +54,9 @@ SEEN: list[str] = []
 def linker(reply: str = REPLY, tasks: Sequence[Task] = TASKS, languages: Sequence[Language] = ("cypher",)) -> LlmLinker:
     SEEN.clear()
     store = films()
-    return LlmLinker(
-        LanguageModel(Prompts(replies=(reply,))),
-        SchemaRenderer(store.schema()),
-        lambda context: f"[e1] what {len(context.rounds)} rounds found",
-        tasks,
-        languages,
-    )
+    parts = Parts(store, LanguageModel(Prompts(replies=(reply,))))
+    shown = parts.replace(context=lambda context: f"[e1] what {len(context.rounds)} rounds found")
+    return LlmLinker(shown, tasks, languages, schema=SchemaRenderer(store.schema()))
 
 
 def test_one_reply_gives_all_artifacts() -> None:
@@ -173,20 +170,16 @@ def test_impossible_settings_are_refused() -> None:
 
 def test_a_path_query_takes_the_place_of_relation_paths() -> None:
     chat = ScriptedChatModel(replies=("<pathql>\nPATHS START ?s = <Alien> END ?e VIA <directed_by>\n</pathql>",))
-    schema = SchemaRenderer(films().schema())
-    linker = LlmLinker(LanguageModel(chat), schema, lambda context: "", ["entities", "paths"], path_language="paths")
+    linker = LlmLinker(Parts(films(), LanguageModel(chat)), ["entities", "pathql"])
     assert "PATHS [SHORTEST | ALL]" in str(linker._messages(QUESTION, Context(), ""))
     artifacts = linker.propose(QUESTION, Context())
     assert artifacts.paths == ()
     assert artifacts.queries == (GraphQuery("paths", "PATHS START ?s = <Alien> END ?e VIA <directed_by>"),)
-    with pytest.raises(ConfigError, match="path_language=cypher is not known"):
-        LlmLinker(LanguageModel(chat), schema, lambda context: "", path_language="cypher")  # type: ignore[arg-type]
 
 
 def test_relation_paths_are_taken_where_no_path_query_was_written() -> None:
     chat = ScriptedChatModel(replies=("<paths>\ndirected_by -> born_in\n</paths>",))
-    schema = SchemaRenderer(films().schema())
-    linker = LlmLinker(LanguageModel(chat), schema, lambda context: "", ["paths"], path_language="paths")
+    linker = LlmLinker(Parts(films(), LanguageModel(chat)), ["pathql"])
     artifacts = linker.propose(QUESTION, Context())
     assert artifacts.paths == (ProposedPath(("directed_by", "born_in"), 1.0, directed=False),)
     assert artifacts.queries == ()

@@ -8,6 +8,7 @@ import pytest
 
 from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.graph.name_indexes import build_names
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import Question
@@ -46,10 +47,10 @@ def rdf(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     folder = tmp_path_factory.mktemp("rdf")
     (folder / "graph.ttl").write_text(TURTLE, "utf-8")
     if request.param == "in memory":
-        return offline_pipeline(import_graph(folder / "graph.ttl"))
+        return offline_pipeline(Parts(import_graph(folder / "graph.ttl")))
     graph = build_graph(folder / "graph.ttl", folder / "graph")
     build_names(graph)
-    return offline_pipeline(graph)
+    return offline_pipeline(Parts(graph))
 
 
 def answers(pipeline: Loop, question: str) -> list[str]:
@@ -106,4 +107,4 @@ def test_curies_and_iris_of_plain_triples_are_found_by_their_ends(
     question: str, expected: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "graph.tsv").write_text(CURIES, "utf-8")
-    assert answers(offline_pipeline(import_graph(tmp_path / "graph.tsv")), question) == expected
+    assert answers(offline_pipeline(Parts(import_graph(tmp_path / "graph.tsv"))), question) == expected

@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableLambda
 
 from byokg.errors import ConfigError
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.messages import Message
 from byokg.llm.model import LanguageModel
@@ -143,11 +144,11 @@ def test_a_call_that_breaks_off_is_read_as_far_as_it_goes() -> None:
 def test_every_prompt_that_asks_for_results_says_which(server: ModelServer) -> None:
     server.answer = in_text
     asked = model("openai", server, structured=True)
-    assert [item.name for item in Direct(asked).run(Question("ask", "Who directed Heat?")).items] == [
+    assert [item.name for item in Direct(Parts(None, asked)).run(Question("ask", "Who directed Heat?")).items] == [
         "Michael Mann",
         "Al Pacino",
     ]
-    assert [item.name for item in Direct(asked, thinking=True).run(Question("ask", "Who?")).items] == [
+    assert [item.name for item in Direct(Parts(None, asked), thinking=True).run(Question("ask", "Who?")).items] == [
         "Michael Mann",
         "Al Pacino",
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.property_view import PropertyView, is_value, viewed
 from byokg.graph.store import Direction
+from byokg.linking.parts import Parts
 from byokg.offline.constraints import TemporalConstraint
 from byokg.offline.execute import ExecutionSettings
 from byokg.offline.pipeline import offline_pipeline
@@ -78,7 +80,7 @@ def bridges(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     folder: Path = tmp_path_factory.mktemp("bridges")
     (folder / "nodes.csv").write_text(BRIDGES, "utf-8")
     (folder / "edges.csv").write_text(OVER, "utf-8")
-    return offline_pipeline(import_graph(folder))
+    return offline_pipeline(Parts(import_graph(folder)))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def drugs(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     folder: Path = tmp_path_factory.mktemp("drugs")
     (folder / "nodes.csv").write_text(DRUGS, "utf-8")
     (folder / "edges.csv").write_text(TRIED, "utf-8")
-    return offline_pipeline(import_graph(folder))
+    return offline_pipeline(Parts(import_graph(folder)))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_relation_asks_for_nodes_and_not_for_what_its_edges_say(
 
 @pytest.fixture(scope="module")
 def pipeline(graph: ColumnarGraph) -> Loop:
-    return offline_pipeline(graph)
+    return offline_pipeline(Parts(graph))
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ CLUBS = [
     ],
 )
 def test_dates_that_edges_lead_to_are_compared_with_a_time(text: str, names: set[str]) -> None:
-    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).run(Question("ask", text))
+    answer = offline_pipeline(Parts(ColumnarGraph.from_triples(CLUBS), embedder=EMBEDDER)).run(Question("ask", text))
     assert {item.name for item in answer.items} == names
     assert any(isinstance(item, ComputedEvidence) for item in answer.rounds[-1].evidence)
 
@@ -238,7 +240,7 @@ def test_dates_that_edges_lead_to_are_compared_with_a_time(text: str, names: set
     ],
 )
 def test_a_number_that_is_no_count_of_edges_is_not_compared_with_one(text: str, done: bool) -> None:
-    answer = offline_pipeline(ColumnarGraph.from_triples(CLUBS), EMBEDDER).run(Question("ask", text))
+    answer = offline_pipeline(Parts(ColumnarGraph.from_triples(CLUBS), embedder=EMBEDDER)).run(Question("ask", text))
     computed = [item for item in answer.rounds[-1].evidence if isinstance(item, ComputedEvidence)]
     assert bool(computed) == done
     assert not done or {item.name for item in answer.items} == {"Reds"}
@@ -247,7 +249,7 @@ def test_a_number_that_is_no_count_of_edges_is_not_compared_with_one(text: str, 
 def test_nothing_is_the_most_where_all_have_as_many() -> None:
     edges = [("football", "sport.teams", team) for team in ("Reds", "Blues")]
     edges += [(team, "organization.players", f"one of the {team}") for team in ("Reds", "Blues")]
-    answer = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER).run(
+    answer = offline_pipeline(Parts(ColumnarGraph.from_triples(edges), embedder=EMBEDDER)).run(
         Question("ask", "which team of football has the most players?")
     )
     assert not any(isinstance(item, ComputedEvidence) for item in answer.rounds[-1].evidence)
@@ -278,7 +280,7 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
 ) -> None:
     monkeypatch.setattr("byokg.offline.execute._SETTINGS", ExecutionSettings(counted=counted))
     towns = ColumnarGraph.from_triples([("Nordland", "contains_town", f"Town {n}") for n in range(5)])
-    pipeline = offline_pipeline(towns, retrievers={"path": lambda store: PathRetriever(store, max_ends=2)})
+    pipeline = offline_pipeline(Parts(towns), retrievers={"path": partial(PathRetriever, max_ends=2)})
     found = pipeline.run(Question("ask", "How many towns does Nordland contain?"))
     assert [item.name for item in found.items] == [answer]
     evidence = [item for one in found.rounds for item in one.evidence]
@@ -291,14 +293,14 @@ def test_ends_that_a_path_did_not_keep_are_counted_too(
 
 def test_what_nothing_at_hand_has_any_of_is_no_superlative() -> None:
     graph = ColumnarGraph.from_triples([("Ada", "died of", "fever"), ("Bob", "later known as", "Bobby")])
-    answer = offline_pipeline(graph, EMBEDDER).run(Question("ask", "What was Ada most known for?"))
+    answer = offline_pipeline(Parts(graph, embedder=EMBEDDER)).run(Question("ask", "What was Ada most known for?"))
     assert not [item for one in answer.rounds for item in one.evidence if isinstance(item, ComputedEvidence)]
 
 
 def test_without_types_a_kind_is_what_a_relation_leads_to() -> None:
     homes = [(f"House {n}", "city", city) for n, city in enumerate(("Arlen", "Arlen", "Bergen"))]
     owners = [("Arlen", "owner", "Ada"), ("Bergen", "owner", "Ben"), ("Bergen", "owner", "Cleo")]
-    pipeline = offline_pipeline(ColumnarGraph.from_triples([*homes, *owners]), EMBEDDER)
+    pipeline = offline_pipeline(Parts(ColumnarGraph.from_triples([*homes, *owners]), embedder=EMBEDDER))
     assert [item.name for item in pipeline.run(Question("ask", "Which city has the most owners?")).items] == ["Bergen"]
     assert [item.name for item in pipeline.run(Question("ask", "How many cities are there?")).items] == ["2"]
     assert not pipeline.run(Question("ask", "Which river has the most owners?")).items
@@ -327,7 +329,7 @@ PAPERS += [(name, "about", "Bees") for name in "ABC"]
 )
 def test_ages_and_what_is_counted_on_the_way(text: str, topics: tuple[str, ...], answers: list[str]) -> None:
     graph = ColumnarGraph.from_triples([*TEAMS, *PAPERS])
-    answer = offline_pipeline(graph).run(Question("q", text, tuple(map(EntityId, topics))))
+    answer = offline_pipeline(Parts(graph)).run(Question("q", text, tuple(map(EntityId, topics))))
     assert sorted(item.name for item in answer.items) == answers
 
 
@@ -387,13 +389,13 @@ def test_what_people_ask_of_a_shop(
     folder = tmp_path_factory.mktemp("shop")
     (folder / "nodes.csv").write_text(SHOP, "utf-8")
     (folder / "edges.csv").write_text(SOLD, "utf-8")
-    answer = offline_pipeline(import_graph(folder)).run(Question("q", text, tuple(map(EntityId, topics))))
+    answer = offline_pipeline(Parts(import_graph(folder))).run(Question("q", text, tuple(map(EntityId, topics))))
     assert sorted(item.name for item in answer.items) == answers
 
 
 def test_a_name_may_say_what_is_asked_for() -> None:
     graph = ColumnarGraph.from_triples([*TEAMS, ("Peru", "coached_by", "Kim"), ("Ann", "plays_position", "forward")])
-    pipeline = offline_pipeline(graph)
+    pipeline = offline_pipeline(Parts(graph))
     for text in ("Which forwards are coached by Kim?", "Who are the forwards that Kim coaches?"):
         answer = pipeline.run(Question("q", text, (EntityId("Kim"), EntityId("forward"))))
         assert answer.items[0].name == "Ann"
@@ -439,5 +441,5 @@ def test_families(text: str, topics: str, answers: list[str], tmp_path_factory: 
     folder = tmp_path_factory.mktemp("kin")
     (folder / "nodes.csv").write_text(KIN, "utf-8")
     (folder / "edges.csv").write_text(BORN_OF, "utf-8")
-    answer = offline_pipeline(import_graph(folder)).run(Question("q", text, tuple(map(EntityId, topics))))
+    answer = offline_pipeline(Parts(import_graph(folder))).run(Question("q", text, tuple(map(EntityId, topics))))
     assert sorted(item.name for item in answer.items) == answers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.types import EntityId, Node, Question, Triple
@@ -25,7 +26,7 @@ def pipeline() -> Loop:
     edges = [Triple(EntityId(head), relation, EntityId(tail)) for head, relation, tail in facts]
     years = {"start": 1985, "end": 1990}
     edges.append(Triple(EntityId("Ann"), "plays_for", EntityId("River"), properties=years))
-    return offline_pipeline(ColumnarGraph.from_records(nodes, edges))
+    return offline_pipeline(Parts(ColumnarGraph.from_records(nodes, edges)))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_one_of_which_there_is_seldom_more_is_the_one_that_the_graph_has() -> No
     # Of twenty countries one has two capitals; each speaks one language, but one that speaks two.
     facts = [(f"Land{at}", relation, f"{relation}{at}") for at in range(20) for relation in ("capital", "language")]
     facts += [("Land0", "capital", "Seat"), ("Land0", "language", "Creole"), ("Lyon", "located_in", "Land1")]
-    answers = offline_pipeline(ColumnarGraph.from_triples(facts))
+    answers = offline_pipeline(Parts(ColumnarGraph.from_triples(facts)))
 
     def answered(question: str) -> list[str]:
         return [item.name for item in answers.run(Question("q", question)).items]
@@ -71,7 +72,7 @@ def test_one_of_which_there_is_seldom_more_is_the_one_that_the_graph_has() -> No
 
 def test_no_edge_says_who_is_a_relative_of_a_relative() -> None:
     edges = [("Ann", "has parent", "Bea"), ("Bea", "has parent", "Cid")]
-    family = offline_pipeline(ColumnarGraph.from_triples(edges))
+    family = offline_pipeline(Parts(ColumnarGraph.from_triples(edges)))
     for name in ("Bea", "Cid"):
         assert not family.run(Question("q", f"Is {name} the grandparent of Ann?")).items
     assert [item.name for item in family.run(Question("q", "Is Bea the parent of Ann?")).items] == ["yes"]

@@ -10,6 +10,7 @@ import pytest
 
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline.calibration import AGAINST, FITTED, NAMES, UNSURE, CalibrationFeatures, Confidence, read_weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
@@ -17,7 +18,7 @@ from byokg.types import Answer, Context, Question
 from tests.linking.graphs import EMBEDDER, films
 
 GRAPH = films()
-PIPELINE = offline_pipeline(GRAPH, EMBEDDER)
+PIPELINE = offline_pipeline(Parts(GRAPH, embedder=EMBEDDER))
 
 
 def signs(pipeline: Loop, text: str) -> CalibrationFeatures:
@@ -51,7 +52,7 @@ def test_what_speaks_for_an_answer_makes_it_no_less_likely(name: str) -> None:
 def test_other_paths_do_not_compete_with_an_edge_that_says_yes() -> None:
     rivals = [("Ann", f"relation {letter}", letter) for letter in "abcdefghi"]
     graph = ColumnarGraph.from_triples([*rivals, ("Heat", "director", "Ann")])
-    answer = offline_pipeline(graph, EMBEDDER).run(Question("q", "Is Ann the director of Heat?"))
+    answer = offline_pipeline(Parts(graph, embedder=EMBEDDER)).run(Question("q", "Is Ann the director of Heat?"))
     assert [item.name for item in answer.items] == ["yes"]
     assert answer.items[0].score > UNSURE and not answer.note
 
@@ -60,7 +61,7 @@ def test_what_the_graph_does_not_settle_is_said() -> None:
     graph = ColumnarGraph.from_triples(
         [("Heat", "director", "Ann"), ("Alien", "director", "Bob"), ("Bob", "sings", "Do")]
     )
-    answer = offline_pipeline(graph, EMBEDDER).run(Question("q", "Does Bob know Ann?"))
+    answer = offline_pipeline(Parts(graph, embedder=EMBEDDER)).run(Question("q", "Does Bob know Ann?"))
     assert not answer.items and answer.note == "the graph has nothing that says yes or no"
 
 
@@ -68,7 +69,7 @@ def test_a_path_alone_is_surer_than_one_among_many() -> None:
     # hub -r1-> a … hub -r9-> i; alone -director-> z
     rivals = [("hub", f"relation {letter}", letter) for letter in "abcdefghi"]
     graph = ColumnarGraph.from_triples([*rivals, ("alone", "director", "z")])
-    pipeline = offline_pipeline(graph, EMBEDDER)
+    pipeline = offline_pipeline(Parts(graph, embedder=EMBEDDER))
     sure, torn = signs(pipeline, "who is the director of alone"), signs(pipeline, "what about hub")
     assert sure.vote_share > torn.vote_share
     assert sure.covered > torn.covered
@@ -83,7 +84,7 @@ def test_a_word_that_another_relation_explains_is_overlooked() -> None:
     edges = [("Heat", "director", "Ann"), ("Heat", "year", "1995")]
     text = "what anthem has the director of Heat"
     silent, speaking = (
-        offline_pipeline(ColumnarGraph.from_triples(each), EMBEDDER)
+        offline_pipeline(Parts(ColumnarGraph.from_triples(each), embedder=EMBEDDER))
         for each in (edges, [*edges, ("Rome", "anthem", "Song")])
     )
     assert signs(speaking, text).unused_schema_words > signs(silent, text).unused_schema_words + 0.3
@@ -94,7 +95,7 @@ def test_a_path_is_as_long_as_the_question_says() -> None:
     graph = ColumnarGraph.from_triples(
         [("Heat", "director", "Ann"), ("Ann", "born in", "Rome"), ("Rome", "part of", "Italy")]
     )
-    pipeline = offline_pipeline(graph, EMBEDDER)
+    pipeline = offline_pipeline(Parts(graph, embedder=EMBEDDER))
     right = signs(pipeline, "who is the director of Heat")
     assert right.too_few_hops == right.too_many_hops == 0
     assert signs(pipeline, "the boss of the director of Heat").too_few_hops == 1
@@ -103,7 +104,7 @@ def test_a_path_is_as_long_as_the_question_says() -> None:
 
 def test_what_the_question_passes_on_its_way_is_not_what_it_asks_for() -> None:
     edges = [("Heat", "film.film.director", "Ann"), ("Ann", "people.person.anthem", "Song")]
-    pipeline = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER)
+    pipeline = offline_pipeline(Parts(ColumnarGraph.from_triples(edges), embedder=EMBEDDER))
     assert signs(pipeline, "what is the fleet of the director of Heat").intermediate_type_match > 0.3
     assert signs(pipeline, "what is the director of Heat").intermediate_type_match == 0
     assert signs(pipeline, "what is the thing of the director of Heat").intermediate_type_match == 0
@@ -111,9 +112,13 @@ def test_what_the_question_passes_on_its_way_is_not_what_it_asks_for() -> None:
 
 def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
     edges = [("Heat", "director", "Ann"), ("Heat", "music", "Bob"), ("Heat", "seen by", "Cid")]
-    alone = signs(offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER), "who is the director of Heat")
+    alone = signs(
+        offline_pipeline(Parts(ColumnarGraph.from_triples(edges), embedder=EMBEDDER)), "who is the director of Heat"
+    )
     more = [*edges, ("Heat", "directed by", "Ann"), ("Ann", "directs", "Heat")]
-    backed = signs(offline_pipeline(ColumnarGraph.from_triples(more), EMBEDDER), "who is the director of Heat")
+    backed = signs(
+        offline_pipeline(Parts(ColumnarGraph.from_triples(more), embedder=EMBEDDER)), "who is the director of Heat"
+    )
     assert backed.agreeing_paths > alone.agreeing_paths
     weights = read_weights(FITTED)
     assert weights.probability(replace(alone, agreeing_paths=backed.agreeing_paths)) > weights.probability(alone)
@@ -121,20 +126,22 @@ def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
 
 def test_the_noun_of_which_a_sort_is_asked_for_is_not_passed() -> None:
     edges = [("Rome", "location.country.form of government", "Republic")]
-    pipeline = offline_pipeline(ColumnarGraph.from_triples(edges), EMBEDDER)
+    pipeline = offline_pipeline(Parts(ColumnarGraph.from_triples(edges), embedder=EMBEDDER))
     assert signs(pipeline, "what kind of government is Rome").intermediate_type_match == 0
 
 
 def test_nothing_competes_with_what_was_worked_out_along_no_path() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
-    found = signs(offline_pipeline(graph, EMBEDDER), "Is Ann the director of Heat?")
+    found = signs(offline_pipeline(Parts(graph, embedder=EMBEDDER)), "Is Ann the director of Heat?")
     assert found.unused_schema_words == found.linking_uncertainty == 0
     assert found.vote_share > signs(PIPELINE, "what about Alien").vote_share
 
 
 class TestAbstaining:
     def asked(self, abstain: float) -> Answer:
-        return offline_pipeline(GRAPH, EMBEDDER, abstain=abstain).run(Question("q", "who directed Alien"))
+        return offline_pipeline(Parts(GRAPH, embedder=EMBEDDER), abstain=abstain).run(
+            Question("q", "who directed Alien")
+        )
 
     def test_an_answer_below_the_threshold_is_held_back_and_the_note_says_why(self) -> None:
         answer = self.asked(1.0)

@@ -15,6 +15,7 @@ from byokg.graph.name_indexes import keep_names
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.types import Answer, Mention, Question
 from tests.graph.slow_line import SlowLine, slow_line
@@ -52,13 +53,13 @@ def asked(*names: str) -> list[Question]:
 def answered(endpoint: Endpoint, questions: Sequence[Question]) -> list[Answer]:
     """Answer questions one after the other, over one store."""
     with SparqlEndpoint(endpoint.url) as store:
-        pipeline = offline_pipeline(store)
+        pipeline = offline_pipeline(Parts(store))
         return [pipeline.run(question) for question in questions]
 
 
 def test_a_question_that_names_its_node_needs_no_list_of_relations(endpoint: Endpoint) -> None:
     with SparqlEndpoint(endpoint.url) as store:
-        assert offline_pipeline(store).run(asked(*ONE_HOP)[0]).items
+        assert offline_pipeline(Parts(store)).run(asked(*ONE_HOP)[0]).items
         met = list(store.met_relations)
         assert 0 < len(met) < len(store.relations)
         assert list(store.relations)[: len(met)] == met
@@ -121,5 +122,5 @@ def test_over_a_slow_line_each_hop_takes_its_edges_and_their_ends(
     for question in asked(*names):
         before = line.round_trips
         with SparqlEndpoint(line.address) as store:
-            assert offline_pipeline(store).run(question).items
+            assert offline_pipeline(Parts(store)).run(question).items
         assert line.round_trips - before <= _ONCE + _EACH_HOP * hops + (hops > 1)  # a path further down meets others

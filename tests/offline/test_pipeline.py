@@ -17,6 +17,7 @@ from byokg.errors import EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import SentenceTransformerEmbedder, Vectors
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -28,7 +29,7 @@ from tests.linking.graphs import EMBEDDER, FILMS, countries, films, marriages
 ROOT = Path(__file__).resolve().parents[2]
 
 FILM_GRAPH = films()
-FILM_PIPELINE = offline_pipeline(FILM_GRAPH, EMBEDDER)
+FILM_PIPELINE = offline_pipeline(Parts(FILM_GRAPH, embedder=EMBEDDER))
 
 FILM_QUESTIONS = [
     "who directed Alien",
@@ -81,7 +82,7 @@ SITE_EDGES += [(name, "located_in", "Lima") for name in ("Works", "Press", "Shop
 def test_only_nodes_of_the_type_that_is_asked_for_are_answers(text: str, topic: str, answers: list[str]) -> None:
     nodes = [Node(EntityId(name), name, type) for name, type in SITES.items()]
     edges = [Triple(EntityId(head), label, EntityId(tail)) for head, label, tail in SITE_EDGES]
-    pipeline = offline_pipeline(ColumnarGraph.from_records(nodes, edges))
+    pipeline = offline_pipeline(Parts(ColumnarGraph.from_records(nodes, edges)))
     assert sorted(names(ask(pipeline, text, topic))) == answers
 
 
@@ -108,7 +109,7 @@ def test_a_transformer_embeds_what_lies_at_the_ends_of_relations_once(
         (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path if usable else tmp_path / "file"))
     first, again = Transformer(), Transformer()
-    answers = [ask(offline_pipeline(FILM_GRAPH, each), "who directed Alien") for each in (first, again)]
+    answers = [ask(offline_pipeline(Parts(FILM_GRAPH, embedder=each)), "who directed Alien") for each in (first, again)]
     assert [item.name for item in answers[1].items] == ["Ridley Scott"] and answers[0] == answers[1]
     assert "Ridley Scott" in first.embedded
     assert ("Ridley Scott" in again.embedded) is not usable
@@ -142,14 +143,14 @@ class TestAnswers:
         ]
 
     def test_ids_are_not_mixed_up_with_names(self) -> None:
-        pipeline = offline_pipeline(countries(), EMBEDDER)
+        pipeline = offline_pipeline(Parts(countries(), embedder=EMBEDDER))
         (item,) = pipeline.run(Question("ask", "what is the capital of Peru")).items
         assert (item.id, item.name) == ("lima", "Lima")
         assert names(ask(pipeline, "which country has the capital Madrid")) == ["Spain"]
 
     def test_two_topics_are_answered_by_what_they_agree_on(self) -> None:
         # Peru borders Chile and Bolivia; Quechua is spoken in Peru and Bolivia.
-        pipeline = offline_pipeline(countries(), EMBEDDER)
+        pipeline = offline_pipeline(Parts(countries(), embedder=EMBEDDER))
         answer = pipeline.run(Question("ask", "which country borders Peru and has the official language Quechua"))
         assert names(answer) == ["Bolivia"]
         assert {item.source for item in evidence(answer) if item.id in answer.items[0].citations} == {"pe", "que"}
@@ -160,7 +161,7 @@ class TestAnswers:
 
 class TestNamelessNodes:
     def test_they_are_walked_through_and_are_never_answers(self) -> None:
-        pipeline = offline_pipeline(marriages(), EMBEDDER)
+        pipeline = offline_pipeline(Parts(marriages(), embedder=EMBEDDER))
         assert names(pipeline.run(Question("ask", "who is the spouse of Ann"))) == ["Bob"]
         assert names(pipeline.run(Question("ask", "who is the spouse of Dea"))) == ["Cid"]
         assert names(pipeline.run(Question("ask", "when did Ann marry"))) == ["1999"]
@@ -186,7 +187,7 @@ class TestSameAgain:
     def test_threads_give_what_one_gives_alone(self) -> None:
         questions = [Question(f"q{at}", text) for at, text in enumerate(FILM_QUESTIONS * 10)]
         alone = [FILM_PIPELINE.run(question) for question in questions]
-        fresh = offline_pipeline(films(), EMBEDDER)
+        fresh = offline_pipeline(Parts(films(), embedder=EMBEDDER))
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(fresh.run, questions)) == alone
 
@@ -255,9 +256,11 @@ def test_strange_texts_do_no_harm(text: str) -> None:
 
 
 EVERYTHING = offline_pipeline(
-    FILM_GRAPH,
-    EMBEDDER,
-    EntityLinker(FILM_GRAPH, method="both", embedder=EMBEDDER, extend=True, disambiguate=True),
+    Parts(
+        FILM_GRAPH,
+        embedder=EMBEDDER,
+        entities=EntityLinker(FILM_GRAPH, method="both", embedder=EMBEDDER, extend=True, disambiguate=True),
+    ),
     retrievers={"path": PathRetriever, "text": TextRetriever, "bfsql": BfsqlRetriever, "rerank": RerankRetriever},
 )
 
@@ -270,7 +273,7 @@ def test_halves_of_characters_do_no_harm_to_any_part(text: str, names: list[str]
     assert all(one.id in set(FILM_GRAPH.entities()) for one in linked.entities)
 
 
-EMPTY_PIPELINE = offline_pipeline(ColumnarGraph.from_triples([]), EMBEDDER)
+EMPTY_PIPELINE = offline_pipeline(Parts(ColumnarGraph.from_triples([]), embedder=EMBEDDER))
 
 #   a -r-> a and nothing else
-LONELY_PIPELINE = offline_pipeline(ColumnarGraph.from_triples([("Alien", "r", "Alien")]), EMBEDDER)
+LONELY_PIPELINE = offline_pipeline(Parts(ColumnarGraph.from_triples([("Alien", "r", "Alien")]), embedder=EMBEDDER))

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop
 from byokg.types import Answer, Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, Node, Question, Triple
 from tests.linking.graphs import EMBEDDER, films
 
-FILMS = offline_pipeline(films(), EMBEDDER)
+FILMS = offline_pipeline(Parts(films(), embedder=EMBEDDER))
 
 # Countries, and rivers that flow through countries, not through cities:
 #   Lyon, Paris, Nice, Lille, Metz -located_in-> France
@@ -37,7 +38,7 @@ EDGES = [
     Triple(EntityId("bob"), "won", EntityId("prize"), properties={"start": 1960, "end": 1960}),
     Triple(EntityId("cid"), "won", EntityId("prize"), properties={"start": 1970, "end": 1970}),
 ]
-RIVERS = offline_pipeline(ColumnarGraph.from_records(NODES, EDGES), EMBEDDER)
+RIVERS = offline_pipeline(Parts(ColumnarGraph.from_records(NODES, EDGES), embedder=EMBEDDER))
 
 
 def score(answer: Answer) -> float:
@@ -78,7 +79,7 @@ def test_a_title_or_type_before_a_name_is_used() -> None:
     # Kilimanjaro, a mountain -mountain_in-> Tanzania
     nodes = [Node(EntityId("k"), "Kilimanjaro", "Mountain"), Node(EntityId("t"), "Tanzania", "Country")]
     edges = [Triple(EntityId("k"), "mountain_in", EntityId("t"))]
-    pipeline = offline_pipeline(ColumnarGraph.from_records(nodes, edges), EMBEDDER)
+    pipeline = offline_pipeline(Parts(ColumnarGraph.from_records(nodes, edges), embedder=EMBEDDER))
     assert "not used" not in pipeline.run(Question("ask", "Which country does Mount Kilimanjaro lie in?")).note
     assert '"Osk"' in pipeline.run(Question("ask", "Which country does Kilimanjaro Osk lie in?")).note
 
@@ -158,7 +159,7 @@ TODD_EDGES = [
 
 @pytest.fixture(scope="module")
 def namesakes() -> Loop:
-    return offline_pipeline(ColumnarGraph.from_records(TODDS, TODD_EDGES), EMBEDDER)
+    return offline_pipeline(Parts(ColumnarGraph.from_records(TODDS, TODD_EDGES), embedder=EMBEDDER))
 
 
 def test_of_namesakes_one_is_taken_and_both_are_listed(namesakes: Loop) -> None:

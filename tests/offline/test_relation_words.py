@@ -9,6 +9,7 @@ import pytest
 
 import byokg
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.text.synonyms import synonyms, verb_forms
@@ -104,7 +105,7 @@ def test_questions_in_other_words_than_those_of_the_graph_are_answered(
     facts = """Bo line_manager Al|Cy line_manager Al|Bo current_assignment Dam|Dam purchaser Zed|Ivo home_town Rye
         |Ivo physician Una|Una infirmary Mercy"""
     graph = ColumnarGraph.from_triples((head, label, tail) for head, label, tail in map(str.split, facts.split("|")))
-    answer = offline_pipeline(graph).run(Question("q", question, (EntityId(topic),)))
+    answer = offline_pipeline(Parts(graph)).run(Question("q", question, (EntityId(topic),)))
     assert {item.name for item in answer.items} == answers
 
 
@@ -125,5 +126,5 @@ DRUGS = [("A", "indicatedFor", "flu"), ("B", "contraindicatedIn", "flu"), ("C", 
 def test_a_relation_that_says_the_opposite_of_another_is_meant_where_a_question_says_so(
     question: str, expected: set[str]
 ) -> None:
-    pipeline = offline_pipeline(ColumnarGraph.from_triples(DRUGS))
+    pipeline = offline_pipeline(Parts(ColumnarGraph.from_triples(DRUGS)))
     assert {item.name for item in pipeline.run(Question("q", question)).items} == expected

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline import runners_up as runners_up_module
 from byokg.offline.calibration import UNSURE
 from byokg.offline.pipeline import offline_pipeline
@@ -67,7 +68,7 @@ def test_only_an_unsure_answer_is_followed(question: str) -> None:
     # hub -r1-> a … hub -r9-> i; alone -director-> z
     rivals = [("hub", f"relation {letter}", letter) for letter in "ab"]
     graph = ColumnarGraph.from_triples([*rivals, ("alone", "director", "z")])
-    answer = offline_pipeline(graph, EMBEDDER).run(Question("q", question))
+    answer = offline_pipeline(Parts(graph, embedder=EMBEDDER)).run(Question("q", question))
     first, *others = answer.items
     assert bool(others) == (first.score < UNSURE)
     assert ("next best" in answer.note) == bool(others)

@@ -13,6 +13,7 @@ from byokg.graph.engines.oxigraph import build_oxigraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.store import GraphStore
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.types import Question
 
@@ -64,7 +65,7 @@ def rdf(tmp_path_factory: pytest.TempPathFactory) -> GraphStore:
 
 @pytest.mark.parametrize("question", ASKED)
 def test_a_node_answers_for_each_of_its_types(columnar: ColumnarGraph, question: str) -> None:
-    answer = offline_pipeline(columnar).run(Question("ask", question))
+    answer = offline_pipeline(Parts(columnar)).run(Question("ask", question))
     assert {item.name for item in answer.items} == ASKED[question]
 
 
@@ -102,6 +103,7 @@ def test_a_folder_of_arrays_and_a_store_of_triples_agree_on_schema_filters_and_a
             assert ids[0] == ids[1]
     for question in ASKED:
         answers = [
-            [item.name for item in offline_pipeline(store).run(Question("ask", question)).items] for store in stores
+            [item.name for item in offline_pipeline(Parts(store)).run(Question("ask", question)).items]
+            for store in stores
         ]
         assert sorted(answers[0]) == sorted(answers[1]), question

@@ -19,6 +19,7 @@ from byokg.index.dense import DenseNames, Similarity
 from byokg.index.embedders import StaticEmbedder, unit_rows
 from byokg.index.vectors import VectorIndex
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.offline.pipeline import offline_pipeline
 from byokg.retrieval.agentic import RelationRanker
@@ -34,9 +35,11 @@ def answered(out: Path) -> None:
     store, embedder = import_graph(atlas().graph_source()), StaticEmbedder()
     asked = atlas("test").examples()[:QUESTIONS]
     pipeline = offline_pipeline(
-        store,
-        embedder,
-        EntityLinker(store, method="both", embedder=embedder, extend=True, disambiguate=True),
+        Parts(
+            store,
+            embedder=embedder,
+            entities=EntityLinker(store, method="both", embedder=embedder, extend=True, disambiguate=True),
+        ),
         retrievers={
             "path": PathRetriever,
             "text": TextRetriever,

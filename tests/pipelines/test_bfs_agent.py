@@ -20,6 +20,7 @@ from pydantic import Field
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.linking.parts import Parts
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.bfs_agent import BfsAgent
 from byokg.text.names import estimate_tokens
@@ -92,7 +93,7 @@ def explorer() -> Callable[..., Explorer]:
 
 
 def agent(model: Explorer, **settings: Any) -> BfsAgent:
-    return BfsAgent(ColumnarGraph.from_triples(FILMS), LanguageModel(model), **settings)
+    return BfsAgent(Parts(ColumnarGraph.from_triples(FILMS), LanguageModel(model)), **settings)
 
 
 def test_it_looks_around_until_it_answers_and_cites_what_it_found(explorer: Callable[..., Explorer]) -> None:
@@ -159,7 +160,7 @@ def test_old_results_are_shortened_and_the_latest_is_whole(explorer: Callable[..
 
     graph = ColumnarGraph.from_triples([(owner, "owns", f"thing {at}") for owner in "ab" for at in range(60)])
     model = explorer(look("a"), look("b"), "<answers>\nthing 0\n</answers>")
-    BfsAgent(graph, LanguageModel(model), folded_tokens=120).run(QUESTION)
+    BfsAgent(Parts(graph, LanguageModel(model)), folded_tokens=120).run(QUESTION)
     first, second = (str(message.content) for message in model.seen[2] if message.type == "tool")
     assert estimate_tokens(first) <= 120 < estimate_tokens(second)
     assert "thing 0" in first and "more)" in first and len(json.loads(second)["values"][0]["values"]) == 60
@@ -185,7 +186,7 @@ def test_results_together_stay_within_their_budget(explorer: Callable[..., Explo
 def test_provenance_is_kept_in_evidence(explorer: Callable[..., Explorer]) -> None:
     look = ("bfs_query", {"seeds": ["PUB:4"], "max_hops": 1, "predicates": ["AUTHORED"]})
     model = explorer([look], "<answers>\n</answers>")
-    answer = BfsAgent(biomedical(), LanguageModel(model)).run(QUESTION)
+    answer = BfsAgent(Parts(biomedical(), LanguageModel(model))).run(QUESTION)
     edges = [item.triple for item in answer.rounds[0].evidence if isinstance(item, TripleEvidence)]
     [authored] = [edge for edge in edges if edge.relation == "AUTHORED"]
     assert json.loads(str(authored.properties["provenance"]))[0]["source_doc"] == "PUB:4"
@@ -201,7 +202,7 @@ def test_rows_of_queries_are_evidence(explorer: Callable[..., Explorer], arcade_
     query = "MATCH (f)-[:directed_by]->(d) RETURN d.name AS director, count(f) AS films"
     model = explorer([("run_query", {"query": query})], "<answers>\n2\n</answers>")
     arcade_process.replace(ColumnarGraph.from_triples(FILMS))
-    answer = BfsAgent(arcade_process, LanguageModel(model)).run(Question("q1", "How many films?"))
+    answer = BfsAgent(Parts(arcade_process, LanguageModel(model))).run(Question("q1", "How many films?"))
     [rows] = [item for item in answer.rounds[0].evidence if isinstance(item, RowsEvidence)]
     assert (rows.language, rows.columns, rows.rows) == ("cypher", ("director", "films"), (("Michael Mann", 2),))
     assert answer.items[0].citations == (rows.id,)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from byokg.errors import ConfigError
+from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.pipelines.byokg import byokg_pipeline, direct_pipeline
-from byokg.pipelines.components import RetrieverFactory
+from byokg.pipelines.byokg import Direct, Rounds, byokg_pipeline
 from byokg.pipelines.lean import lean_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
@@ -45,7 +45,7 @@ def found(*paths: tuple[str, ...], source: str = "Alien") -> list[PathEvidence]:
     entity = LinkedEntity(EntityId(source), source, Mention(source), "exact", 1.0)
     artifacts = Artifacts(paths=tuple(ProposedPath(path) for path in paths))
     request = Request(QUESTION, artifacts, Linked((entity,)), Context())
-    return [item for item in PathRetriever(films()).retrieve(request) if isinstance(item, PathEvidence)]
+    return [item for item in PathRetriever(Parts(films())).retrieve(request) if isinstance(item, PathEvidence)]
 
 
 def context(*rounds: list[PathEvidence]) -> Context:
@@ -69,7 +69,7 @@ RULES = (
 def answered(rules: tuple[Rule, ...], **settings: Any) -> Answer:
     """Answer the question with paths alone."""
     model = LanguageModel(ScriptedChatModel(rules=rules))
-    return byokg_pipeline(films(), model, retrievers={"path": PathRetriever}, **settings).run(QUESTION)
+    return byokg_pipeline(Parts(films(), model), retrievers={"path": PathRetriever}, **settings).run(QUESTION)
 
 
 class TestLoop:
@@ -121,7 +121,9 @@ class TestModes:
     def test_without_tasks_nobody_is_asked_before_the_answer(self) -> None:
         given = Question("q1", QUESTION.text, topic_ids=(EntityId("Alien"),))
         rules = (Rule("<answers>Ridley Scott</answers>", contains=("Each fact begins",)),)
-        pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(rules=rules)), retrievers={}, tasks=())
+        pipeline = byokg_pipeline(
+            Parts(films(), LanguageModel(ScriptedChatModel(rules=rules))), retrievers={}, tasks=()
+        )
         answer = pipeline.run(given)
         assert [one.linked.entities[0].id for one in answer.rounds] == ["Alien", "Alien"]
         assert [item.name for item in answer.items] == ["Ridley Scott"]
@@ -129,23 +131,23 @@ class TestModes:
     def test_queries_come_first_only_where_the_graph_runs_them(self) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
         with pytest.raises(ConfigError, match="films runs none; choose graph=arcadedb"):
-            byokg_pipeline(films(), model, query_rounds=2)
+            byokg_pipeline(Parts(films(), model), rounds=Rounds(queries=2))
         with pytest.raises(ConfigError, match="films runs none; choose graph=arcadedb"):
-            byokg_pipeline(films(), model, retrievers={"query": QueryRetriever})
+            byokg_pipeline(Parts(films(), model), retrievers={"query": QueryRetriever})
 
     def test_queries_cannot_come_first_where_they_are_switched_off(self, atlas_store: ArcadeStore) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
-        with pytest.raises(ConfigError, match="query_rounds=2 needs the retriever 'query', which is off"):
-            byokg_pipeline(atlas_store, model, retrievers={"query": None}, query_rounds=2)
+        with pytest.raises(ConfigError, match=r"rounds\.queries=2 needs the retriever 'query', which is off"):
+            byokg_pipeline(Parts(atlas_store, model), retrievers={"query": None}, rounds=Rounds(queries=2))
 
     def test_the_query_retriever_is_left_out_where_the_graph_runs_none(self) -> None:
-        pipeline = byokg_pipeline(films(), LanguageModel(ScriptedChatModel(replies=("yes",))))
+        pipeline = byokg_pipeline(Parts(films(), LanguageModel(ScriptedChatModel(replies=("yes",)))))
         assert QueryRetriever not in [type(one) for one in pipeline.stages[0].retrievers]
 
     def test_tokens_are_counted_as_is_said(self) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("yes",)))
         with pytest.raises(ConfigError, match="tokens=model needs a language model that brings its tokenizer"):
-            byokg_pipeline(films(), model, tokens="model")
+            byokg_pipeline(Parts(films(), model), budgets=Budgets(tokens="model"))
 
 
 class TestCalls:
@@ -172,7 +174,7 @@ class TestCalls:
         meter = CountingMeter()
         model = LanguageModel(ScriptedChatModel(rules=self.RULES), meter=meter)
         chosen = {"path": PathRetriever, retriever: makers[retriever]}
-        answer = byokg_pipeline(films(), model, retrievers=chosen).run(QUESTION)
+        answer = byokg_pipeline(Parts(films(), model), retrievers=chosen).run(QUESTION)
         assert len(answer.rounds) == 2
         assert len(meter.sent) == most
 
@@ -180,12 +182,12 @@ class TestCalls:
 class TestDirect:
     def test_answers_are_the_models_own_and_rest_on_nothing(self) -> None:
         model = LanguageModel(ScriptedChatModel(replies=("<answers>\n- Blade Runner\n- Gladiator\n</answers>",)))
-        answer = direct_pipeline(model).run(QUESTION)
+        answer = Direct(Parts(None, model)).run(QUESTION)
         assert [(item.name, item.grounded) for item in answer.items] == [("Blade Runner", False), ("Gladiator", False)]
 
     def test_thinking_aloud_is_no_answer(self) -> None:
         rule = Rule("Step by step: Alien is by Ridley Scott.\n<answers>Gladiator</answers>", contains=("step by step",))
-        answer = direct_pipeline(LanguageModel(ScriptedChatModel(rules=(rule,))), thinking=True).run(QUESTION)
+        answer = Direct(Parts(None, LanguageModel(ScriptedChatModel(rules=(rule,)))), thinking=True).run(QUESTION)
         assert [item.name for item in answer.items] == ["Gladiator"]
 
 
@@ -199,8 +201,8 @@ def test_the_prompt_allows_the_hops_that_the_setting_walks(hops: int) -> None:
     retrievers: dict[str, RetrieverFactory | None] = {"bfsql": partial(BfsqlRetriever, max_hops=hops)}
     model = LanguageModel(ScriptedChatModel(rules=rules))
     for pipeline in (
-        byokg_pipeline(films(), model, retrievers=retrievers, tasks=["bfsql"], rounds=1),
-        lean_pipeline(films(), model, retrievers=retrievers, tasks=["bfsql"], rounds=2),
+        byokg_pipeline(Parts(films(), model), retrievers=retrievers, tasks=["bfsql"], rounds=Rounds(most=1)),
+        lean_pipeline(Parts(films(), model), retrievers=retrievers, tasks=["bfsql"], calls=2),
     ):
         evidence = [item for one in pipeline.run(QUESTION).rounds for item in one.evidence]
         assert evidence and not any(isinstance(item, Feedback) for item in evidence)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.store import GraphStore
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import byokg_pipeline
@@ -37,7 +38,7 @@ def asked(store: GraphStore, question: str, *rules: Rule) -> Answer:
     """Answer with paths, queries and the agent."""
     model = LanguageModel(ScriptedChatModel(rules=rules))
     retrievers = {"path": PathRetriever, "query": QueryRetriever, "agentic": AgenticRetriever}
-    return byokg_pipeline(store, model, retrievers=retrievers).run(Question("ask", question))
+    return byokg_pipeline(Parts(store, model), retrievers=retrievers).run(Question("ask", question))
 
 
 def seen(answer: Answer, number: int) -> set[str]:

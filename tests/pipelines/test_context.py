@@ -12,8 +12,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.context import LINKED, NOTHING, PROBLEMS, ContextWriter, shown_lines
@@ -51,7 +50,9 @@ def paths(store: ColumnarGraph, source: str, *relations: tuple[str, ...]) -> lis
     """Return what the path retriever finds."""
     entity = LinkedEntity(EntityId(source), source, Mention(source), "exact", 1.0)
     artifacts = Artifacts(paths=tuple(map(ProposedPath, relations)))
-    return list(PathRetriever(store).retrieve(Request(Question("q", ""), artifacts, Linked((entity,)), Context())))
+    return list(
+        PathRetriever(Parts(store)).retrieve(Request(Question("q", ""), artifacts, Linked((entity,)), Context()))
+    )
 
 
 def triples(*found: tuple[str, str, str], retriever: str = "text", stub: bool = False) -> list[Evidence]:
@@ -401,7 +402,7 @@ def test_the_rest_of_a_list_that_was_cut_comes_with_its_path() -> None:
     mention = Mention("Hub")
     linked = Linked((LinkedEntity(EntityId("Hub"), "Hub", mention, "exact", 1.0),))
     artifacts = Artifacts((mention,), (ProposedPath(("leads_to",), 1.0, directed=False),))
-    found = PathRetriever(store).retrieve(Request(Question("q", "Where to?"), artifacts, linked, context))
+    found = PathRetriever(Parts(store)).retrieve(Request(Question("q", "Where to?"), artifacts, linked, context))
     text = writer.write(context.add(artifacts, linked, [found])).text
     assert text.startswith("[e1] Hub → leads_to → ") and all(f"Place {at}" in text for at in range(30))
 
@@ -415,8 +416,7 @@ class TestCuts:
         store = ColumnarGraph.from_triples([*edges, ("USA", "capital", "Washington")])
         entity = LinkedEntity(EntityId("USA"), "USA", Mention("USA"), "exact", 1.0)
         model = LanguageModel(ScriptedChatModel(replies=("<selected>\ncountry\ncapital\n</selected>",)))
-        linker, matcher = EntityLinker(store), RelationMatcher(store.relations, EMBEDDER)
-        agent = AgenticRetriever(store, model, EMBEDDER, linker, matcher, str, iterations=1, max_triples=50)
+        agent = AgenticRetriever(Parts(store, model, EMBEDDER), iterations=1, max_triples=50)
         request = Request(Question("q", "Which films are there?"), Artifacts(), Linked((entity,)), Context())
         found = agent.retrieve(request)
         assert all(isinstance(item, TripleEvidence) and item.asked for item in found)

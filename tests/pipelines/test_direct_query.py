@@ -13,8 +13,8 @@ from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.schema_text import SchemaRenderer
 from byokg.graph.store import QueryableGraph
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import DirectQuery, QueryWriter, direct_query_pipeline, unite
@@ -84,7 +84,7 @@ def pipeline(
 
 def scripted(store: QueryableGraph, rules: tuple[Rule, ...], **settings: Any) -> DirectQuery:
     SEEN.clear()
-    return direct_query_pipeline(store, LanguageModel(Prompts(rules=rules)), EMBEDDER, **settings)
+    return direct_query_pipeline(Parts(store, LanguageModel(Prompts(rules=rules)), EMBEDDER), **settings)
 
 
 class Prompts(ScriptedChatModel):
@@ -124,7 +124,7 @@ class TestAnswers:
 
     def test_a_store_without_queries_is_refused_by_name(self) -> None:
         with pytest.raises(ConfigError, match="graph=arcadedb"):
-            direct_query_pipeline(countries(), LanguageModel(ScriptedChatModel(replies=("x",))))
+            direct_query_pipeline(Parts(countries(), LanguageModel(ScriptedChatModel(replies=("x",)))))
 
 
 class TestTheQuery:
@@ -137,7 +137,7 @@ class TestTheQuery:
     def test_names_are_written_as_queries_write_them(self) -> None:
         graph = ColumnarGraph.from_triples([('the "Rock"\nIsland', "in", "Spain")])
         asked = Prompts(replies=("<opencypher></opencypher>",))
-        writer = QueryWriter(LanguageModel(asked), graph, "cypher", SchemaRenderer(graph.schema()))
+        writer = QueryWriter(Parts(graph, LanguageModel(asked)), "cypher")
         id = EntityId('the "Rock"\nIsland')
         writer.write(Question("q", "Where?"), Linked((LinkedEntity(id, id, Mention(id), "exact", 1.0),)))
         assert r'name "the \"Rock\"\nIsland", id "the \"Rock\"\nIsland"' in SEEN[-1]

@@ -17,11 +17,18 @@ from byokg.graph.guard.guard import check_cypher
 from byokg.graph.importers.choose import import_graph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.offline.candidate_ranker import meaning_ranker, subgraph_retriever
 from byokg.offline.pipeline import offline_pipeline
-from byokg.pipelines.graphraft import NamedEntities, SubgraphReasoner, graphraft_offline_pipeline, graphraft_pipeline
+from byokg.pipelines.graphraft import (
+    CandidateScope,
+    NamedEntities,
+    SubgraphReasoner,
+    graphraft_offline_pipeline,
+    graphraft_pipeline,
+)
 from byokg.retrieval.candidates import Conditions
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import SubgraphRetriever, found_nodes, pattern, results
@@ -72,7 +79,7 @@ def said(*replies: str) -> LanguageModel:
 
 
 def test_two_entities_are_answered_by_what_lies_between_them() -> None:
-    answer = graphraft_offline_pipeline(GRAPH).run(ASKED)
+    answer = graphraft_offline_pipeline(Parts(GRAPH)).run(ASKED)
     assert names(answer) == ["Ivermectin"]
     first = answer.rounds[0].evidence[0]
     assert isinstance(first, RowsEvidence)
@@ -93,16 +100,16 @@ def ids(item: RowsEvidence) -> list[str]:
 
 
 def test_less_likely_queries_follow_until_there_are_enough_nodes() -> None:
-    every = graphraft_offline_pipeline(GRAPH, answers="all").run(ASKED)
+    every = graphraft_offline_pipeline(Parts(GRAPH), answers="all").run(ASKED)
     assert names(every)[0] == "Ivermectin"
     assert {"Thiabendazole", 'Aspirin "B"'} <= set(names(every))
-    few = graphraft_offline_pipeline(GRAPH, answers="all", nodes=1).run(ASKED)
+    few = graphraft_offline_pipeline(Parts(GRAPH), answers="all", candidates=CandidateScope(nodes=1)).run(ASKED)
     assert names(few) == ["Ivermectin"]
     assert len(few.rounds[0].evidence) == 1
 
 
 def test_a_node_is_shown_with_the_patterns_that_led_to_it_and_what_the_graph_says_of_it() -> None:
-    answer = graphraft_offline_pipeline(GRAPH, answers="all").run(ASKED)
+    answer = graphraft_offline_pipeline(Parts(GRAPH), answers="all").run(ASKED)
     found = {node.cell.id: node for node in found_nodes(answer.rounds[0].evidence)}
     lines = found[EntityId("d1")].text().splitlines()
     assert lines[0].startswith(
@@ -125,7 +132,7 @@ def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
         "<numbers>\n2\n1\n</numbers>",
         '<answers>\nthiabendazole\nPenicillin\nAspirin "B"\n</answers>',
     )
-    answer = graphraft_pipeline(GRAPH, model).run(ASKED)
+    answer = graphraft_pipeline(Parts(GRAPH, model)).run(ASKED)
     assert names(answer) == ["Thiabendazole", 'Aspirin "B"']
     assert all(item.grounded for item in answer.items)
     first = answer.rounds[0].evidence[0]
@@ -133,7 +140,7 @@ def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
     assert "(x3:" not in first.query  # not what lies between both, which meaning prefers
     assert first.score == 1.0
     everything = said("<entities>\nCYP3A4\n</entities>", '<answers>\nAspirin "B"\n</answers>')
-    ranked = graphraft_pipeline(GRAPH, everything, ranking="meaning", answers="all").run(ASKED)
+    ranked = graphraft_pipeline(Parts(GRAPH, everything), ranking="meaning", answers="all").run(ASKED)
     assert names(ranked)[0] == 'Aspirin "B"'
     assert "Ivermectin" in names(ranked)
 
@@ -151,7 +158,7 @@ def test_nodes_that_are_not_shown_are_counted(nodes: int, told: str) -> None:
             seen.append(prompt)
             return Rule("<answers></answers>")
 
-    SubgraphReasoner(LanguageModel(Watched()), nodes=nodes).answer(ASKED, context)
+    SubgraphReasoner(Parts(None, LanguageModel(Watched())), nodes=nodes).answer(ASKED, context)
     assert told in seen[0] and ("nodes that the queries found" in seen[0]) == bool(told)
 
 
@@ -163,7 +170,7 @@ def test_nodes_that_are_not_shown_are_counted(nodes: int, told: str) -> None:
     ],
 )
 def test_entities_are_named_by_the_examples_of_the_paper(prompt: str, reply: str, mentions: list[str]) -> None:
-    found = NamedEntities(said(reply), prompt).propose(ASKED, Context())
+    found = NamedEntities(Parts(None, said(reply)), prompt=prompt).propose(ASKED, Context())
     assert [mention.text for mention in found.mentions] == mentions
 
 
@@ -171,20 +178,20 @@ def test_queries_run_in_an_engine_find_what_is_walked_without_one() -> None:
     pytest.importorskip("arcadedb_embedded")
     with ArcadeStore.hold(GRAPH) as store:
         for answers in ("top", "all"):
-            here = graphraft_offline_pipeline(GRAPH, answers=answers).run(ASKED)
-            there = graphraft_offline_pipeline(store, answers=answers).run(ASKED)
+            here = graphraft_offline_pipeline(Parts(GRAPH), answers=answers).run(ASKED)
+            there = graphraft_offline_pipeline(Parts(store), answers=answers).run(ASKED)
             assert here.items == there.items
             assert here.rounds[0].evidence == there.rounds[0].evidence
 
 
 def test_a_whole_question_may_be_linked_with_what_is_nearest_to_it() -> None:
     nearest = EntityLinker(GRAPH, "dense", top_k=2, dense_cutoff=0.0, embedder=StaticEmbedder())
-    answer = graphraft_offline_pipeline(GRAPH, entities=nearest, mentions="question").run(ASKED)
+    answer = graphraft_offline_pipeline(Parts(GRAPH, entities=nearest), mentions="question").run(ASKED)
     linked = answer.rounds[0].linked
     assert [one.mention.text for one in linked.entities] == [ASKED.text] * 2
     assert {one.name for one in linked.entities} == {"CYP3A4", "strongyloidiasis"}
     with pytest.raises(ConfigError, match="mentions=none"):
-        graphraft_offline_pipeline(GRAPH, mentions="none")  # type: ignore[arg-type]
+        graphraft_offline_pipeline(Parts(GRAPH), mentions="none")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("source", ["atlas", "metaqa"])
@@ -211,7 +218,7 @@ def test_whatever_chooses_comes_out_with_queries_that_run(source: str) -> None:
 
 def test_a_graph_of_nothing_answers_nothing() -> None:
     nothing = ColumnarGraph.from_records([], [])
-    assert graphraft_offline_pipeline(nothing).run(Question("ask", "who made Alien?")).items == ()
+    assert graphraft_offline_pipeline(Parts(nothing)).run(Question("ask", "who made Alien?")).items == ()
     assert CandidateFinder(nothing).find([]).items == ()
     with pytest.raises(EntityNotFound, match="'x'"):
         CandidateFinder(nothing).find([EntityId("x")])
@@ -224,11 +231,11 @@ def test_names_of_control_characters_and_questions_in_other_languages_run() -> N
     graph = ColumnarGraph.from_records(nodes, edges)
     for one in CandidateFinder(graph).find([node.id for node in nodes]).items:
         check_cypher(one.query)
-    assert names(graphraft_offline_pipeline(graph).run(Question("ask", "Столицей какой страны является Wien?")))
-    assert names(graphraft_offline_pipeline(graph).run(Question("ask", "東京はどの国の首都ですか"))) == []
+    assert names(graphraft_offline_pipeline(Parts(graph)).run(Question("ask", "Столицей какой страны является Wien?")))
+    assert names(graphraft_offline_pipeline(Parts(graph)).run(Question("ask", "東京はどの国の首都ですか"))) == []
 
 
 def test_it_is_a_retriever_of_any_loop() -> None:
-    pipeline = offline_pipeline(GRAPH, retrievers={"subgraph": partial(subgraph_retriever, queries=1)})
+    pipeline = offline_pipeline(Parts(GRAPH), retrievers={"subgraph": partial(subgraph_retriever, queries=1)})
     evidence = pipeline.run(ASKED).rounds[0].evidence
     assert [item.retriever for item in evidence] == ["subgraph"]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.messages import to_langchain
 from byokg.llm.model import LanguageModel
@@ -22,7 +23,7 @@ LAST = "Nothing more can be retrieved"
 def asked(question: Question, *rules: Rule, **settings: Any) -> tuple[Answer, CountingMeter]:
     meter = CountingMeter()
     model = LanguageModel(ScriptedChatModel(rules=rules), meter=meter)
-    return lean_pipeline(films(), model, EMBEDDER, **settings).run(question), meter
+    return lean_pipeline(Parts(films(), model, EMBEDDER), **settings).run(question), meter
 
 
 def cited(name: str) -> Rule:
@@ -58,7 +59,7 @@ def test_no_question_takes_more_calls_than_allowed(rounds: int) -> None:
             return Rule(f"<entities>{next(films_asked)}</entities><paths>starred_actors</paths>")
 
     meter = CountingMeter()
-    answer = lean_pipeline(films(), LanguageModel(Asking(), meter=meter), EMBEDDER, rounds=rounds).run(WHO)
+    answer = lean_pipeline(Parts(films(), LanguageModel(Asking(), meter=meter), EMBEDDER), calls=rounds).run(WHO)
     assert len(meter.sent) == rounds and answer.items == ()
 
 
@@ -91,7 +92,7 @@ def test_prompts_of_all_questions_and_rounds_begin_alike_up_to_what_a_provider_k
             seen.append(messages)
             return super()._generate(messages, *args, **kwargs)
 
-    pipeline = lean_pipeline(films(), LanguageModel(Seeing(rules=(ASKS,))), EMBEDDER)
+    pipeline = lean_pipeline(Parts(films(), LanguageModel(Seeing(rules=(ASKS,))), EMBEDDER))
     for text in ("who directed Alien", "which actors starred in Blade Runner"):
         pipeline.run(Question(text, text))
     assert len({messages[0].text for messages in seen}) == 1 < len(seen)
@@ -109,15 +110,15 @@ def test_the_beginning_is_marked_for_anthropic_s_cache() -> None:
         return original(sent, **kept)
 
     model.reply = keeping  # type: ignore[method-assign, assignment]
-    lean_pipeline(films(), model, EMBEDDER, rounds=1).run(WHO)
+    lean_pipeline(Parts(films(), model, EMBEDDER), calls=1).run(WHO)
     system, user = to_langchain(messages, "anthropic")
     assert system.content[0]["cache_control"] == {"type": "ephemeral"}  # type: ignore[index]
     assert isinstance(user.content, str)
 
 
 def test_impossible_settings_are_refused() -> None:
-    with pytest.raises(ConfigError, match="rounds=0 asks nobody"):
-        asked(WHO, rounds=0)
+    with pytest.raises(ConfigError, match="calls=0 asks nobody"):
+        asked(WHO, calls=0)
 
 
 def test_usage_is_counted_under_its_own_stage() -> None:

@@ -7,9 +7,10 @@ import re
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
-from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.byokg import Rounds, byokg_pipeline
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.types import Question
 from tests.linking.graphs import EMBEDDER, marriages
@@ -49,7 +50,7 @@ def nothing_seen() -> None:
 
 
 def test_a_model_that_never_finishes_is_asked_thirteen_times_at_most() -> None:
-    pipeline = byokg_pipeline(CHAIN, LanguageModel(Restless()), EMBEDDER, retrievers=AGENTIC)
+    pipeline = byokg_pipeline(Parts(CHAIN, LanguageModel(Restless()), EMBEDDER), retrievers=AGENTIC)
     answer = pipeline.run(Question("ask", "What is at the end of node 0?"))
     assert len(answer.rounds) == 2
     assert len(SEEN) == 13  # two of the KG-Linker, five a round of the agent, one of the answerer
@@ -65,7 +66,7 @@ def test_a_model_that_finishes_early_is_asked_less() -> None:
         Rule("<entities>Ann</entities>", contains=("Entity extraction",)),
         Rule("<answers>Bob [e1]</answers>", contains=("Each fact begins",)),
     )
-    answer = byokg_pipeline(marriages(), LanguageModel(Told(rules=rules)), EMBEDDER, retrievers=AGENTIC).run(
+    answer = byokg_pipeline(Parts(marriages(), LanguageModel(Told(rules=rules)), EMBEDDER), retrievers=AGENTIC).run(
         Question("ask", "Who is Ann married to?")
     )
     assert len(SEEN) == 4 and len(answer.rounds) == 1
@@ -82,7 +83,9 @@ def test_by_the_paper_s_letter_the_agent_ends_its_walk_alone() -> None:
         Rule("<answers>Bob [e1]</answers>", contains=("Each fact begins",)),
     )
     model = LanguageModel(Told(rules=rules))
-    pipeline = byokg_pipeline(marriages(), model, EMBEDDER, retrievers=AGENTIC, stop_when="no_new_entity")
+    pipeline = byokg_pipeline(
+        Parts(marriages(), model, EMBEDDER), retrievers=AGENTIC, rounds=Rounds(stop_when="no_new_entity")
+    )
     answer = pipeline.run(Question("ask", "Who is Ann married to?"))
     assert len(SEEN) == 5 and [each.artifacts.finished for each in answer.rounds] == [False, True]
 
@@ -95,7 +98,7 @@ def test_the_agent_reads_through_mediators() -> None:
         Rule("<entities>FINISH</entities>", contains=("Next entities",)),
         Rule("<answers>Bob</answers>"),
     )
-    byokg_pipeline(marriages(), LanguageModel(Told(rules=rules)), EMBEDDER, retrievers=AGENTIC).run(
+    byokg_pipeline(Parts(marriages(), LanguageModel(Told(rules=rules)), EMBEDDER), retrievers=AGENTIC).run(
         Question("ask", "Who?")
     )
     (prompt,) = [seen for seen in SEEN if "Select the entities to explore next" in seen]

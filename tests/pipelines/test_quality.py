@@ -18,6 +18,7 @@ from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.importers.choose import import_graph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.loop import Loop
 
@@ -47,13 +48,15 @@ def table(hit: float, hits: float, precision: float, recall: float, f1: float, e
 
 def test_the_demo_prints_the_table_that_readme_shows(tmp_path: Path) -> None:
     dataset = atlas("test")
-    found = figures(offline_pipeline(import_graph(dataset.graph_source())), dataset.examples(), tmp_path, "linked")
+    found = figures(
+        offline_pipeline(Parts(import_graph(dataset.graph_source()))), dataset.examples(), tmp_path, "linked"
+    )
     assert found == table(94.2724, 93.3437, 92.6754, 93.9009, 92.8397, 89.0093)
 
 
 @pytest.fixture(scope="module")
 def metaqa() -> Loop:
-    return offline_pipeline(import_graph(MetaQA(needed("metaqa"), hops=1).graph_source()))
+    return offline_pipeline(Parts(import_graph(MetaQA(needed("metaqa"), hops=1).graph_source())))
 
 
 # No question of MetaQA was fitted on since the weights are fitted on other graphs: 1 hop was at 98.6667 with
@@ -76,5 +79,5 @@ def test_movie_questions_are_answered_as_well_as_ever(
 def test_freebase_questions_are_answered_as_well_as_ever(tmp_path: Path) -> None:
     source = needed("freebase_core") / "graph.tsv.xz"
     examples = Folder(needed("webqsp"), split="dev", graph=source, ids="names").examples()[:FIRST]
-    found = figures(offline_pipeline(import_graph(source), max_hops=2), examples, tmp_path, "gold")
+    found = figures(offline_pipeline(Parts(import_graph(source)), max_hops=2), examples, tmp_path, "gold")
     assert found == table(78.3333, 72.3333, 68.3278, 71.1239, 65.7579, 51.6667)

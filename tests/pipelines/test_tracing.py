@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.llm.messages import Call, Message, Reply
 from byokg.llm.usage import UsageMeter
 from byokg.offline.pipeline import offline_pipeline
@@ -67,7 +68,7 @@ def graph() -> ColumnarGraph:
 
 def test_a_question_is_a_span_with_its_stages_within(spans: list[Any]) -> None:
     tracing = Tracing()
-    pipeline = offline_pipeline(graph())
+    pipeline = offline_pipeline(Parts(graph()))
     answer = tracing.pipeline(pipeline).run(QUESTION)
     tracing.close()
     by_name = {span.name: span for span in spans}
@@ -91,7 +92,7 @@ def test_a_traced_pipeline_can_be_watched_as_well(spans: list[Any]) -> None:
         seen.append(stage)
         yield {}
 
-    instrument(tracing.pipeline(offline_pipeline(graph())), watch).run(QUESTION)
+    instrument(tracing.pipeline(offline_pipeline(Parts(graph()))), watch).run(QUESTION)
     tracing.close()
     assert list(dict.fromkeys(seen)) == ["propose", "link", "retrieve path", "answer"]
     assert {span.name for span in spans} == {"invoke_agent byokg", *seen}

@@ -9,8 +9,7 @@ import pytest
 
 from byokg.errors import ConfigError, LlmEmpty
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.linking.entities import EntityLinker
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.agentic import ENTITY_STAGE, RANKING_STAGE, RELATION_STAGE, AgenticRetriever
@@ -47,15 +46,8 @@ SEEN: list[str] = []
 
 def agent(store: ColumnarGraph, *replies: str, rules: tuple[Rule, ...] = (), **settings: Any) -> AgenticRetriever:
     SEEN.clear()
-    return AgenticRetriever(
-        store,
-        LanguageModel(Prompts(replies=replies, rules=rules)),
-        EMBEDDER,
-        EntityLinker(store),
-        RelationMatcher(store.relations),
-        shown,
-        **settings,
-    )
+    parts = Parts(store, LanguageModel(Prompts(replies=replies, rules=rules)), EMBEDDER)
+    return AgenticRetriever(parts.replace(context=shown), **settings)
 
 
 def shown(context: Context) -> str:
@@ -295,9 +287,9 @@ class TestLimits:
     @pytest.mark.parametrize(("budget", "shown", "left_out"), [(16, 10, 0), (9, 4, 6)])
     def test_relations_shown(self, budget: int, shown: int, left_out: int) -> None:
         asked = request(["s"], question="What is r7 of s?")
-        agent(
-            self.WIDE, selected("r7"), FINISH, relation_tokens=budget, count_tokens=lambda text: len(text.split())
-        ).retrieve(asked)
+        exploring = agent(self.WIDE, selected("r7"), FINISH, relation_tokens=budget)
+        exploring.parts.count_tokens = lambda text: len(text.split())
+        exploring.retrieve(asked)
         listing = SEEN[0].split("Entities and their relations:")[-1].split("Question:")[0].strip().split("\n")
         assert listing[0] == "s" and len([line for line in listing if line.startswith("  r")]) == shown
         assert (listing[-1] == "  … and 6 more") == (left_out == 6)

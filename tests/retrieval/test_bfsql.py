@@ -10,7 +10,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
-from byokg.linking.relation_matcher import RelationMatcher
+from byokg.linking.parts import Parts
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.types import (
     Artifacts,
@@ -41,7 +41,7 @@ def asked(*entities: LinkedEntity, question: str = "?", bfsql: Any = None) -> Re
 
 
 def retriever(**settings: Any) -> BfsqlRetriever:
-    return BfsqlRetriever(biomedical(), EMBEDDER, **settings)
+    return BfsqlRetriever(Parts(biomedical(), embedder=EMBEDDER), **settings)
 
 
 def spelled(found: list[Evidence], stub: bool) -> list[str]:
@@ -122,7 +122,7 @@ class TestOfLinkedEntities:
         # seed - hub - 50 others
         store = ColumnarGraph.from_triples([("seed", "r", "hub"), *(("hub", "r", f"n{at}") for at in range(50))])
         request = asked(linked("seed", "seed"))
-        found = BfsqlRetriever(store, EMBEDDER, max_degree=10).retrieve(request)
+        found = BfsqlRetriever(Parts(store, embedder=EMBEDDER), max_degree=10).retrieve(request)
         assert spelled(found, stub=False) == ["seed r hub"]
 
     def test_the_step_says_what_was_asked_and_what_came(self) -> None:
@@ -161,8 +161,7 @@ class TestOfWrittenRequests:
 
     def test_misspelt_relations_are_tied_to_those_of_the_graph(self) -> None:
         written = {"seeds": ["Acromegaly"], "max_hops": 1, "predicates": ["hasSymptom"]}
-        matcher = RelationMatcher(biomedical().relations)
-        found = retriever(relations=matcher).retrieve(asked(bfsql=written))
+        found = retriever().retrieve(asked(bfsql=written))
         assert {edge.split()[1] for edge in spelled(found, stub=False)} == {"HAS_SYMPTOM"}
 
     def test_what_the_graph_does_not_have_becomes_feedback_and_the_rest_is_answered(self) -> None:
@@ -170,13 +169,13 @@ class TestOfWrittenRequests:
             "seeds": ["Acromegaly", "Nobody at all"],
             "max_hops": 1,
             "node_filter": {"entity_types": ["Drugs"]},
-            "edge_filter": {"predicates": ["TREAT", "HAS_SYMPTOM"]},
+            "edge_filter": {"predicates": ["TEACHES", "HAS_SYMPTOM"]},
         }
         found = retriever().retrieve(asked(bfsql=written))
         assert problems(found) == [
             "no node is called 'Nobody at all'; seeds are names as the graph or the question spells them",
             "no entity type 'Drugs' in the graph; nearest: 'Drug'",
-            "no predicate 'TREAT' in the graph; nearest: 'TREATS'",
+            "no predicate 'TEACHES' in the graph; nearest: 'TREATS'",
         ]
         assert len(spelled(found, stub=False)) == 2
 

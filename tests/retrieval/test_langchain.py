@@ -12,9 +12,9 @@ from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 
 from byokg.errors import LlmInvalidRequest
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import SchemaRenderer
 from byokg.linking.entities import EntityLinker
 from byokg.linking.llm_linker import LlmLinker
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.langchain import (
@@ -52,7 +52,7 @@ def linker_of(graph: ColumnarGraph) -> LlmLinker:
         for name in ("Peru", "Chile")
     )
     model = LanguageModel(ScriptedChatModel(rules=rules))
-    return LlmLinker(model, SchemaRenderer(graph.schema(), EMBEDDER), describe=lambda context: "")
+    return LlmLinker(Parts(graph, model, EMBEDDER))
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def entities(graph: ColumnarGraph) -> EntityLinker:
 
 class TestGraphRetriever:
     def test_a_question_becomes_documents(self, graph: ColumnarGraph) -> None:
-        retriever = GraphRetriever(retriever=TextRetriever(graph, EMBEDDER, k=1), store=graph)
+        retriever = GraphRetriever(retriever=TextRetriever(Parts(graph, embedder=EMBEDDER), k=1), store=graph)
         (document,) = retriever.invoke(PERU)
         assert document.page_content == "Peru → capital → Lima"
         assert document.metadata == {
@@ -86,12 +86,12 @@ class TestGraphRetriever:
     def test_what_needs_entities_is_given_linkers(
         self, graph: ColumnarGraph, linker: LlmLinker, entities: EntityLinker
     ) -> None:
-        rerank = RerankRetriever(graph, EMBEDDER, k=1)
+        rerank = RerankRetriever(Parts(graph, embedder=EMBEDDER), k=1)
         retriever = GraphRetriever(retriever=rerank, store=graph, linker=linker, entities=entities)
         assert [document.page_content for document in retriever.invoke(CHILE)] == ["Chile → capital → Santiago"]
 
     def test_it_runs_in_batches_and_beside_an_event_loop(self, graph: ColumnarGraph) -> None:
-        retriever = GraphRetriever(retriever=TextRetriever(graph, EMBEDDER, k=1), store=graph)
+        retriever = GraphRetriever(retriever=TextRetriever(Parts(graph, embedder=EMBEDDER), k=1), store=graph)
         expected = [retriever.invoke(PERU), retriever.invoke(CHILE)]
         assert retriever.batch([PERU, CHILE]) == expected
         assert asyncio.run(retriever.abatch([PERU, CHILE])) == expected
@@ -101,7 +101,7 @@ class TestGraphRetriever:
         def facts(found: list[Document]) -> str:
             return "\n".join(document.page_content for document in found)
 
-        retriever = GraphRetriever(retriever=TextRetriever(graph, EMBEDDER, k=1), store=graph)
+        retriever = GraphRetriever(retriever=TextRetriever(Parts(graph, embedder=EMBEDDER), k=1), store=graph)
         model = ScriptedChatModel(
             rules=(
                 Rule("Lima", contains=("Peru → capital → Lima", PERU)),
@@ -117,7 +117,7 @@ class TestGraphRetriever:
     def test_an_error_comes_through_as_it_is(
         self, graph: ColumnarGraph, linker: LlmLinker, entities: EntityLinker
     ) -> None:
-        paths = PathRetriever(graph)
+        paths = PathRetriever(Parts(graph))
         retriever = GraphRetriever(retriever=paths, store=graph, linker=linker, entities=entities)
         with pytest.raises(LlmInvalidRequest):
             retriever.invoke("A question that the script does not know")
@@ -146,8 +146,8 @@ class TestLinkers:
             return [document.page_content for document in documents(graph, found)]
 
         chain = linking(linker, entities) | RunnableParallel(
-            text=retrieving(TextRetriever(graph, EMBEDDER, k=1)) | score,
-            rerank=retrieving(RerankRetriever(graph, EMBEDDER, k=1)) | score,
+            text=retrieving(TextRetriever(Parts(graph, embedder=EMBEDDER), k=1)) | score,
+            rerank=retrieving(RerankRetriever(Parts(graph, embedder=EMBEDDER), k=1)) | score,
         )
         assert chain.invoke(PERU) == {"text": ["Peru → capital → Lima"], "rerank": ["Peru → capital → Lima"]}
         assert asyncio.run(chain.ainvoke(CHILE))["rerank"] == ["Chile → capital → Santiago"]
@@ -189,7 +189,7 @@ class TestDocuments:
     def test_a_statement_through_a_mediator_is_shown_whole(self) -> None:
         graph = marriages()
         words = WordAxes("ann bob person spouse marriage")
-        retriever = GraphRetriever(retriever=TextRetriever(graph, words, k=1, through=1), store=graph)
+        retriever = GraphRetriever(retriever=TextRetriever(Parts(graph, embedder=words), k=1, through=1), store=graph)
         (document,) = retriever.invoke("Ann spouse")
         assert document.page_content == "Ann → people.person.spouse_s / people.marriage.spouse → Bob"
         assert document.metadata["nodes"] == ["Ann", "Bob", "m.0m1"]

@@ -14,7 +14,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
 from byokg.graph.store import QueryableGraph
-from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.graph_tools import GraphTools
@@ -72,7 +72,7 @@ def request(*queries: str, language: Language = "cypher", context: Context | Non
 
 
 def retrieved(store: QueryableGraph, *queries: str, language: Language = "cypher", **settings: Any) -> list[Evidence]:
-    return QueryRetriever(store, **settings).retrieve(request(*queries, language=language))
+    return QueryRetriever(Parts(store), **settings).retrieve(request(*queries, language=language))
 
 
 def problem(store: QueryableGraph, query: str, language: Language = "cypher", **settings: Any) -> str:
@@ -134,7 +134,7 @@ class TestRows:
     @pytest.mark.parametrize("text", ["", "  \n "])
     def test_an_empty_query_is_nothing_at_all(self, arcade: ArcadeStore, text: str) -> None:
         asked = request(text)
-        assert QueryRetriever(arcade).retrieve(asked) == [] and asked.steps == []
+        assert QueryRetriever(Parts(arcade)).retrieve(asked) == [] and asked.steps == []
 
     def test_a_query_in_another_language_is_left_alone(self, arcade: ArcadeStore, oxigraph: OxigraphStore) -> None:
         assert retrieved(arcade, "SELECT ?s WHERE { ?s ?p ?o }", language="sparql") == []
@@ -167,7 +167,7 @@ class TestFeedback:
         assert "took longer than 0.5 s" in problem(arcade, endless, timeout_s=0.5)
 
     def test_no_rows_come_with_the_nearest_names(self, arcade: ArcadeStore) -> None:
-        told = problem(arcade, MISSPELT, entities=EntityLinker(arcade))
+        told = problem(arcade, MISSPELT)
         assert told == (
             "it returned no rows; no node matches \"(c:Country {name: 'Perru'})\"; line 1, column 37: this graph has "
             "no relation type 'capitol'; nearest: capital; no node is called 'Perru'; nearest: 'Peru'"
@@ -177,7 +177,7 @@ class TestFeedback:
         text = "MATCH (c:Country {name: 'Portugal'})-[:capital]->(city) RETURN city"
         pattern = text.removeprefix("MATCH ").removesuffix(" RETURN city")
         told = f'it returned no rows; "{pattern}" is the first pattern that gives no row'
-        assert problem(arcade, text, entities=EntityLinker(arcade)) == told
+        assert problem(arcade, text) == told
 
     def test_rows_of_nulls_are_no_rows(self, arcade: ArcadeStore) -> None:
         text = "MATCH (c:Country {name: 'Peru'}) RETURN c.president"
@@ -190,7 +190,7 @@ class TestFeedback:
 
     def test_sparql_that_finds_nothing(self, oxigraph: OxigraphStore) -> None:
         text = "SELECT ?city WHERE { ?c rdfs:label 'Perru' ; kg:capitol ?city }"
-        told = problem(oxigraph, text, "sparql", entities=EntityLinker(oxigraph))
+        told = problem(oxigraph, text, "sparql")
         assert "it returned no rows" in told and "kg:capital" in told and "nearest: 'Peru'" in told
 
     def test_a_count_over_what_the_graph_lacks_is_no_fact(self, arcade: ArcadeStore, oxigraph: OxigraphStore) -> None:
@@ -239,7 +239,7 @@ class TestFeedback:
 
     def test_each_query_is_a_step(self, arcade: ArcadeStore) -> None:
         asked = request(CAPITAL, "MATCH (c) DELETE c")
-        QueryRetriever(arcade).retrieve(asked)
+        QueryRetriever(Parts(arcade)).retrieve(asked)
         ran, refused = asked.steps
         assert ran.given == {"language": "cypher", "query": CAPITAL}
         assert ran.got == {"columns": ["city.name"], "rows": 1, "truncated": False}
@@ -249,7 +249,7 @@ class TestFeedback:
 class TestEarlierRounds:
     def after(self, store: ArcadeStore, *queries: str) -> Context:
         asked = request(*queries)
-        return Context().add(asked.artifacts, asked.linked, [QueryRetriever(store).retrieve(asked)])
+        return Context().add(asked.artifacts, asked.linked, [QueryRetriever(Parts(store)).retrieve(asked)])
 
     @pytest.mark.parametrize(
         ("query", "told"),
@@ -263,14 +263,14 @@ class TestEarlierRounds:
     ) -> None:
         context = self.after(arcade, query)
         monkeypatch.setattr(arcade, "run", lambda *_, **__: pytest.fail("it ran"), raising=False)
-        (item,) = QueryRetriever(arcade).retrieve(request(query, context=context))
+        (item,) = QueryRetriever(Parts(arcade)).retrieve(request(query, context=context))
         assert isinstance(item, Feedback) and item.problem.startswith(told)
 
     def test_a_third_time_tells_the_first_problem(self, arcade: ArcadeStore) -> None:
         context = self.after(arcade, MISSPELT)
         for _ in range(2):
             asked = request(MISSPELT, context=context)
-            found = QueryRetriever(arcade).retrieve(asked)
+            found = QueryRetriever(Parts(arcade)).retrieve(asked)
             context = context.add(asked.artifacts, asked.linked, [found])
         _, second, third = context.evidence
         assert isinstance(second, Feedback) and isinstance(third, Feedback)
@@ -280,7 +280,7 @@ class TestEarlierRounds:
 class TestRepairs:
     def repaired(self, store: ArcadeStore, *replies: str, repairs: int = 2, query: str = MISSPELT) -> list[Evidence]:
         model = LanguageModel(ScriptedChatModel(replies=replies))
-        return retrieved(store, query, model=model, repairs=repairs)
+        return QueryRetriever(Parts(store, model), repairs).retrieve(request(query))
 
     def test_a_correction_is_run(self, arcade: ArcadeStore) -> None:
         feedback, rows = self.repaired(arcade, f"<opencypher>\n{CAPITAL}\n</opencypher>")
@@ -308,17 +308,17 @@ class TestRepairs:
 class TestWhatItNeeds:
     def test_a_store_without_queries_is_refused_by_name(self) -> None:
         with pytest.raises(ConfigError, match=r"countries runs no queries; choose graph=arcadedb"):
-            QueryRetriever(countries())
+            QueryRetriever(Parts(countries()))
 
     def test_repairs_need_a_model(self, arcade: ArcadeStore) -> None:
-        with pytest.raises(ConfigError, match="repairs=1"):
-            QueryRetriever(arcade, repairs=1)
+        with pytest.raises(ConfigError, match="calls a language model"):
+            QueryRetriever(Parts(arcade), repairs=1)
 
     @pytest.mark.parametrize("setting", ["timeout_s", "max_rows", "schema_tokens"])
     def test_settings_that_leave_nothing_are_named(self, arcade: ArcadeStore, setting: str) -> None:
         settings: dict[str, Any] = {setting: 0}
         with pytest.raises(ConfigError, match=f"{setting}=0"):
-            QueryRetriever(arcade, **settings)
+            QueryRetriever(Parts(arcade), **settings)
 
     def test_a_store_that_cannot_be_reached_raises(self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
         def gone(*_: object, **__: object) -> None:
@@ -343,7 +343,7 @@ def test_published_gold_queries_give_rows(
     before = arcade.graph
     arcade.replace(load(folder))
     try:
-        retriever = QueryRetriever(arcade, timeout_s=20)
+        retriever = QueryRetriever(Parts(arcade), timeout_s=20)
         questions = dev_questions(folder)
         found = [retriever.retrieve(request(question["cypher"])) for question in questions]
     finally:

@@ -11,6 +11,7 @@ import pytest
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.rerankers import Scores
+from byokg.linking.parts import Parts
 from byokg.retrieval.text import RerankRetriever
 from byokg.types import (
     Artifacts,
@@ -58,7 +59,9 @@ def lines(found: Sequence[TripleEvidence | PathEvidence]) -> list[tuple[str, ...
 def test_relations_are_sifted_then_triples_and_the_second_reranker_chooses() -> None:
     # Around Peru within two hops: capital, official_language, borders. "capital of the neighbour Chile" keeps one.
     first, second = WordCount(), WordCount()
-    retriever = RerankRetriever(countries(), EMBEDDER, first, second, k=2, top_relations=1, top_triples=3)
+    retriever = RerankRetriever(
+        Parts(countries(), embedder=EMBEDDER), first=first, second=second, k=2, top_relations=1, top_triples=3
+    )
     found = retriever.retrieve(request("capital near Peru", "pe"))
     relations, texts = first.asked[0] + first.asked[1], first.asked[2]
     assert sorted(relations) == ["borders", "capital", "official language"]
@@ -71,14 +74,14 @@ def test_relations_are_sifted_then_triples_and_the_second_reranker_chooses() -> 
 
 
 def test_equal_scores_keep_the_order_of_hops() -> None:
-    retriever = RerankRetriever(countries(), EMBEDDER, WordCount(), WordCount(), k=3)
+    retriever = RerankRetriever(Parts(countries(), embedder=EMBEDDER), first=WordCount(), second=WordCount(), k=3)
     found = retriever.retrieve(request("borders", "pt"))
     assert lines(found)[0] == ("pt", "borders", "es")
 
 
 def test_a_mediator_is_read_through_as_one_statement() -> None:
     first = WordCount()
-    retriever = RerankRetriever(marriages(), EMBEDDER, first, WordCount(), k=1)
+    retriever = RerankRetriever(Parts(marriages(), embedder=EMBEDDER), first=first, second=WordCount(), k=1)
     (item,) = retriever.retrieve(request("marriage spouse of Ann", "Ann"))
     assert "Ann → person spouse s → marriage spouse → Bob" in first.asked[-1]
     assert isinstance(item, PathEvidence)
@@ -88,29 +91,38 @@ def test_a_mediator_is_read_through_as_one_statement() -> None:
 
 def test_each_statement_is_rated_once_however_it_was_reached() -> None:
     first = WordCount()
-    RerankRetriever(marriages(), EMBEDDER, first, WordCount()).retrieve(request("spouse", "Ann", "Bob"))
+    RerankRetriever(Parts(marriages(), embedder=EMBEDDER), first=first, second=WordCount()).retrieve(
+        request("spouse", "Ann", "Bob")
+    )
     assert len(first.asked[-1]) == len(set(first.asked[-1]))
 
 
 def test_without_rerankers_embeddings_are_compared() -> None:
-    found = RerankRetriever(countries(), EMBEDDER, k=1).retrieve(request("What is the capital of Peru?", "pe"))
+    found = RerankRetriever(Parts(countries(), embedder=EMBEDDER), k=1).retrieve(
+        request("What is the capital of Peru?", "pe")
+    )
     assert lines(found) == [("pe", "capital", "lima")]
 
 
 def test_no_linked_entity_is_no_triple() -> None:
-    assert RerankRetriever(countries(), EMBEDDER).retrieve(request("capital of Peru")) == []
+    assert RerankRetriever(Parts(countries(), embedder=EMBEDDER)).retrieve(request("capital of Peru")) == []
 
 
 def test_an_entity_that_is_not_in_the_graph_is_named() -> None:
     with pytest.raises(EntityNotFound, match="'zz'"):
-        RerankRetriever(countries(), EMBEDDER).retrieve(request("capital?", "zz"))
+        RerankRetriever(Parts(countries(), embedder=EMBEDDER)).retrieve(request("capital?", "zz"))
 
 
 def test_the_trace_tells_what_was_kept() -> None:
     asked = request("capital near Peru", "pe")
-    RerankRetriever(countries(), EMBEDDER, WordCount(), WordCount(), k=2, top_relations=1, top_triples=3).retrieve(
-        asked
-    )
+    RerankRetriever(
+        Parts(countries(), embedder=EMBEDDER),
+        first=WordCount(),
+        second=WordCount(),
+        k=2,
+        top_relations=1,
+        top_triples=3,
+    ).retrieve(asked)
     (step,) = asked.steps
     assert (step.stage, step.given) == ("rerank", {"entities": ["pe"], "first": "word-count", "second": "word-count"})
     assert step.got == {
@@ -126,7 +138,7 @@ def test_the_trace_tells_what_was_kept() -> None:
 def test_at_a_hub_few_texts_are_written_and_the_cut_is_told() -> None:
     hub = ColumnarGraph.from_triples([("hub", "likes", f"thing {number}") for number in range(5000)])
     first, asked = WordCount(), request("likes", "hub")
-    RerankRetriever(hub, EMBEDDER, first, WordCount(), hub_cap=50).retrieve(asked)
+    RerankRetriever(Parts(hub, embedder=EMBEDDER), first=first, second=WordCount(), hub_cap=50).retrieve(asked)
     assert len(first.asked[-1]) == 50
     assert asked.steps[0].got["truncated"] is True
 
@@ -137,4 +149,4 @@ def test_at_a_hub_few_texts_are_written_and_the_cut_is_told() -> None:
 def test_settings_that_keep_nothing_are_named(setting: str) -> None:
     given: dict[str, Any] = {setting: 0}
     with pytest.raises(ConfigError, match=f"{setting}=0"):
-        RerankRetriever(countries(), EMBEDDER, **given)
+        RerankRetriever(Parts(countries(), embedder=EMBEDDER), **given)

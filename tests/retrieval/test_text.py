@@ -13,6 +13,7 @@ from byokg.errors import ConfigError, IndexUnusable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_dense
 from byokg.index.embedders import Vectors
+from byokg.linking.parts import Parts
 from byokg.retrieval.text import TextRetriever
 from byokg.types import Artifacts, Context, Evidence, Linked, PathEvidence, Question, Request, TripleEvidence
 from tests.index.word_axes import WordAxes
@@ -36,7 +37,7 @@ def lines(found: list[TripleEvidence | PathEvidence]) -> list[tuple[str, ...]]:
 
 
 def test_triples_come_with_the_sum_of_cosines_as_score() -> None:
-    (item,) = TextRetriever(marriages(), WORDS, k=1).retrieve(request("place birth Ann"))
+    (item,) = TextRetriever(Parts(marriages(), embedder=WORDS), k=1).retrieve(request("place birth Ann"))
     assert isinstance(item, TripleEvidence)
     assert (item.triple.head, item.triple.relation, item.triple.tail) == ("Ann", "people.person.place_of_birth", "Lima")
     assert (item.retriever, item.triple.edge) == ("text", 1)
@@ -45,7 +46,7 @@ def test_triples_come_with_the_sum_of_cosines_as_score() -> None:
 
 def test_a_triple_that_ends_in_a_mediator_goes_on_to_names() -> None:
     # "Ann spouse": Ann 1/√2, `person spouse s` 1/2. Behind m.0m1: `marriage spouse` Bob 1/2, `marriage from` 1999 0.
-    (first, second) = TextRetriever(marriages(), WORDS, k=1).retrieve(request("Ann spouse"))
+    (first, second) = TextRetriever(Parts(marriages(), embedder=WORDS), k=1).retrieve(request("Ann spouse"))
     assert lines([first, second]) == [
         ("Ann", "people.person.spouse_s", "people.marriage.spouse", "Bob"),
         ("Ann", "people.person.spouse_s", "people.marriage.from", "1999"),
@@ -56,14 +57,14 @@ def test_a_triple_that_ends_in_a_mediator_goes_on_to_names() -> None:
 
 
 def test_as_many_ways_on_are_shown_as_asked_for() -> None:
-    (alone,) = TextRetriever(marriages(), WORDS, k=1, through=1).retrieve(request("Ann spouse"))
+    (alone,) = TextRetriever(Parts(marriages(), embedder=WORDS), k=1, through=1).retrieve(request("Ann spouse"))
     assert lines([alone]) == [("Ann", "people.person.spouse_s", "people.marriage.spouse", "Bob")]
-    (bare,) = TextRetriever(marriages(), WORDS, k=1, through=0).retrieve(request("Ann spouse"))
+    (bare,) = TextRetriever(Parts(marriages(), embedder=WORDS), k=1, through=0).retrieve(request("Ann spouse"))
     assert lines([bare]) == [("Ann", "people.person.spouse_s", "m.0m1")]
 
 
 def test_both_halves_of_a_statement_are_shown_once() -> None:
-    found = TextRetriever(marriages(), WORDS, k=8).retrieve(request("Ann spouse"))
+    found = TextRetriever(Parts(marriages(), embedder=WORDS), k=8).retrieve(request("Ann spouse"))
     walked = [
         frozenset(triple.edge for triple in item.paths[0].triples) for item in found if isinstance(item, PathEvidence)
     ]
@@ -71,26 +72,26 @@ def test_both_halves_of_a_statement_are_shown_once() -> None:
 
 
 def test_a_later_round_does_not_look_for_the_same_again() -> None:
-    retriever = TextRetriever(marriages(), WORDS, k=1)
+    retriever = TextRetriever(Parts(marriages(), embedder=WORDS), k=1)
     found = retriever.retrieve(request("place birth Ann"))
     later = Context().add(Artifacts(), Linked(), [found])
     assert retriever.retrieve(Request(Question("q", "place birth Ann"), Artifacts(), Linked(), later)) == []
 
 
 def test_names_are_compared_and_not_ids() -> None:
-    (item,) = TextRetriever(countries(), EMBEDDER, k=1).retrieve(request("capital of Peru"))
+    (item,) = TextRetriever(Parts(countries(), embedder=EMBEDDER), k=1).retrieve(request("capital of Peru"))
     assert lines([item]) == [("pe", "capital", "lima")]
 
 
 def test_a_question_of_unknown_words_finds_nothing_and_says_so() -> None:
     asked = request("Zamunda?")
-    assert TextRetriever(marriages(), WORDS).retrieve(asked) == []
+    assert TextRetriever(Parts(marriages(), embedder=WORDS)).retrieve(asked) == []
     assert "no word" in str(asked.steps[0].got["problem"])
 
 
 def test_the_trace_says_how_far_down_the_scores_go() -> None:
     asked = request("place birth Ann")
-    TextRetriever(marriages(), WORDS, k=1).retrieve(asked)
+    TextRetriever(Parts(marriages(), embedder=WORDS), k=1).retrieve(asked)
     assert asked.steps[0].given == {"k": 1}
     assert asked.steps[0].got == {"found": 1, "lowest_score": pytest.approx(1.244, abs=1e-3)}
 
@@ -113,18 +114,20 @@ def test_an_index_in_the_graphs_folder_is_used(tmp_path: Path) -> None:
     build_dense(ColumnarGraph.open(tmp_path / "graph"), EMBEDDER)
 
     embedder = Remembering()
-    (item,) = TextRetriever(ColumnarGraph.open(tmp_path / "graph"), embedder, k=1).retrieve(request("capital of Peru"))
+    (item,) = TextRetriever(Parts(ColumnarGraph.open(tmp_path / "graph"), embedder=embedder), k=1).retrieve(
+        request("capital of Peru")
+    )
     assert lines([item]) == [("pe", "capital", "lima")]
     assert "Peru" not in embedder.texts
 
 
 def test_too_many_names_without_an_index_name_the_command_that_makes_one() -> None:
     with pytest.raises(IndexUnusable, match=r"more than 10 names; .*byokg graph embed"):
-        TextRetriever(countries(), EMBEDDER, most_names=10).retrieve(request("capital of Peru"))
+        TextRetriever(Parts(countries(), embedder=EMBEDDER), most_names=10).retrieve(request("capital of Peru"))
 
 
 def test_threads_share_what_is_made_once() -> None:
-    retriever = TextRetriever(countries(), EMBEDDER, k=3)
+    retriever = TextRetriever(Parts(countries(), embedder=EMBEDDER), k=3)
     found: list[list[Evidence]] = []
     threads = [Thread(target=lambda: found.append([*retriever.retrieve(request("capital of Peru"))])) for _ in range(4)]
     for thread in threads:
@@ -139,13 +142,13 @@ def test_threads_share_what_is_made_once() -> None:
 def test_settings_that_make_no_sense_are_named(setting: str, value: int) -> None:
     given: dict[str, Any] = {setting: value}
     with pytest.raises(ConfigError, match=f"{setting}={value}"):
-        TextRetriever(countries(), EMBEDDER, **given)
+        TextRetriever(Parts(countries(), embedder=EMBEDDER), **given)
 
 
 def test_on_freebase_more_triples_are_taken_unless_their_number_is_said() -> None:
     def taken(relation: str, k: int | None) -> int:
         store = ColumnarGraph.from_triples([(f"film {n}", relation, f"person {n}") for n in range(60)])
-        return len(TextRetriever(store, EMBEDDER, k=k).retrieve(request("Which person made the film?")))
+        return len(TextRetriever(Parts(store, embedder=EMBEDDER), k=k).retrieve(request("Which person made the film?")))
 
     assert (taken("film.film.directed_by", None), taken("directed_by", None)) == (50, 10)
     assert taken("film.film.directed_by", 10) == 10

@@ -21,6 +21,7 @@ from byokg.evaluation.datasets.stark_graph import write_stark_graph
 from byokg.evaluation.profiles import PROFILES
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.linking.parts import Parts
 from byokg.pipelines.graphraft import graphraft_offline_pipeline
 from byokg.pipelines.node_search import NodeSearch
 from byokg.types import EntityId, Question
@@ -113,7 +114,10 @@ def test_a_published_graph_is_read_without_torch(root: Path, tmp_path: Path) -> 
 def test_ranked_nodes_are_scored_as_stark_does_with_what_finds_nothing_counted(root: Path, tmp_path: Path) -> None:
     graph = graph_of(root, tmp_path)
     # No word of the question stands in what the graph says of the drug, so words alone do not find it.
-    for pipeline, right in ((graphraft_offline_pipeline(graph, taken="all"), 0.5), (NodeSearch(graph), 0.0)):
+    for pipeline, right in (
+        (graphraft_offline_pipeline(Parts(graph), answers="all"), 0.5),
+        (NodeSearch(Parts(graph)), 0.0),
+    ):
         cases = []
         for one in stark(root).examples():
             items = pipeline.run(one.to_question()).items
@@ -129,7 +133,7 @@ def test_ranked_nodes_are_scored_as_stark_does_with_what_finds_nothing_counted(r
 
 @pytest.mark.parametrize("method", ["bm25", "vector"])
 def test_a_node_is_found_by_what_the_graph_says_of_it(root: Path, tmp_path: Path, method: Any) -> None:
-    search = NodeSearch(graph_of(root, tmp_path), method=method)
+    search = NodeSearch(Parts(graph_of(root, tmp_path)), method=method)
     items = search.run(Question("q", "what kills worms?")).items
     assert items[0].id == "0"
     assert [item.score for item in items] == sorted((item.score for item in items), reverse=True)

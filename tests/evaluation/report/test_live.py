@@ -19,6 +19,7 @@ from byokg.evaluation.report.live import LiveRuns
 from byokg.evaluation.report.server import ViewServer
 from byokg.evaluation.run_folder import METRICS_FILE
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from tests.evaluation.report.conftest import HOSTILE
 
@@ -130,7 +131,7 @@ def test_a_question_is_told_as_the_report_tells_it(copied: Path) -> None:
 def server(copied: Path) -> Iterator[ViewServer]:
     """Serve both runs and a graph of two films."""
     graph = ColumnarGraph.from_triples([("Heat", "directed_by", "Mann"), ("Ali", "directed_by", "Mann")])
-    ask = asker(offline_pipeline(graph), graph)
+    ask = asker(offline_pipeline(Parts(graph)), graph)
     import threading
 
     with ViewServer(LiveRuns([copied]), 0, ask, lambda id: {"id": id, "name": HOSTILE}) as made:

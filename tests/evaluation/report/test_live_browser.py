@@ -15,6 +15,7 @@ from byokg.evaluation.report.asking import asker
 from byokg.evaluation.report.live import LiveRuns
 from byokg.evaluation.report.server import ViewServer
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from tests.evaluation.report.conftest import HOSTILE
 from tests.evaluation.report.test_browser import texts
@@ -47,7 +48,7 @@ def page(browser: Browser, root: Path) -> Iterator[Page]:
         values = [{"predicate": "starred", "direction": "out", "count": 9, "values": [{"id": "p2", "name": HOSTILE}]}]
         return {"id": id, "entity_type": HOSTILE, "born": 1940, "values": values}
 
-    with ViewServer(LiveRuns([root]), 0, asker(offline_pipeline(graph), graph), describe) as server:
+    with ViewServer(LiveRuns([root]), 0, asker(offline_pipeline(Parts(graph)), graph), describe) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
         context = browser.new_context(viewport={"width": 1366, "height": 768})

@@ -17,6 +17,7 @@ from byokg.errors import GraphError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import BothEngines
 from byokg.graph.store import query_notes
+from byokg.linking.parts import Parts
 from byokg.open import add_engine
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import (
@@ -61,7 +62,7 @@ def test_both_languages_find_the_same_node(store: BothEngines) -> None:
     assert [engine.language for engine in store.engines] == ["cypher", "sparql"]
     queries = (GraphQuery("cypher", CYPHER), GraphQuery("sparql", SPARQL))
     request = Request(Question("q1", "Who directed Heat?"), Artifacts(queries=queries), Linked(), Context())
-    found = QueryRetriever(store).retrieve(request)
+    found = QueryRetriever(Parts(store)).retrieve(request)
     rows = [(item.language, item.rows) for item in found if isinstance(item, RowsEvidence)]
     cells = [cell for _, ((cell,),) in rows]
     assert [language for language, _ in rows] == ["cypher", "sparql"]

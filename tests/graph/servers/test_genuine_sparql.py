@@ -19,6 +19,7 @@ from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
 from byokg.types import EntityId, Mention, Question
 from tests.graph.contract import GraphStoreContract, Make, edge, node
@@ -149,7 +150,7 @@ def test_a_question_that_names_its_entity_waits_for_no_schema(
     for _ in range(2):  # relations are listed, then found in the cache
         with SparqlEndpoint(server.address) as store:
             store.keep_schema(SchemaCache(tmp_path))
-            answer = offline_pipeline(store).run(question)
+            answer = offline_pipeline(Parts(store)).run(question)
             assert [item.name for item in answer.items] == ["Canada"]
             assert not store.holds_schema()
             assert sorted(store.relations) == ["fb:common.topic.notable_types", "fb:people.person.nationality"]

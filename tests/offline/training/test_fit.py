@@ -9,6 +9,7 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
+from byokg.linking.parts import Parts
 from byokg.offline.calibration import Confidence
 from byokg.offline.calibration import read_weights as read_confidence
 from byokg.offline.path_weights import read_weights
@@ -43,7 +44,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     asked = list(examples(graph, FILMS))
 
     def make(place: Path | None) -> Loop:
-        return offline_pipeline(graph, EMBEDDER, weights=place)
+        return offline_pipeline(Parts(graph, embedder=EMBEDDER), weights=place)
 
     parts, settings = split_examples(asked, 0.25), FitSettings(epochs=2, least=1)
     said: list[str] = []

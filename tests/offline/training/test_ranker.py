@@ -17,6 +17,7 @@ from byokg.evaluation.datasets.base import Example
 from byokg.files import list_files
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.embedders import StaticEmbedder
+from byokg.linking.parts import Parts
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.parse import parse_question
 from byokg.offline.path_ranker import PathRanker, ngrams, product
@@ -58,7 +59,7 @@ def gold(example: Example) -> tuple[EntityId, ...]:
 
 
 def linker_of(graph: ColumnarGraph) -> OfflineLinker:
-    linker = offline_pipeline(graph).stages[0].linker
+    linker = offline_pipeline(Parts(graph)).stages[0].linker
     assert isinstance(linker, OfflineLinker)
     return linker
 
@@ -79,7 +80,7 @@ def ranker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class TestTraining:
     def test_words_that_mean_nothing_are_learnt_and_hold_for_other_topics(self, ranker: Path) -> None:
-        trained = offline_pipeline(films(), weights=ranker)
+        trained = offline_pipeline(Parts(films()), weights=ranker)
         answers = [
             [item.name for item in trained.run(Question("q", f"who {word} Titanic", (EntityId("Titanic"),))).items]
             for word in MADE_UP
@@ -134,7 +135,7 @@ class TestTraining:
         assert fitted.trained == 4
         write_ranker(tmp_path / "ranker", fitted, EMBEDDER, fit, "towns", Weights())
         assert (
-            offline_pipeline(graph, weights=tmp_path / "ranker")
+            offline_pipeline(Parts(graph), weights=tmp_path / "ranker")
             .run(Question("q", "what zaps a", (EntityId("a"),)))
             .items
         )
@@ -231,7 +232,7 @@ class TestRanker:
                 return "other"
 
         with pytest.raises(ConfigError, match=r"were fitted with the embedder 'static-.*this run has 'other'"):
-            offline_pipeline(films(), embedder=Other(), weights=ranker)
+            offline_pipeline(Parts(films(), embedder=Other()), weights=ranker)
 
     def test_a_folder_without_one_is_named(self, tmp_path: Path) -> None:
         graph = films()
@@ -239,7 +240,9 @@ class TestRanker:
             PathRanker.load(tmp_path, graph, linker_of(graph).scorer.steps, EMBEDDER)
 
     def test_it_serves_a_graph_with_other_relations(self, ranker: Path) -> None:
-        answer = offline_pipeline(marriages(), weights=ranker).run(Question("q", "parents of Ann", (EntityId("Ann"),)))
+        answer = offline_pipeline(Parts(marriages()), weights=ranker).run(
+            Question("q", "parents of Ann", (EntityId("Ann"),))
+        )
         assert [item.name for item in answer.items] == ["Eva"]
 
     def test_lazy_and_sampled_statistics_give_equal_scores(self, ranker: Path) -> None:

@@ -12,6 +12,7 @@ from byokg.evaluation.datasets.folder import atlas
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
+from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel, read_rules
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import RETRIEVERS as DEFAULT
@@ -50,7 +51,7 @@ RETRIEVERS = {
 def pipeline(graph: ArcadeStore, **settings: Any) -> Loop:
     """Put all parts together, the language model playing the script."""
     model = LanguageModel(ScriptedChatModel(rules=read_rules(REPLIES)))
-    return byokg_pipeline(graph, model, **{"retrievers": RETRIEVERS, **settings})
+    return byokg_pipeline(Parts(graph, model), **{"retrievers": RETRIEVERS, **settings})
 
 
 def record(graph: ArcadeStore, out: str | Path, workers: int) -> None:
