@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -278,6 +279,37 @@ class TypeDifference:
 
 
 @dataclass(frozen=True)
+class PerQuestion:
+    """A run's values with one row a question."""
+
+    cases: Sequence[Case]
+    """The first of each question."""
+    values: Values
+    """(Q, M) of Q questions and M metrics; means over repeats."""
+    weights: Values
+    """(Q, M)"""
+
+
+def per_question(cases: Sequence[Case], values: Values, weights: Values) -> PerQuestion:
+    """Average values over the repeats of each question, in the order of the questions.
+
+    Args:
+        cases: N predictions.
+        values: (N, M)
+        weights: (N, M), how much each counts.
+    """
+    places: dict[str, int] = {}
+    codes = np.array([places.setdefault(case.first_id, len(places)) for case in cases], np.intp)
+    if len(places) == len(cases):
+        return PerQuestion(cases, values, weights)
+    total = cluster_sums(weights, codes)
+    means = cluster_sums(values * weights, codes) / np.where(total > 0, total, 1.0)
+    times = np.bincount(codes)[:, None]
+    firsts = np.unique(codes, return_index=True)[1]
+    return PerQuestion([cases[row] for row in firsts], means, total / times)
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Differences of the second run from the first, on the questions of both.
 
@@ -288,24 +320,56 @@ class Comparison:
     second: Run
     scores: tuple[ProfileScores, ProfileScores]
     """On the same questions, all repeats of them: those that the profile counts in both runs."""
-    n: int
-    """Questions compared."""
+    asked: tuple[PerQuestion, PerQuestion]
+    """Values by question."""
     left_out: int
     """Questions of both runs that the profile excludes in one of them: skipped, or without the compared field."""
     metric: str
     """The one that the breakdown and the lists are about."""
     differences: Mapping[str, Difference]
     """By metric of the profile."""
-    by_type: Mapping[str, TypeDifference]
-    won: tuple[str, ...]
-    """Ids of the questions on which the second run has the higher value."""
-    lost: tuple[str, ...]
     settings: Mapping[str, tuple[str, str]]
     """Settings that differ, by dotted name."""
     apart: tuple[str, ...] = ()
     """Other reasons against a comparison of figures: graph, questions, granted annotations, code; empty if none."""
     holm: Mapping[str, float] = field(default_factory=dict)
     """By metric, the p value corrected for the number of runs compared with the first."""
+    seed: int = 0
+    """Of the bootstrap; `resamples` are drawn for each group."""
+    resamples: int = PAIRED_RESAMPLES
+
+    @property
+    def n(self) -> int:
+        """Return the number of questions compared."""
+        return len(self.asked[0].cases)
+
+    @property
+    def won(self) -> tuple[str, ...]:
+        """Return the ids of the questions on which the second run has the higher value."""
+        return self._ahead(1)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Return the ids of the questions on which the first run has the higher value."""
+        return self._ahead(0)
+
+    def _ahead(self, which: int) -> tuple[str, ...]:
+        column = list(self.differences).index(self.metric)
+        ahead = self.asked[which].values[:, column] > self.asked[1 - which].values[:, column]
+        return tuple(case.id for case, better in zip(self.asked[0].cases, ahead, strict=True) if better)
+
+    @cached_property
+    def by_type(self) -> Mapping[str, TypeDifference]:
+        """The differences in one metric by group of the profile."""
+        first, second = (scores.groups for scores in self.scores)
+        rows = group_rows(self.asked[0].cases, self.scores[0].profile)
+        column = list(self.differences).index(self.metric)
+        apart = [_differences(self.asked, rows[group], self.seed, self.resamples)[column] for group in first]
+        found = {}
+        for group, one, corrected in zip(first, apart, holm([each.p for each in apart]), strict=True):
+            before, after = (groups[group].figures[self.metric] for groups in (first, second))
+            found[group] = TypeDifference(len(rows[group]), before, after, one, corrected)
+        return found
 
     @property
     def repeats(self) -> tuple[int, int]:
@@ -363,12 +427,19 @@ def compare_runs(
                 f"{first.name!r} and {other.name!r} cannot be compared: {'; '.join(reasons)}; "
                 "--force compares the questions that they share"
             )
-    compared = [_compared(first, other, profile, metric, seed, resamples) for other in others]
+    compared = [compare_pair(first, other, profile, metric, seed, resamples) for other in others]
     corrected = {name: holm([one.differences[name].p for one in compared]) for name in names}
     return [replace(one, holm={name: corrected[name][place] for name in names}) for place, one in enumerate(compared)]
 
 
-def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int, resamples: int) -> Comparison:
+def compare_pair(
+    first: Run, second: Run, profile: Profile, metric: str, seed: int = 0, resamples: int = PAIRED_RESAMPLES
+) -> Comparison:
+    """Compare two runs on the questions of both. Arguments as for `compare_runs`.
+
+    Raises:
+        RunError: they share no question that the profile can score.
+    """
     mine, theirs = first.cases, second.cases
     common = {case.first_id for case in mine} & {case.first_id for case in theirs}
     if not common:
@@ -381,74 +452,34 @@ def _compared(first: Run, second: Run, profile: Profile, metric: str, seed: int,
     if not counted.all():
         common = {case.first_id for case, counts in zip(asked[0].cases, counted, strict=True) if counts}
         before, after, asked = _scored(mine, theirs, common, profile, seed)
-    names = [each.name for each in profile.metrics]
-    column = names.index(metric)
-    cases = asked[0].cases
-    values, weights = [each.values for each in asked], [each.weights for each in asked]
-    one, other = values[0][:, column], values[1][:, column]
-
-    codes = cluster_codes([case.cluster for case in cases])
-
-    def difference(rows: Sequence[int]) -> list[Difference]:
-        counts = weights[0][rows], weights[1][rows]
-        return paired_difference(values[0][rows], values[1][rows], counts, seed, resamples, codes[rows])
-
-    def in_group(group: str, one: Difference, corrected: float) -> TypeDifference:
-        first_mean, second_mean = (scores.groups[group].figures[metric] for scores in (before, after))
-        return TypeDifference(len(rows[group]), first_mean, second_mean, one, corrected)
-
-    rows = group_rows(cases, profile)
-    apart = [difference(rows[group])[column] for group in before.groups]
-    corrected = holm([each.p for each in apart])
+    differences = _differences(asked, range(len(asked[0].cases)), seed, resamples)
     return Comparison(
         first=first,
         second=second,
         scores=(before, after),
-        n=len(cases),
-        left_out=shared - len(cases),
+        asked=asked,
+        left_out=shared - len(asked[0].cases),
         metric=metric,
-        differences=dict(zip(names, difference(range(len(cases))), strict=True)),
-        by_type={group: in_group(group, apart[place], corrected[place]) for place, group in enumerate(before.groups)},
-        won=tuple(case.id for case, better in zip(cases, other > one, strict=True) if better),
-        lost=tuple(case.id for case, worse in zip(cases, other < one, strict=True) if worse),
+        differences=dict(zip((each.name for each in profile.metrics), differences, strict=True)),
         settings={
             key: values
             for key, values in changed_settings(first.config, second.config).items()
             if not key.startswith(_SETTINGS_LEFT_OUT)
         },
         apart=comparison_key(first, profile.name).differences(comparison_key(second, profile.name)),
+        seed=seed,
+        resamples=resamples,
     )
 
 
-@dataclass(frozen=True)
-class PerQuestion:
-    """A run's values with one row a question."""
-
-    cases: Sequence[Case]
-    """The first of each question."""
-    values: Values
-    """(Q, M) of Q questions and M metrics; means over repeats."""
-    weights: Values
-    """(Q, M)"""
-
-
-def per_question(cases: Sequence[Case], values: Values, weights: Values) -> PerQuestion:
-    """Average values over the repeats of each question, in the order of the questions.
-
-    Args:
-        cases: N predictions.
-        values: (N, M)
-        weights: (N, M), how much each counts.
-    """
-    places: dict[str, int] = {}
-    codes = np.array([places.setdefault(case.first_id, len(places)) for case in cases], np.intp)
-    if len(places) == len(cases):
-        return PerQuestion(cases, values, weights)
-    total = cluster_sums(weights, codes)
-    means = cluster_sums(values * weights, codes) / np.where(total > 0, total, 1.0)
-    times = np.bincount(codes)[:, None]
-    firsts = np.unique(codes, return_index=True)[1]
-    return PerQuestion([cases[row] for row in firsts], means, total / times)
+def _differences(
+    asked: tuple[PerQuestion, PerQuestion], rows: Sequence[int], seed: int, resamples: int
+) -> list[Difference]:
+    """Return the difference of each metric on some of the questions."""
+    one, other = asked
+    codes = cluster_codes([case.cluster for case in one.cases])
+    counts = one.weights[rows], other.weights[rows]
+    return paired_difference(one.values[rows], other.values[rows], counts, seed, resamples, codes[rows])
 
 
 def _scored(

@@ -10,14 +10,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from byokg.errors import RunError
 from byokg.evaluation.comparability import comparison_key, find_differences, group_by_key
 from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
-from byokg.evaluation.metrics import Estimate
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.summary import average_usage
@@ -161,21 +160,42 @@ def written(table: PaperTable, format: Format) -> str:
     return {"latex": _latex, "markdown": _markdown, "csv": _csv}[format](table)
 
 
-def _rows(table: PaperTable) -> Iterator[int | None]:
-    """Yield the positions of the runs, group by group, and None between two groups."""
-    for number, group in enumerate(table.groups):
-        if number:
-            yield None
-        yield from group
+@dataclass(frozen=True)
+class _Markup:
+    """How a format writes the parts of a cell."""
+
+    escape: Callable[[str], str]
+    missing: str
+    best: str
+    mark: str
+    half: str
+
+    def rows(self, table: PaperTable) -> Iterator[list[str]]:
+        """Yield the cells of each run, group by group, and an empty row between two groups."""
+        for number, group in enumerate(table.groups):
+            if number:
+                yield []
+            for run in group:
+                figures = (self._figure(table, run, metric) for metric in table.metrics)
+                costs = (_cost(table.extra[run].get(column), column) or self.missing for column in table.columns)
+                yield [self.escape(table.runs[run]), *figures, *costs]
+
+    def _figure(self, table: PaperTable, run: int, metric: str) -> str:
+        estimate = table.scores[run].estimates.get(metric)
+        if estimate is None:
+            return self.missing
+        text, half = percent(estimate.value), half_width(estimate).removeprefix("±")
+        mark = self.mark if table.p[run].get(metric, 1.0) < LEVEL else ""
+        return f"{self.best.format(text) if table.best(metric, run) else text}{mark}{self.half.format(half)}"
 
 
-def _cost(table: PaperTable, run: int, column: str) -> str:
-    value = table.extra[run].get(column)
+def _cost(value: float | None, column: str) -> str:
+    """Write a figure of a further column; empty if there is none."""
     if value is None:
-        return "–"
+        return ""
     if column not in _COST:
         return percent(value)
-    return f"{value:,.0f}" if column == "tokens" else f"{value:.2f}" if column != "usd" else f"{value:.4f}"
+    return f"{value:,.0f}" if column == "tokens" else f"{value:.4f}" if column == "usd" else f"{value:.2f}"
 
 
 def _heading(column: str) -> str:
@@ -186,62 +206,22 @@ def _titles(table: PaperTable) -> list[str]:
     return [*(TITLES.get(name, name) for name in table.metrics), *map(_heading, table.columns)]
 
 
-def _figure(table: PaperTable, run: int, metric: str) -> tuple[Estimate | None, bool, str]:
-    """Return a figure, whether it is the best, and its mark."""
-    estimate = table.scores[run].estimates.get(metric)
-    mark = _MARK if table.p[run].get(metric, 1.0) < LEVEL else ""
-    return estimate, estimate is not None and table.best(metric, run), mark
-
-
 def _markdown(table: PaperTable) -> str:
     titles = _titles(table)
-    lines = [f"| Run | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}"]
-    for run in _rows(table):
-        if run is None:
-            lines.append(f"| |{' |' * len(titles)}")
-            continue
-        cells = []
-        for metric in table.metrics:
-            estimate, best, mark = _figure(table, run, metric)
-            if estimate is None:
-                cells.append("–")
-                continue
-            text = percent(estimate.value)
-            cells.append(f"{f'**{text}**' if best else text}{mark} {half_width(estimate)}")
-        name = table.runs[run].replace("|", "\\|")
-        lines.append(f"| {name} | {' | '.join([*cells, *(_cost(table, run, each) for each in table.columns)])} |")
-    return "\n".join([*lines, "", *(f"{note}\n" for note in table.notes)])
+    markup = _Markup(lambda name: name.replace("|", "\\|"), "–", "**{}**", _MARK, " ±{}")
+    rows = (f"| {' | '.join(row)} |" if row else f"| |{' |' * len(titles)}" for row in markup.rows(table))
+    notes = (f"{note}\n" for note in table.notes)
+    return "\n".join([f"| Run | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}", *rows, "", *notes])
 
 
 def _latex(table: PaperTable) -> str:
     titles = _titles(table)
-    lines = [
-        "% \\usepackage{booktabs}",
-        f"\\begin{{tabular}}{{l{'r' * len(titles)}}}",
-        "\\toprule",
-        f"Run & {' & '.join(map(_escaped, titles))} \\\\",
-        "\\midrule",
-    ]
-    for run in _rows(table):
-        if run is None:
-            lines.append("\\midrule")
-            continue
-        cells = []
-        for metric in table.metrics:
-            estimate, best, mark = _figure(table, run, metric)
-            if estimate is None:
-                cells.append("--")
-                continue
-            text = percent(estimate.value)
-            half = half_width(estimate).removeprefix("±")
-            bold = f"\\textbf{{{text}}}" if best else text
-            dagger = r"$^\dagger$" if mark else ""
-            cells.append(f"{bold}{dagger}\\,{{\\scriptsize$\\pm${half}}}")
-        costs = (_cost(table, run, each).replace("–", "--") for each in table.columns)
-        lines.append(f"{_escaped(table.runs[run])} & {' & '.join([*cells, *costs])} \\\\")
-    lines += ["\\bottomrule", "\\end{tabular}"]
-    lines += [f"% {note.replace(_MARK, 'dagger:')}" for note in table.notes]
-    return "\n".join(lines) + "\n"
+    markup = _Markup(_escaped, "--", r"\textbf{{{}}}", r"$^\dagger$", r"\,{{\scriptsize$\pm${}}}")
+    rows = (f"{' & '.join(row)} \\\\" if row else r"\midrule" for row in markup.rows(table))
+    notes = (f"% {note.replace(_MARK, 'dagger:')}" for note in table.notes)
+    head = [r"% \usepackage{booktabs}", f"\\begin{{tabular}}{{l{'r' * len(titles)}}}", r"\toprule"]
+    head += [f"Run & {' & '.join(map(_escaped, titles))} \\\\", r"\midrule"]
+    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}", *notes]) + "\n"
 
 
 def _escaped(text: str) -> str:

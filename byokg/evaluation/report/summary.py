@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from byokg.errors import RunError
 from byokg.evaluation.comparability import comparison_key, group_by_key
+from byokg.evaluation.compare import compare_pair
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
     METRICS,
@@ -34,7 +34,7 @@ from byokg.evaluation.records import TRACE, Timing
 from byokg.evaluation.repeats import RepeatFigures, repeat_figures
 from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
 from byokg.evaluation.runner import outcome
-from byokg.evaluation.significance import auroc, calibration_error, cluster_codes, holm, paired_difference
+from byokg.evaluation.significance import auroc, calibration_error, holm
 from byokg.types import Spending
 
 TEXT_LISTED = 240
@@ -139,7 +139,7 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
     ]
     contracts = [comparison_key(run, PROFILE) for run in runs]
-    deltas = [_delta(runs, outcomes, baseline, other, seed) for other in range(len(runs)) if other != baseline]
+    deltas = [_delta(runs, baseline, other, seed) for other in range(len(runs)) if other != baseline]
     for metric in METRICS:
         measured = [delta["metrics"][metric] for delta in deltas if delta["metrics"]]
         for one, corrected in zip(measured, holm([each["p"] for each in measured]), strict=True):
@@ -254,30 +254,24 @@ def _seconds(timing: Timing) -> float:
     return timing.seconds.get("total", 0.0) + _spent(timing).replayed.seconds
 
 
-def _delta(runs: Sequence[Run], outcomes: Sequence[Outcomes], baseline: int, other: int, seed: int) -> dict[str, Any]:
+def _delta(runs: Sequence[Run], baseline: int, other: int, seed: int) -> dict[str, Any]:
     """Compare a run with the baseline on the questions of both, as `byokg compare` does."""
-    first, second = (_by_question(runs[at], outcomes[at]) for at in (baseline, other))
-    common = [id for id in first if id in second]
-    metrics = {}
-    if common:
-        before, after = (np.array([its[id] for id in common]) for its in (first, second))
-        alike = np.ones_like(before)
-        codes = cluster_codes([outcomes[baseline][id].cluster for id in common])
-        differences = paired_difference(before, after, (alike, alike), seed, codes=codes)
-        for metric, found in zip(METRICS, differences, strict=True):
-            tested = {"p": found.p, "test": found.test, "won": found.won, "lost": found.lost}
-            metrics[metric] = {**_estimate(Estimate(found.value, found.ci95)), **tested}
-    changed = _changed(runs[baseline].config, runs[other].config)
-    apart = comparison_key(runs[baseline], PROFILE).differences(comparison_key(runs[other], PROFILE))
+    pair = runs[baseline], runs[other]
+    common = set.intersection(*({example.first_id for example in run.questions} for run in pair))
+    found = compare_pair(*pair, PROFILES[PROFILE], METRICS[0], seed).differences if common else {}
+    metrics = {
+        metric: {
+            **_estimate(Estimate(one.value, one.ci95)),
+            "p": one.p,
+            "test": one.test,
+            "won": one.won,
+            "lost": one.lost,
+        }
+        for metric, one in found.items()
+    }
+    changed = _changed(pair[0].config, pair[1].config)
+    apart = comparison_key(pair[0], PROFILE).differences(comparison_key(pair[1], PROFILE))
     return {"run": other, "n": len(common), "changed": changed, "apart": list(apart), "metrics": metrics}
-
-
-def _by_question(run: Run, outcomes: Outcomes) -> dict[str, npt.NDArray[np.float64]]:
-    """Return the scores of each question, (M,), the mean over its repeats."""
-    scores: dict[str, list[tuple[float, ...]]] = {}
-    for example in run.questions:
-        scores.setdefault(example.first_id, []).append(astuple(outcomes[example.id].scores))
-    return {id: np.mean(its, axis=0) for id, its in scores.items()}
 
 
 def _changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[list[str | None]]:

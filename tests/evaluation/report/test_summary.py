@@ -106,6 +106,11 @@ def test_scores_that_differ_are_told_with_what_they_are_worth(runs: list[Run]) -
     assert other is None  # all scores are 1
 
 
+def only(run: Run, questions: tuple[Example, ...]) -> Run:
+    """Return a run that asked some of the questions."""
+    return replace(run, questions=questions, predictions={one.id: run.predictions[one.id] for one in questions})
+
+
 def test_runs_are_compared_on_each_question(runs: list[Run]) -> None:
     # q1 is lost and q3 won, so no metric of five questions moves, but the interval knows that questions did.
     [delta] = summary(*runs)["deltas"]
@@ -125,11 +130,11 @@ def test_the_baseline_may_be_any_run(runs: list[Run]) -> None:
 
 def test_only_common_questions_are_compared(runs: list[Run]) -> None:
     base, other = runs
-    less = replace(other, questions=other.questions[:2])
+    less = only(other, other.questions[:2])
     [delta] = summary(base, less)["deltas"]
     hit = delta["metrics"]["hit"]
     assert (delta["n"], hit["value"], hit["won"], hit["lost"]) == (2, -0.5, 0, 1)
-    none = replace(other, questions=())
+    none = only(other, ())
     [delta] = summary(base, none)["deltas"]
     assert (delta["n"], delta["metrics"]) == (0, {})
 
@@ -143,7 +148,7 @@ def test_another_option_is_told_without_the_settings_that_come_with_it(runs: lis
 
 def test_the_list_of_questions_has_each_runs_outcome(runs: list[Run]) -> None:
     base, other = runs
-    less = replace(other, questions=other.questions[1:], timings={})
+    less = replace(only(other, other.questions[1:]), timings={})
     questions = summary(base, less)["questions"]
     assert questions["id"] == ["q1", "q2", "q3", "q4", "q5"]
     assert questions["hops"] == [1, 2, 1, None, 1]
