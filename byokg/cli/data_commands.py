@@ -13,7 +13,7 @@ import typer
 
 from byokg.cli.language_model import replies_file
 from byokg.cli.options import expand_records
-from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, stderr, stdout
+from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, print_line, stderr, stdout
 from byokg.errors import ConfigError
 from byokg.llm.reply_store import RecordedReplies
 
@@ -51,7 +51,7 @@ def list_(config_dir: ConfigDir = None, as_json: AsJson = False) -> None:
         return
     width = max(map(len, found))
     for word, text in found.items():
-        stdout().print(f"{word:{width}}  {text}", markup=False, highlight=False, soft_wrap=True)
+        print_line(stdout(), f"{word:{width}}  {text}")
     print("their settings: byokg eval dataset=NAME --show")
 
 
@@ -286,7 +286,7 @@ def _print_record(record: Mapping[str, Any]) -> None:
         if isinstance(value, Mapping):
             value = ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
         text = f"{value:,}" if isinstance(value, int) else str(value)
-        stdout().print(f"{key.replace('_', ' '):{width}}  {text}", markup=False, highlight=False, soft_wrap=True)
+        print_line(stdout(), f"{key.replace('_', ' '):{width}}  {text}")
 
 
 def _print_audit(name: str, result: Audit, show: int) -> None:
@@ -316,7 +316,7 @@ def _make_printer() -> Callable[[str, int, int | None], None]:
         if have // step > last.get(path, 0):
             last[path] = have // step
             of = f" of {total / 1e6:,.0f}" if total else ""
-            stderr().print(f"{path}: {have / 1e6:,.0f}{of} MB", markup=False, highlight=False)
+            print_line(stderr(), f"{path}: {have / 1e6:,.0f}{of} MB")
 
     return tell
 
@@ -431,7 +431,7 @@ _CONFLICTS_SHOWN = 5
 @cache_app.command("stats")
 def stats(
     store: StoreOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Count recorded replies and their tokens by provider, model and stage."""
     with _opened(store) as replies:

@@ -12,7 +12,8 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -315,6 +316,23 @@ def _named_store(settings: Settings, dataset: Dataset | None, note: Callable[[st
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
     return settings.open_graph(path) if path is not None or not target.startswith("byokg.") else None
+
+
+@contextmanager
+def open_questions(
+    settings: Settings, note: Callable[[str], None]
+) -> Iterator[tuple[Dataset, GraphStore, list[Example]]]:
+    """Open the graph that the settings name, for the questions that they choose, with topics as ids of the graph.
+
+    Errors as for `open_session`.
+    """
+    from byokg.cli.questions import keyed, narrow, pick
+
+    dataset: Dataset = settings.build("dataset")
+    candidates = pick(dataset, settings.run, note)
+    with closing(open_store(settings, dataset, note)) as store:
+        examples = narrow(candidates, settings.run, lambda example: (store, name_index(store)), note)
+        yield dataset, store, keyed(examples, store, lambda: name_index(store), note)
 
 
 def evaluate(settings: Settings, output: Output, estimate: int | None = None) -> None:

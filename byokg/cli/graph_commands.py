@@ -30,7 +30,7 @@ from byokg.cli.terminal import (
     stderr,
     stdout,
 )
-from byokg.errors import ConfigError, GraphError, GraphExists, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
+from byokg.errors import ConfigError, GraphError, QueryFailed, QueryRefused, QueryTimeout, StoreUnavailable
 from byokg.evaluation.tables import figures, labels, table
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.open import ENGINE_NAMES, engines_in, fingerprint
@@ -384,20 +384,17 @@ def build(
     refuse_missing(wanted)  # missing packages are reported before anything is built
     had = engines_in(folder)
     began = time.perf_counter()
-    try:
-        # Graph, names and engines appear together, or not at all.
-        with graph_folder(source, folder, overwrite, edge_properties, options) as partial:
-            graph = _make(source, partial, settings, reading, memory, options)
-            seconds = time.perf_counter() - began
-            indexed = "names are not indexed" if reading.no_names else _index(graph, aliases or [])
-            counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
-            dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
-            read = files_read(graph)
-            del graph  # Windows renames no folder with files that are mapped
-            for language in wanted:
-                add_engine(partial, language)
-    except GraphExists as error:
-        raise in_these_words(error) from error
+    # Graph, names and engines appear together, or not at all.
+    with in_these_words(), graph_folder(source, folder, overwrite, edge_properties, options) as partial:
+        graph = _make(source, partial, settings, reading, memory, options)
+        seconds = time.perf_counter() - began
+        indexed = "names are not indexed" if reading.no_names else _index(graph, aliases or [])
+        counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
+        dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
+        read = files_read(graph)
+        del graph  # Windows renames no folder with files that are mapped
+        for language in wanted:
+            add_engine(partial, language)
     for line in read:
         print(line)
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
@@ -528,10 +525,8 @@ def engine(
     folder = folder_given(place, "byokg graph engine")
     refuse_missing(wanted)
     for language in wanted:
-        try:
+        with in_these_words():
             add_engine(folder, language, overwrite)
-        except GraphExists as error:
-            raise in_these_words(error) from error
         _say_engines(folder, [language])
 
 

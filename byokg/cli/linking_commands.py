@@ -30,7 +30,7 @@ from byokg.cli.terminal import (
     stdout,
     watch,
 )
-from byokg.errors import ConfigError, GraphExists
+from byokg.errors import ConfigError
 from byokg.evaluation.tables import figures, labels, table, two_lines
 from byokg.types import Mention
 
@@ -279,24 +279,16 @@ def evaluate_linking(
     """
 
     from byokg.cli.config import read_settings
-    from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import keyed, narrow, pick
-    from byokg.evaluation.datasets.base import Dataset
+    from byokg.cli.evaluation import open_questions
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
-    from byokg.graph.name_indexes import name_index
     from byokg.offline import mention_spotter
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])
 
     say = Output(quiet=quiet).note
-    dataset: Dataset = settings.build("dataset")
-    candidates = pick(dataset, settings.run, say)
-    store = open_store(settings, dataset, say)
-    try:
-        examples = narrow(candidates, settings.run, lambda example: (store, name_index(store)), say)
-        examples = keyed(examples, store, lambda: name_index(store), say)
+    with open_questions(settings, say) as (dataset, store, examples):
         lacking = sum(not example.topic_ids for example in examples)
         if lacking:
             say(f"{lacking:,} of {len(examples):,} questions have no topic entities annotated and are left out")
@@ -309,8 +301,6 @@ def evaluate_linking(
                 say(f"{name}: {total:,} questions linked")
 
         measured = evaluate(linkers, examples, store, source, spotter, settings.run.seed, progress)
-    finally:
-        store.close()
     if as_json:
         print_json(
             {"dataset": dataset.name, "mentions": source, "settings": settings.recorded(), **metrics_json(measured)}
@@ -385,11 +375,8 @@ def distill_model(
     from byokg.index.embedders import StaticEmbedder, distill, refuse_taken
 
     began = time.perf_counter()
-    try:
-        with new_folder(out, overwrite, refuse_taken) as partial:
-            distill(model, partial, dimensions, quantize.value, revision, device)
-    except GraphExists as error:
-        raise in_these_words(error) from None
+    with in_these_words(), new_folder(out, overwrite, refuse_taken) as partial:
+        distill(model, partial, dimensions, quantize.value, revision, device)
     seconds = time.perf_counter() - began
     size = sum(path.stat().st_size for path in out.iterdir()) / 1e6
     print(f"distilled {model} to {out}: {StaticEmbedder(out).name}, {size:.1f} MB, in {seconds:.0f} s")
@@ -450,11 +437,8 @@ def embed(
     embedder = read_settings(words or []).build("embedding")
     kept = None if no_cache else cache or user_cache() / "embeddings"
     began = time.perf_counter()
-    try:
-        with embedding_shown("embedding", Output(quiet=quiet)) as progress:
-            names = build_dense(graph, embedder, kept, progress, chosen, overwrite)
-    except GraphExists as error:
-        raise in_these_words(error) from None
+    with in_these_words(), embedding_shown("embedding", Output(quiet=quiet)) as progress:
+        names = build_dense(graph, embedder, kept, progress, chosen, overwrite)
     index = index_folder(folder, embedder)
     size = sum(path.stat().st_size for path in index.iterdir()) / 1e6
     seconds = time.perf_counter() - began

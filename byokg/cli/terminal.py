@@ -17,18 +17,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from byokg.errors import ConfigError
+from byokg.errors import ConfigError, GraphExists
 from byokg.files import bytes_read, has_separator
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from byokg.errors import GraphExists
     from byokg.evaluation.runner import Progress as Done
     from byokg.graph.store import GraphStore, Rows
     from byokg.index.dense import Embedded
@@ -163,10 +162,14 @@ def folder_given(place: str, what: str) -> Path:
     return Path(place).expanduser()
 
 
-def in_these_words(error: GraphExists) -> GraphExists:
-    """Return an error with the library's advice in the words of the commands."""
-    error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
-    return error
+@contextmanager
+def in_these_words() -> Iterator[None]:
+    """Write the library's advice on something that is there already in the words of the commands."""
+    try:
+        yield
+    except GraphExists as error:
+        error.args = (str(error).replace("pass overwrite=True", "add --overwrite"),)
+        raise
 
 
 def print_json(value: object) -> None:
@@ -195,37 +198,43 @@ _EVERY_S = 5.0
 @contextmanager
 def shown(title: str, total: int, output: Output) -> Iterator[Callable[[Done], None]]:
     """Give a callback for each question; a bar is removed at the end."""
+    with _progress(title, total, output, _figures, _figures) as show:
+        yield show
+
+
+@contextmanager
+def _progress(
+    title: str, total: int | None, output: Output, figures: Callable[[Any], str], line: Callable[[Any], str]
+) -> Iterator[Callable[[Any], None]]:
+    """Show how many are done of how many, with figures: in a bar on a terminal, else in ten lines."""
     if output.quiet:
         yield lambda done: None
     elif output.err.is_terminal:
-        with _bar(output.err) as bar:
+        with _bar(output.err, counted=True) as bar:
             task = bar.add_task(title, total=total, figures="")
-            yield lambda done: bar.update(task, completed=done.done, figures=_figures(done))
+            yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=figures(done))
     else:
-        lines = _LineProgress(title, output.err)
-        yield lambda done: lines.show(done, lambda: _figures(done))
+        reached = 0
+
+        def show(done: Any) -> None:
+            nonlocal reached
+            before, reached = reached, done.done * _LINES // done.total
+            if reached != before:
+                print_line(output.err, f"{title}: {done.done:,}/{done.total:,}  {line(done)}".rstrip())
+
+        yield show
 
 
-def _bar(console: Console) -> Progress:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+def _bar(console: Console, counted: bool) -> Progress:
+    """Return a bar with figures; with the count and times if `counted`."""
+    from rich import progress
 
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    )
+    columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn(bar_width=None)
+    figures = progress.TextColumn("{task.fields[figures]}")
+    if not counted:
+        return progress.Progress(*columns, figures, console=console, transient=True)
+    times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    return progress.Progress(*columns, progress.MofNCompleteColumn(), figures, *times, console=console, transient=True)
 
 
 @contextmanager
@@ -236,35 +245,12 @@ def embedding_shown(title: str, output: Output) -> Iterator[Callable[[Embedded],
     def rate(done: Embedded) -> str:
         return f"{done.done / max(pace.seconds(), 1e-9):,.0f} names/s"
 
-    def remaining(done: Embedded) -> str:
+    def line(done: Embedded) -> str:
         seconds = round(pace.seconds() * (done.total - done.done) / max(done.done, 1))
-        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return f"{rate(done)}, {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
 
-    if output.quiet:
-        yield lambda done: None
-    elif output.err.is_terminal:
-        with _bar(output.err) as bar:
-            task = bar.add_task(title, total=None, figures="")
-            yield lambda done: bar.update(task, total=done.total, completed=done.done, figures=rate(done))
-    else:
-        lines = _LineProgress(title, output.err)
-        yield lambda done: lines.show(done, lambda: f"{rate(done)}, {remaining(done)} left")
-
-
-class _LineProgress:
-    """Prints a line for every tenth of the whole."""
-
-    def __init__(self, title: str, console: Console) -> None:
-        self._title = title
-        self._console = console
-        self._reached: int | None = None
-
-    def show(self, done: Done | Embedded, figures: Callable[[], str]) -> None:
-        reached = done.done * _LINES // done.total
-        if reached == self._reached or (self._reached is None and reached == 0):
-            return
-        self._reached = reached
-        print_line(self._console, f"{self._title}: {done.done:,}/{done.total:,}  {figures()}".rstrip())
+    with _progress(title, None, output, rate, line) as show:
+        yield show
 
 
 def _figures(done: Done) -> str:
@@ -292,15 +278,7 @@ def copied(title: str, nodes: int | None, edges: int | None, console: Console) -
             done, lambda: print_line(console, f"{title}: {pace.text(done)}, {edges_done:,}{of_edges} edges")
         )
         return
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None),
-        TextColumn("{task.fields[figures]}"),
-        console=console,
-        transient=True,
-    ) as bar:
+    with _bar(console, counted=False) as bar:
         task = bar.add_task(title, total=nodes, figures="listing nodes")
         yield lambda done, edges_done: bar.update(
             task, completed=done, figures=f"{pace.text(done)}, {edges_done:,}{of_edges} edges"

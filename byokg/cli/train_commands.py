@@ -39,26 +39,17 @@ def labels_(
     the question, its best queries, and their hits, totals, precision and recall. Settings: train.keep, train.min_f1,
     train.hops, train.directed (see all with: byokg eval train=labels --show).
     """
-    from byokg.cli.evaluation import open_store
-    from byokg.cli.questions import gold_nodes, keyed, narrow, pick, topics_in
+    from byokg.cli.evaluation import open_questions
+    from byokg.cli.questions import gold_nodes, topics_in
     from byokg.graph.name_indexes import name_index
     from byokg.training.labels import LabelSettings, labels, write_labels
 
     settings, wanted = _read_train_settings(words, "labels", LabelSettings)
 
     say = Output(quiet=quiet).note
-    dataset = settings.build("dataset")
-    candidates = pick(dataset, settings.run, say)
-    store = open_store(settings, dataset, say)
-    try:
-        names = name_index(store)
-        examples = narrow(candidates, settings.run, lambda example: (store, names), say)
-        examples = keyed(examples, store, lambda: names, say)
-
-        made = labels(store, examples, topics_in(store), gold_nodes(store, names), wanted)
+    with open_questions(settings, say) as (dataset, store, examples):
+        made = labels(store, examples, topics_in(store), gold_nodes(store, name_index(store)), wanted)
         questions, labelled = write_labels(made, out)
-    finally:
-        store.close()
     if as_json:
         print_json({"dataset": dataset.name, "questions": questions, "labelled": labelled, "file": str(out)})
     else:

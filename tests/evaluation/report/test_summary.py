@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from byokg.errors import RunError
+from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.records import Timing
 from byokg.evaluation.report.summary import Traces, asked_by, read_reported, summarise
 from byokg.evaluation.run_folder import Run, run_names
