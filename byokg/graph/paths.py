@@ -22,11 +22,11 @@ from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at, sort_distinct, spread
 from byokg.graph.store import (
-    Direction,
     EdgeBatch,
     GraphStore,
     NodeArray,
 )
+from byokg.graph.traversal import Caps, expand
 from byokg.types import INVERSE, EntityId, Metapath, Path
 
 _MOST_EDGES = 1 << 20
@@ -124,7 +124,7 @@ def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     """Return the edges of nodes; of the relations of hubs so many that all of them, each node's `times`, stay few."""
     degrees = store.degrees(nodes)
     if degrees is None or int((times * degrees).sum()) <= _MOST_EDGES:
-        return store.edges(nodes, Direction.BOTH)
+        return expand(store, nodes).edges
     counts = store.relation_counts(nodes)
     weight = times[counts.origin]
     order = np.argsort(counts.count, kind="stable")
@@ -135,7 +135,7 @@ def _edges(store: GraphStore, nodes: NodeArray, times: Int64) -> EdgeBatch:
     place = int(np.searchsorted(total, _MOST_EDGES, "right"))
     smaller = int((weight * size)[:place].sum())
     most = (_MOST_EDGES - smaller) // int(left[place])
-    return store.capped_edges(nodes, Direction.BOTH, most=max(1, most))
+    return expand(store, nodes, caps=Caps(per_relation=max(1, most))).edges
 
 
 def _in_order(store: GraphStore, steps: Int64) -> Int64:

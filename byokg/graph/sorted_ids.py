@@ -40,15 +40,6 @@ def distinct(numbers: npt.NDArray[Kind]) -> npt.NDArray[Kind]:
     return marks.nonzero()[0].astype(numbers.dtype)
 
 
-def is_among(numbers: Integers, ascending: Integers) -> Bools:
-    """Return True for each number that is among the ascending ones: (N,)."""
-    if not len(ascending):
-        return np.zeros(len(numbers), np.bool_)
-    place = np.searchsorted(ascending, numbers)
-    found: Bools = ascending[np.minimum(place, len(ascending) - 1)] == numbers
-    return found
-
-
 def changes(*columns: Integers) -> Bools:
     """Return a mask of the rows of some parallel columns that differ from the one before; True for the first."""
     fresh = np.ones(len(columns[0]), np.bool_)

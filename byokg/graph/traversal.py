@@ -137,9 +137,22 @@ def expand(
     check()
     if caps.per_node and caps.per_relation is None and relations is None:
         return Expansion(*store.first_edges(nodes, direction, caps.per_node))
-    edges, truncated = store.edges(nodes, direction, relations).cap(caps.per_relation, per_relation=True)
+    if caps.per_relation is not None and (relations is None or len(relations) == 1) and _are_hubs(store, nodes):
+        edges = store.capped_edges(nodes, direction, relations, most=caps.per_relation + 1)
+    else:
+        edges = store.edges(nodes, direction, relations)
+    edges, truncated = edges.cap(caps.per_relation, per_relation=True)
     edges, more = edges.cap(caps.per_node)
     return Expansion(edges, truncated or more)
+
+
+_MANY = 1 << 13
+"""Edges of some nodes from which on a cap is applied before they are read."""
+
+
+def _are_hubs(store: GraphStore, nodes: NodeArray) -> bool:
+    degrees = store.degrees(nodes)
+    return degrees is not None and int(degrees.sum()) > _MANY
 
 
 # Several hops, any relation

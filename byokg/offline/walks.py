@@ -11,6 +11,7 @@ import numpy.typing as npt
 from byokg.arrays import Int64
 from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
+from byokg.graph.traversal import Caps, expand
 from byokg.types import INVERSE, EntityId, Metapath
 
 
@@ -69,7 +70,7 @@ def walk_table(
         steps.append(2 * relation + turned)
         here, place = np.unique(nodes[:, -1], return_inverse=True)
         direction = Direction.IN if turned else Direction.OUT
-        batch = store.capped_edges(here, direction, np.array([relation]), most=LIMITS.walks + 1)
+        batch = expand(store, here, direction, np.array([relation]), Caps(per_relation=LIMITS.walks + 1)).edges
         if np.bincount(batch.origin, minlength=len(here))[place].sum() > LIMITS.walks:
             return None
         row, taken = rows_at(batch.origin, place)

@@ -192,9 +192,7 @@ def compile_expression(
 
 def _chain(relations: int, steps: list[list[int]], inverse: list[bool]) -> Automaton:
     """Build the automaton of edges one after the other, which metapaths are."""
-    kinds = {number: kind for kind, number in enumerate(dict.fromkeys(number for step in steps for number in step))}
-    classes = np.full(relations, len(kinds), np.int32)
-    classes[list(kinds)] = list(kinds.values())
+    kinds, classes = _classify(relations, (number for step in steps for number in step))
     arcs = np.full((len(steps) + 1, len(kinds) + 1, 3), -1, np.int32)
     for place, (step, back) in enumerate(zip(steps, inverse, strict=True)):
         for number in step:
@@ -211,15 +209,21 @@ def single_steps(relations: int, steps: list[tuple[int, bool]]) -> Automaton:
         relations: how many the graph has.
         steps: number of a relation, and whether it is walked from tail to head.
     """
-    kinds = {number: kind for kind, number in enumerate(dict.fromkeys(number for number, _ in steps))}
-    classes = np.full(relations, len(kinds), np.int32)
-    classes[list(kinds)] = list(kinds.values())
+    kinds, classes = _classify(relations, (number for number, _ in steps))
     arcs = np.full((len(steps) + 1, len(kinds) + 1, 3), -1, np.int32)
     for state, (number, back) in enumerate(steps, 1):
         arcs[state, kinds[number], [BACKWARD if back else FORWARD, LOOP]] = 0
     accepting = np.zeros(len(steps) + 1, np.bool_)
     accepting[0] = True
     return Automaton(classes, arcs, accepting, False)
+
+
+def _classify(relations: int, numbers: Iterable[int]) -> tuple[dict[int, int], npt.NDArray[np.int32]]:
+    """Return a class of its own for each of some relations, and the class of every relation: (R,)."""
+    kinds = {number: kind for kind, number in enumerate(dict.fromkeys(numbers))}
+    classes = np.full(relations, len(kinds), np.int32)
+    classes[list(kinds)] = list(kinds.values())
+    return kinds, classes
 
 
 class _AutomatonBuilder:

@@ -124,10 +124,7 @@ class _Front:
             return self.vertices
         states = self._moves.states
         nodes = self.vertices if states == 1 else self.vertices // states
-        kept = np.ones(len(nodes), np.bool_)
-        for node in self._closed:
-            kept &= nodes != node
-        return self.vertices[kept]
+        return self.vertices[~among(nodes, np.array(self._closed))]
 
     def effort(self) -> int:
         """Estimate the steps to come."""

@@ -19,6 +19,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.pathql.automaton import BACKWARD, FORWARD, LOOP, Automaton
 from byokg.graph.sorted_ids import distinct, rows_at, spread
 from byokg.graph.store import Direction, GraphStore
+from byokg.graph.traversal import Caps, expand
 from byokg.types import Triple, Value
 
 
@@ -378,10 +379,8 @@ class StoreExpander(EdgeExpander):
         direction = way[(inverse, forward) if backward else (forward, inverse)]
         allowed: Bools = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
-        if self._most is not None and relations is not None and len(relations) == 1:
-            batch = self._store.capped_edges(nodes, direction, relations, most=self._most)
-        else:
-            batch = self._store.edges(nodes, direction, relations)
+        caps = Caps(per_relation=self._most if relations is not None and len(relations) == 1 else None)
+        batch = expand(self._store, nodes, direction, relations, caps).edges
         against = batch.inverse ^ backward
         kinds = self._automaton.classes.take(batch.relation)
         far = batch.other.astype(np.int64)

@@ -6,37 +6,34 @@ the visited part and not with the graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from byokg.arrays import Int64
+from byokg.arrays import Bools, Int64
 from byokg.graph.pathql.budget import PairSearch, PathRows, Search, SearchBudget
 from byokg.graph.pathql.expander import Expander, StepRows
 from byokg.graph.pathql.query import Restrictor
-from byokg.graph.sorted_ids import VisitedSet, borrow_visited
+from byokg.graph.sorted_ids import VisitedSet, borrow_visited, contains
 
 _PIECE = 1 << 16
 """Vertices that are left together."""
 
 
-@dataclass
-class Layer:
+class Layer(NamedTuple):
     """The steps from one level of a search to the next, in the direction of the paths."""
 
     near: Int64
     far: Int64
     label: Int64
 
-    @classmethod
-    def concat(cls, parts: Sequence[Layer]) -> Layer:
-        """Put the steps of several together."""
-        columns = zip(*((part.near, part.far, part.label) for part in parts), strict=True)
-        return cls(*map(np.concatenate, columns))
+    def take(self, rows: Int64) -> Layer:
+        """Return some of them."""
+        return Layer(self.near.take(rows), self.far.take(rows), self.label.take(rows))
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,8 @@ class Side:
             fresh = self.marks.add(steps.far)
             parts.append(StepRows(steps.origin.take(fresh) + first, steps.far.take(fresh), steps.label.take(fresh)))
         if every:
-            self.layers.append(layers[0] if len(layers) == 1 else Layer.concat(layers))
-        parents, self.frontier, labels = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+            self.layers.append(Layer(*_concatenate(layers)))
+        parents, self.frontier, labels = _concatenate(parts)
         self.levels.append(self.frontier)
         self.parents.append(parents)
         self.labels.append(labels)
@@ -110,6 +107,11 @@ class Side:
         """Return the vertices and labels from a vertex of a level back to the start."""
         place = int(np.flatnonzero(self.levels[level] == vertex)[0])
         return chain_back(self.levels[: level + 1], self.parents, self.labels, place)
+
+
+def _concatenate(parts: Sequence[Iterable[Int64]]) -> Iterable[Int64]:
+    """Put the columns of several parts together."""
+    return parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
 
 
 def chain_back(
@@ -273,7 +275,7 @@ def find_cycle(moves: Expander, node: int, most: int | None, budget: SearchBudge
             rows = rows.take(some)
             known = np.sort(np.concatenate((known, keys.take(some))))
             parts.append((steps.far[rows], origin[rows], steps.label[rows], branch[rows]))
-        far, parent, label, branches = map(np.concatenate, zip(*parts, strict=True))
+        far, parent, label, branches = _concatenate(parts)
         levels.append(far)
         parents.append(parent)
         walked.append(label)
@@ -414,40 +416,29 @@ def prune(layers: list[Layer], vertices: Int64, backward: bool) -> list[Layer]:
     kept: list[Layer] = []
     for layer in reversed(layers) if backward else layers:
         rows = np.flatnonzero(among(layer.far if backward else layer.near, vertices))
-        chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
-        kept.append(chosen)
+        kept.append(chosen := layer.take(rows))
         vertices = chosen.near if backward else chosen.far
     return kept[::-1] if backward else kept
 
 
-def arriving(vertices: Int64, moves: Expander, backward: bool, ends: Int64 | None) -> npt.NDArray[np.bool_]:
+def arriving(vertices: Int64, moves: Expander, backward: bool, ends: Int64 | None) -> Bools:
     """Return a mask of the vertices at which paths may end, or from which they may start if `backward`.
 
     `ends` are the allowed nodes; None allows all.
     """
     states = moves.states
-    found: npt.NDArray[np.bool_] = vertices % states == 0 if backward else moves.accepting[vertices % states]
+    found: Bools = vertices % states == 0 if backward else moves.accepting[vertices % states]
     return found if ends is None else found & among(vertices if states == 1 else vertices // states, ends)
 
 
-def among(asked: Int64, members: Int64) -> npt.NDArray[np.bool_]:
+def among(asked: Int64, members: Int64) -> Bools:
     """Return a mask of the numbers among some others, in any order and with repetitions."""
-    if len(members) == 0 or len(asked) == 0:
-        return np.zeros(len(asked), np.bool_)
-    if len(members) <= 4:
-        found: npt.NDArray[np.bool_] = asked == members[0]
-        for member in members[1:]:
-            found |= asked == member
-        return found
-    ascending = np.sort(members)
-    within: npt.NDArray[np.bool_] = ascending.take(np.searchsorted(ascending, asked), mode="clip") == asked
-    return within
+    return contains(np.sort(members), asked)
 
 
 def sort_layer(layer: Layer) -> Layer:
     """Return the steps by the vertex left, then out of it before into it, then by edge."""
-    order = np.lexsort((layer.label >> 1, layer.label & 1, layer.near))
-    return Layer(layer.near[order], layer.far[order], layer.label[order])
+    return layer.take(np.lexsort((layer.label >> 1, layer.label & 1, layer.near)))
 
 
 def spell_paths(layers: list[Layer], starts: Int64, limit: int) -> tuple[PathRows, bool]:

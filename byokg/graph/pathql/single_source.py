@@ -240,7 +240,7 @@ def _dag(side: Side, arrivals: list[Int64], budget: SearchBudget) -> Iterator[Pa
         layer = layers.pop()
         ends = layer.near if side.backward else layer.far
         rows = np.flatnonzero(among(ends, np.concatenate((needed, arrived))))
-        chosen = Layer(layer.near.take(rows), layer.far.take(rows), layer.label.take(rows))
+        chosen = layer.take(rows)
         if side.backward:
             chosen = Layer(chosen.far, chosen.near, chosen.label)
         kept.append(chosen)

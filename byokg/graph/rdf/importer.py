@@ -64,7 +64,7 @@ from byokg.graph.rdf.terms import (
     Prefixes,
     local_name,
 )
-from byokg.graph.sorted_ids import changes, distinct, distinct_rows, is_among
+from byokg.graph.sorted_ids import changes, contains, distinct, distinct_rows
 from byokg.graph.store import ALL_VALUES
 from byokg.index.string_hashes import positions
 from byokg.types import Properties, Value
@@ -309,7 +309,7 @@ class RdfFile:
         for pairs, starts in self._classed():
             if len(pairs) and len(said):  # a class given both ways, as in an exported graph, is one class
                 node_of = self._nodes.find(self._classes.strings)[pairs[:, 1]]
-                both = is_among(pairs[:, 0].astype(np.int64) << 32 | np.maximum(node_of, 0), said) & (node_of >= 0)
+                both = contains(said, pairs[:, 0].astype(np.int64) << 32 | np.maximum(node_of, 0)) & (node_of >= 0)
                 pairs[both, 1] = classes + node_of[both]
             first[pairs[starts, 0]] = pairs[starts, 1]
             others.append(pairs[~starts])
@@ -354,7 +354,7 @@ class RdfFile:
             return None, NO_FURTHER, {}
         first[found] = np.arange(len(found), dtype=np.int32)
         column = pa.DictionaryArray.from_arrays(positions(first[class_of]), pa.array(labels, TEXT))
-        kept = is_among(others[:, 0], self._kept)
+        kept = contains(self._kept, others[:, 0])
         node, further = np.searchsorted(self._kept, others[kept, 0]).astype(np.int32), first[others[kept, 1]]
         return column, FurtherTypes(node, further), types
 

@@ -30,6 +30,7 @@ from byokg.graph.pathql.query import (
 )
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import ALL_VALUES, Direction, GraphStore
+from byokg.graph.traversal import expand
 from byokg.types import EntityId, Value
 
 _LABEL = NameTerm("http://www.w3.org/2000/01/rdf-schema#label")
@@ -253,7 +254,7 @@ class TripleJoiner:
     ) -> SolutionTable:
         """Join with edges."""
         backward, column, nodes = self._known_end(known)
-        batch = self._store.edges(nodes, Direction.IN if backward else Direction.OUT, relations)
+        batch = expand(self._store, nodes, Direction.IN if backward else Direction.OUT, relations).edges
         pair_row, edge_row = _matched(table, column, nodes[batch.origin])
         head, tail = batch.head.astype(np.int64)[edge_row], batch.tail.astype(np.int64)[edge_row]
         found, kept = self._ends(triple, table, pair_row, head, tail)
