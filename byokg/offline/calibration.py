@@ -1,9 +1,9 @@
 """Confidence of the first answer: the probability that it is right, on any graph.
 
 `Confidence` uses features that are independent of graph and question set: agreement among candidates, score margin,
-explained share of the question, unused schema words, linking certainty, answer type, unexecuted constraints. A
-logistic function turns them into a probability. `scripts/fit_confidence.py` fits it on questions of several graphs,
-with some features fixed at 0, and `byokg fit` on those of one graph, with all of them.
+unused schema words, linking certainty, answer type, unexecuted constraints. A
+logistic function turns them into a probability. `scripts/fit_confidence.py` fits it on questions of several graphs, and
+`byokg fit` on those of one graph.
 """
 
 from __future__ import annotations
@@ -99,16 +99,8 @@ class CalibrationFeatures:
     """By how much its path beats the mean of the next nine."""
     score: float = 0.0
     """The score of its path, in hundreds."""
-    covered: float = 0.0
-    """Share of the question that its path explains."""
-    unexplained: float = 0.0
-    """Unexplained part of the question, in words of average importance."""
     unused_schema_words: float = 0.0
     """How many words of the question it does not explain that another relation of the graph would explain."""
-    weakest: float = 0.0
-    """How well the question explains the path's least explained step."""
-    reach: float = 0.0
-    """Similarity of the last step's range and the answer-type noun."""
     intermediate_type_match: float = 0.0
     """Excess of the last step's similarity to another noun of the question over that to the answer-type noun."""
     type_match: float = 0.0
@@ -117,8 +109,6 @@ class CalibrationFeatures:
     """Whether something should have been worked out, and was not."""
     linking_uncertainty: float = 0.0
     """How far the least sure link of the answer's mentions is from certain."""
-    unused: float = 0.0
-    """Mentions that the answer makes no use of."""
     too_few_hops: float = 0.0
     """Whether an odd number of hops is missing, of one for each link of the question; two may go there and back."""
     too_many_hops: float = 0.0
@@ -128,28 +118,10 @@ class CalibrationFeatures:
 
 
 AGAINST = frozenset(
-    (
-        "unexplained",
-        "unused_schema_words",
-        "unexecuted_constraint",
-        "linking_uncertainty",
-        "unused",
-        "intermediate_type_match",
-        "too_few_hops",
-        "too_many_hops",
-        "name_ambiguity",
-    )
+    "unused_schema_words unexecuted_constraint linking_uncertainty intermediate_type_match too_few_hops too_many_hops "
+    "name_ambiguity".split()
 )
 """Features that count against an answer; all others count for it."""
-
-COMMON = frozenset(
-    "vote_share agreeing_paths score_margin score unused_schema_words type_match unexecuted_constraint "
-    "linking_uncertainty intermediate_type_match too_few_hops too_many_hops name_ambiguity".split()
-)
-"""Features with the same meaning on every graph; the others are fitted on questions of the graph itself.
-
-A word without a relation in the graph (`movie` if all are) stays unexplained by right answers, too.
-"""
 
 NAMES = tuple(field.name for field in fields(CalibrationFeatures))
 
@@ -159,7 +131,6 @@ class Confidence:
 
     Args:
         steps: schema linking.
-        importance: weight of a word, about 1 on average.
         candidates: answer candidates, best first, of all evidence.
         answer_types: predicts the answer type.
         ranked: possible answers, the best first, with scores; without it nothing follows an unsure answer.
@@ -175,7 +146,6 @@ class Confidence:
     def __init__(
         self,
         steps: RelationSimilarity,
-        importance: Callable[[str], float],
         candidates: Callable[[Context, Collection[Mention]], Sequence[Candidate]],
         answer_types: AnswerTypePredictor,
         ranked: Callable[[Context], Iterable[Ranked]] | None = None,
@@ -185,7 +155,6 @@ class Confidence:
     ) -> None:
         self._coverage = coverage
         self._steps = steps
-        self._importance = importance
         self._candidates = candidates
         self._answer_types = answer_types
         self._ranked = ranked
@@ -254,11 +223,12 @@ class Confidence:
                 linking_uncertainty=_doubt(first.linked.entities),
             )
         parsed, walks = parse_path_question(question.text, mentions, self._steps.has_relation), self._walks(paths)
+        used = {path.source for path in paths}
         return replace(
             self._among(context, cited),
             **self._words(parsed, walks, self._known(context), _worked_out(computed)),
-            **self._links(context, paths),
             **self._length(parsed, walks),
+            linking_uncertainty=1 - min((one.score for one in first.linked.entities if one.id in used), default=1.0),
             name_ambiguity=self._steps.name_ambiguity(tuple(dict.fromkeys(path.source for path in paths))),
             type_match=self._kind(question.text, mentions, _common(paths)),
             unexecuted_constraint=float(not constraints.plain if computed is None else computed.truncated),
@@ -309,48 +279,28 @@ class Confidence:
         of = self._steps.refresh()
         steps = sorted({step for walk in walks for step in walk})
         lasts = sorted({walk[-1] for walk in walks if walk})
-        total = told = overlooked = 0.0
-        by_step = dict.fromkeys(steps, 0.0)
+        unused = 0.0
         for place in parsed.content_tokens:
-            word = parsed.words[place]
-            weight = self._importance(word)
-            means = np.maximum(of.label_similarity(word), of.type_similarity(word))
-            own = {step: float(means[step]) for step in steps}
-            for step in lasts if place in parsed.answer_type_span else ():
-                own[step] = max(own[step], float(of.range_similarity(word)[step]))
-            best = max(own.values(), default=0.0)
-            by_step = {step: max(before, own[step]) for step, before in by_step.items()}
-            total += weight
-            told += weight * best
-            if singular(word) not in done:
-                elsewhere = np.maximum(means, of.range_similarity(word)) if place in parsed.answer_type_span else means
-                elsewhere = elsewhere if known is None else elsewhere[known]
-                overlooked += max(0.0, float(elsewhere.max(initial=0.0)) - best)
+            word, in_span = parsed.words[place], place in parsed.answer_type_span
+            if singular(word) in done:
+                continue
+            means, ends = np.maximum(of.label_similarity(word), of.type_similarity(word)), of.range_similarity(word)
+            best = max(
+                [float(means[step]) for step in steps] + [float(ends[step]) for step in lasts if in_span], default=0.0
+            )
+            elsewhere = np.maximum(means, ends) if in_span else means
+            elsewhere = elsewhere if known is None else elsewhere[known]
+            unused += max(0.0, float(elsewhere.max(initial=0.0)) - best)
         asked = [parsed.words[place] for place in parsed.answer_type_nouns]
         passed = [parsed.words[place] for place in parsed.intermediate_nouns]
         reach, midway = (
             max((float(of.range_similarity(word)[step]) for word in words for step in lasts), default=0.0)
             for words in (asked, passed)
         )
-        told_of = lasts and asked and _ANYTHING.isdisjoint(asked)
+        typed = lasts and asked and _ANYTHING.isdisjoint(asked)
         return {
-            "covered": told / total if total else 0.0,
-            "unexplained": total - told,
-            "unused_schema_words": overlooked,
-            "weakest": min(by_step.values(), default=0.0),
-            "reach": reach,
-            "intermediate_type_match": max(0.0, midway - reach) if told_of else 0.0,
-        }
-
-    def _links(self, context: Context, paths: Sequence[PathEvidence]) -> dict[str, float]:
-        """Measure the certainty of the mentions' links."""
-        linked = [one for earlier in context.rounds[:1] for one in earlier.linked.entities]
-        used = {path.source for path in paths}
-        own = [one for one in linked if one.id in used]
-        mentions = {one.mention for one in own}
-        return {
-            "linking_uncertainty": 1 - min((one.score for one in own), default=1.0),
-            "unused": float(len({one.mention for one in linked} - mentions)),
+            "unused_schema_words": unused,
+            "intermediate_type_match": max(0.0, midway - reach) if typed else 0.0,
         }
 
     def _length(self, parsed: ParsedQuestion, walks: Iterable[Sequence[int]]) -> dict[str, float]:
@@ -436,14 +386,9 @@ _SAID = {
     "agreeing_paths": "few of the paths that fit lead to it",
     "score_margin": "many paths fit about as well",
     "score": "no path fits the question well",
-    "covered": "its path leaves much of the question unexplained",
-    "unexplained": "its path leaves words of the question unexplained",
     "unused_schema_words": "its path leaves out something that the question asks for",
-    "weakest": "the question does not speak of every step of its path",
     "linking_uncertainty": "it is not sure what the question names",
-    "unused": "something that the question names plays no part in it",
     "type_match": "it is not of the kind that the question asks for",
-    "reach": "it may not be of the kind that the question asks for",
     "intermediate_type_match": "it may be what the question passes on its way",
     "too_few_hops": "its path is shorter than what the question says",
     "too_many_hops": "its path goes on from where the question ends",

@@ -96,9 +96,7 @@ def offline_pipeline(
     unit = UNIT if scorer.ranker is None else _LEARNT
     sure = None if weights is None else read_weights(weights, embedder.name).confidence
     coverage = QuestionCoverage(graph, scorer.steps)
-    judge = Confidence(
-        scorer.steps, scorer.importance, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage
-    )
+    judge = Confidence(scorer.steps, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage)
     stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
     return Loop(entities, stages, answerer, judge, abstain)
 

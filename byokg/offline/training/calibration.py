@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64
-from byokg.offline.calibration import AGAINST, COMMON, NAMES, CalibrationFeatures, LogisticCalibrator
+from byokg.offline.calibration import AGAINST, NAMES, CalibrationFeatures, LogisticCalibrator
 from byokg.offline.path_ranker import on_grid, product
 from byokg.offline.training.ranker import exponential
 
@@ -56,9 +56,8 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: LogisticCalibrato
 
     Args:
         sets: answers, and the total weight of each set.
-        near: weights of the prior, which counts the more, the fewer answers there are. Without it only features with
-            the same meaning on every graph are fitted, each with the sign that it must have: otherwise features that
-            separate the few training graphs would decide on others.
+        near: weights of the prior, which counts the more, the fewer answers there are. Without it each feature keeps
+            the sign that it must have: otherwise features that separate the few training graphs would decide on others.
     """
     sets = [(worth, judged) for worth, judged in sets if len(judged.right)]
     if not sets and near is not None:
@@ -72,7 +71,7 @@ def fit_confidence(sets: Sequence[tuple[float, Judged]], near: LogisticCalibrato
     middle = _sums(weight, signs)
     spread = np.sqrt(_sums(weight, (signs - middle) ** 2)) + 1e-6
     rows = (signs - middle) / spread
-    way = np.array([0.0 if name not in COMMON else -1.0 if name in AGAINST else 1.0 for name in NAMES])
+    way = np.array([-1.0 if name in AGAINST else 1.0 for name in NAMES])
     start, bias, ridge = np.zeros(len(NAMES)), 0.0, _SETTINGS.ridge
     if near is not None:
         start = np.array(near.weights) * spread

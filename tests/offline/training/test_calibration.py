@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from byokg.evaluation.significance import auroc, calibration_error
-from byokg.offline.calibration import AGAINST, COMMON, NAMES, LogisticCalibrator
+from byokg.offline.calibration import AGAINST, NAMES, LogisticCalibrator
 from byokg.offline.training.calibration import Judged, cross_fitted, fit_confidence, probabilities
 
 SHARE, GAP, LONG = (NAMES.index(name) for name in ("vote_share", "score_margin", "too_many_hops"))
@@ -34,14 +34,6 @@ def test_no_feature_has_the_wrong_sign_on_unknown_graphs() -> None:
     fitted = fit_confidence([(1.0, answers(1000, 0, vote_share=-2.0, too_many_hops=2.0, score_margin=1.0))])
     assert fitted.weights[SHARE] == fitted.weights[LONG] == 0 < fitted.weights[GAP]
     assert "too_many_hops" in AGAINST
-
-
-def test_features_of_one_graph_only_count_on_a_known_graph() -> None:
-    asked = answers(2000, 0, score_margin=1.0)
-    asked.features[:, NAMES.index("covered")] = asked.right
-    everywhere = fit_confidence([(1.0, asked)])
-    assert {name for name, weight in zip(NAMES, everywhere.weights, strict=True) if weight} <= COMMON
-    assert fit_confidence([(1.0, asked)], everywhere).weights[NAMES.index("covered")] > 1
 
 
 @pytest.mark.parametrize(("count", "nearer"), [(4, True), (4000, False)])
