@@ -142,10 +142,8 @@ def metrics_json(measured: Mapping[str, LinkingMetrics]) -> dict[str, Any]:
                 "n": metrics.n,
                 "topics": metrics.topics,
                 "failed": metrics.failed,
-                **_dump_estimates(metrics.estimates),
-                "by_type": {
-                    kind: {"n": one.n, **_dump_estimates(one.estimates)} for kind, one in metrics.by_type.items()
-                },
+                **_dump(metrics.estimates),
+                "by_type": {kind: {"n": one.n, **_dump(one.estimates)} for kind, one in metrics.by_type.items()},
             }
             for method, metrics in measured.items()
         }
@@ -199,8 +197,8 @@ def _by_type(metric: str, measured: Mapping[str, LinkingMetrics]) -> Table:
     )
 
 
-def _dump_estimates(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
-    return {name: {"value": one.value, "ci95": list(one.ci95)} for name, one in estimates.items()}
+def _dump(estimates: Mapping[str, Estimate]) -> dict[str, Any]:
+    return {name: asdict(one) for name, one in estimates.items()}
 
 
 Word = TypeVar("Word", bound=str)

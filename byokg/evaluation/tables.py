@@ -119,7 +119,8 @@ def metrics_tables(metrics: Metrics, title: str, repeats: int = 1) -> Group:
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:
         tables += [_evidence(metrics.overall), _loss(metrics)]
     if metrics.overall.grounding:
-        tables.append(_grounding(metrics.overall))
+        overall = metrics.overall
+        tables.append(means_table(_parts(overall.grounding, _GROUNDING, overall.n), "what answers rest on"))
     for noun, groups in (("type", metrics.by_type), ("hops", metrics.by_hops)):
         if len(groups) > 1:  # a single group only repeats the first table
             tables.append(_breakdown(noun, groups))
@@ -172,6 +173,25 @@ def _spent(total: Spending) -> str:
     return ", ".join(parts)
 
 
+def means_table(means: Mapping[str, Estimate], title: str, caption: str = "") -> Table:
+    """Return the table of some means by their labels: percentages with the ends of their 95 % intervals."""
+    return table(
+        [*labels(""), *figures("%", "95 % interval")], map(_with_interval, means.items()), title, caption, True
+    )
+
+
+def _with_interval(labelled: tuple[str, Estimate]) -> tuple[str, str, str]:
+    label, estimate = labelled
+    low, high = estimate.ci95
+    return label, percent(estimate.value), f"{percent(low)} to {percent(high)}"
+
+
+def _parts(parts: Mapping[str, PartEstimate], headings: Mapping[str, str], n: int) -> dict[str, Estimate]:
+    """Return means by heading, with the number of questions unless all `n` have one."""
+    found = ((heading, parts[metric]) for metric, heading in headings.items() if metric in parts)
+    return {heading if one.n == n else f"{heading} ({one.n:,} questions)": one for heading, one in found}
+
+
 def _overall(summary: Summary, title: str, repeats: int) -> Table:
     told = questions_told(summary.n, summary.clusters, summary.effective_n, repeats)
     caption = f"{told}, {summary.failed:,} failed"
@@ -179,26 +199,19 @@ def _overall(summary: Summary, title: str, repeats: int) -> Table:
     if linked is not None:
         of = "all" if linked.n == summary.n else f"the {linked.n:,}"
         caption += f"; Linked: share of topic entities found, of {of} questions with any"
-    rows = [_with_interval(TITLES[metric], summary.estimates[metric]) for metric in METRICS]
-    made = table([*labels(""), *figures("%", "95 % interval")], rows, title, caption, wide=True)
+    made = means_table({TITLES[metric]: summary.estimates[metric] for metric in METRICS}, title, caption)
     if linked is not None:
         made.add_section()
-        made.add_row(*_with_interval("Linked", linked))
+        made.add_row(*_with_interval(("Linked", linked)))
     return made
 
 
 def _evidence(summary: Summary) -> Table:
-    rows = []
-    for metric, heading in _EVIDENCE.items():
-        found = summary.retrieval.get(metric)
-        if found is not None:
-            of = "" if found.n == summary.n else f" ({found.n:,} questions)"
-            rows.append(_with_interval(f"{heading}{of}", found))
     tokens, caption = summary.retrieval.get("tokens"), ""
     if tokens is not None and summary.median_tokens is not None:
         mean = f"mean {tokens.value:,.0f}"
         caption = f"{summary.median_tokens:,.0f} tokens of graph context in the last prompt (median; {mean})"
-    return table([*labels(""), *figures("%", "95 % interval")], rows, "answers in the evidence", caption, wide=True)
+    return means_table(_parts(summary.retrieval, _EVIDENCE, summary.n), "answers in the evidence", caption)
 
 
 def questions_told(n: int, clusters: int | None, effective_n: float | None, repeats: int = 1) -> str:
@@ -219,30 +232,14 @@ def questions_told(n: int, clusters: int | None, effective_n: float | None, repe
 
 def repeat_table(one: RepeatFigures) -> Table:
     """Return what asking each question several times shows."""
-    rows = [_with_interval(f"pass@{k}", estimate) for k, estimate in one.pass_at.items()]
-    voted = ((f"majority of {one.repeats}: {TITLES.get(name, name)}", each) for name, each in one.majority.items())
-    rows += [_with_interval(label, each) for label, each in voted]
+    means = {f"pass@{k}": estimate for k, estimate in one.pass_at.items()}
+    means |= {f"majority of {one.repeats}: {TITLES.get(name, name)}": each for name, each in one.majority.items()}
     told = (
         f"of {one.questions:,} questions, {percent(one.always)} % are right every time, {percent(one.never)} % never; "
         f"standard deviation between questions {percent(one.between)}, within a question {percent(one.within)}, of a "
         f"run that asks once {percent(one.one_round)} points"
     )
-    title = f"each question asked {one.repeats} times, by {TITLES.get(one.metric, one.metric)}"
-    return table([*labels(""), *figures("%", "95 % interval")], rows, title, told, wide=True)
-
-
-def _with_interval(label: str, estimate: Estimate) -> tuple[str, str, str]:
-    low, high = estimate.ci95
-    return label, percent(estimate.value), f"{percent(low)} to {percent(high)}"
-
-
-def _grounding(summary: Summary) -> Table:
-    rows = []
-    for metric, heading in _GROUNDING.items():
-        if (found := summary.grounding.get(metric)) is not None:
-            of = "" if found.n == summary.n else f" ({found.n:,} questions)"
-            rows.append(_with_interval(f"{heading}{of}", found))
-    return table([*labels(""), *figures("%", "95 % interval")], rows, "what answers rest on", wide=True)
+    return means_table(means, f"each question asked {one.repeats} times, by {TITLES.get(one.metric, one.metric)}", told)
 
 
 def _loss(metrics: Metrics) -> Table:
@@ -305,10 +302,7 @@ def score_json(
                 "effective_n": one.effective_n,
                 "failed": one.failed,
                 "source": one.profile.source,
-                "metrics": {
-                    name: {"value": estimate.value, "ci95": list(estimate.ci95)}
-                    for name, estimate in one.estimates.items()
-                },
+                "metrics": {name: asdict(estimate) for name, estimate in one.estimates.items()},
                 "groups": {group: {"n": some.n, **some.figures} for group, some in one.groups.items()},
                 **({"repeats": by_profile[one.profile.name]} if repeats else {}),
             }

@@ -22,6 +22,9 @@ Unlike = Sequence[tuple[PublishedResult, tuple[str, ...]]]
 _HEADING = 8
 """Characters of a run's name that fit above its figures."""
 
+_TESTED = ("difference", "95 % interval", "p")
+"""Columns of a difference."""
+
 _SETTINGS_SHOWN = 12
 _VALUE_SHOWN = 40
 """Characters of a setting's value."""
@@ -68,7 +71,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
             name: {
                 "first": before.estimates[name].value,
                 "second": after.estimates[name].value,
-                **_dump_difference(difference),
+                **asdict(difference),
                 "p_holm": comparison.holm[name],
             }
             for name, difference in comparison.differences.items()
@@ -80,7 +83,7 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "n": one.n,
                 "first": one.first,
                 "second": one.second,
-                **_dump_difference(one.difference),
+                **asdict(one.difference),
                 "p_holm": one.holm,
             }
             for group, one in comparison.by_type.items()
@@ -167,17 +170,14 @@ def _metrics(comparison: Comparison) -> Table:
     repeats = f", asked {times[0]} and {times[1]} times and averaged" if max(times) > 1 else ""
     if comparison.left_out:
         failed += f", {comparison.left_out:,} more left out as the profile does not count them in one of the runs"
+    asked = questions_told(comparison.n, before.clusters, before.effective_n)
     return table(
-        [
-            *labels(""),
-            *figures(*_run_headings(comparison)),
-            *figures("difference", "95 % interval", "p", "won", "lost"),
-        ],
+        [*labels(""), *figures(*_run_headings(comparison), *_TESTED, "won", "lost")],
         rows,
         f"{before.profile.name}, %",
-        f"{questions_told(comparison.n, before.clusters, before.effective_n)}{repeats}, {failed}; intervals: paired "
-        "bootstrap; p, two-sided, Holm's correction for several runs: McNemar's exact test where every question "
-        "is right or wrong and stands alone, else a permutation test; clusters are drawn and swapped whole",
+        f"{asked}{repeats}, {failed}; intervals: paired bootstrap; p, two-sided, Holm's correction for several runs: "
+        "McNemar's exact test where every question is right or wrong and stands alone, else a permutation test; "
+        "clusters are drawn and swapped whole",
     )
 
 
@@ -189,20 +189,13 @@ def _losses(comparison: Comparison) -> Table:
 
 
 def _types(comparison: Comparison) -> Table:
-    return table(
-        [
-            *labels(""),
-            *figures("n"),
-            *figures(*_run_headings(comparison)),
-            *figures("difference", "95 % interval", "p"),
-        ],
-        [
-            (group, f"{one.n:,}", percent(one.first), percent(one.second), *_cells(one.difference, one.holm))
-            for group, one in comparison.by_type.items()
-        ],
-        f"{TITLES.get(comparison.metric, comparison.metric)} by type, %",
-        "p: with Holm's correction for the number of types",
-    )
+    rows = [
+        (group, f"{one.n:,}", percent(one.first), percent(one.second), *_cells(one.difference, one.holm))
+        for group, one in comparison.by_type.items()
+    ]
+    title = f"{TITLES.get(comparison.metric, comparison.metric)} by type, %"
+    columns = [*labels(""), *figures("n", *_run_headings(comparison), *_TESTED)]
+    return table(columns, rows, title, "p: with Holm's correction for the number of types")
 
 
 def _cells(difference: Difference, corrected: float) -> tuple[str, str, str]:
@@ -235,7 +228,3 @@ def _beside(anchor: PublishedResult, subjects: Sequence[RunConditions], ours: Ou
     found = ours.get((anchor.profile or "", anchor.metric), {})
     mine = (percent(found[one.name]) if one.name in found else "" for one in subjects)
     return system, anchor.profile or "?", anchor.metric, percent(anchor.value), *mine
-
-
-def _dump_difference(difference: Difference) -> dict[str, Any]:
-    return {**asdict(difference), "ci95": list(difference.ci95)}
