@@ -17,6 +17,16 @@ _DIGEST_SHOWN = 12
 """Characters."""
 
 
+_CONDITIONS = {
+    "graph": "graph",
+    "code": "code",
+    "entities": "topic entities",
+    "hops": "hop counts",
+    "profile": "metric profile",
+}
+"""Fields of a comparison key that are stated with both values, in words."""
+
+
 @dataclass(frozen=True)
 class ComparisonKey:
     """Conditions of a run's figures; two runs are ranked together only if all of them are equal."""
@@ -46,16 +56,11 @@ class ComparisonKey:
             found.append(f"{self.n:,} → {other.n:,} questions")
         elif self.questions != other.questions and self.dataset == other.dataset:
             found.append("other questions, or other gold answers")
-        for what in ("graph", "code"):
-            mine, theirs = getattr(self, what), getattr(other, what)
+        for field, what in _CONDITIONS.items():
+            mine, theirs = (str(getattr(key, field)) for key in (self, other))
             if mine != theirs:
-                found.append(f"{what} {_digest(mine)} → {_digest(theirs)}")
-        if self.entities != other.entities:
-            found.append(f"topic entities {self.entities} → {other.entities}")
-        if self.hops != other.hops:
-            found.append(f"hop counts {self.hops} → {other.hops}")
-        if self.profile != other.profile:
-            found.append(f"metric profile {self.profile} → {other.profile}")
+                shown = map(_digest, (mine, theirs)) if field in ("graph", "code") else (mine, theirs)
+                found.append(f"{what} {' → '.join(shown)}")
         return tuple(found)
 
 
@@ -80,6 +85,12 @@ def group_by_key(contracts: Sequence[ComparisonKey]) -> list[list[int]]:
     for position, one in enumerate(contracts):
         groups.setdefault(one, []).append(position)
     return list(groups.values())
+
+
+def ranked_groups(contracts: Sequence[ComparisonKey]) -> list[dict[str, Any]]:
+    """Return the groups of equal contracts for a page, each with its differences from the first."""
+    groups = group_by_key(contracts)
+    return [{"runs": its, "differs": list(contracts[0].differences(contracts[its[0]]))} for its in groups]
 
 
 def _digest(value: str) -> str:

@@ -172,7 +172,7 @@ def _nodes(item: Evidence) -> Iterator[str]:
     elif isinstance(item, ComputedEvidence):
         yield from item.nodes
     elif isinstance(item, RowsEvidence):
-        for cell in _cells(item.rows):
+        for cell in flat_cells(item.rows):
             if isinstance(cell, NodeCell):
                 yield cell.id
             elif isinstance(cell, EdgeCell):
@@ -192,7 +192,7 @@ def _collect_texts(item: Evidence) -> Iterator[str]:
         yield item.node.name
         properties = [item.node.properties]
     elif isinstance(item, RowsEvidence):
-        for cell in _cells(item.rows):
+        for cell in flat_cells(item.rows):
             if isinstance(cell, NodeCell):
                 yield cell.name
             if isinstance(cell, NodeCell | EdgeCell):
@@ -203,7 +203,7 @@ def _collect_texts(item: Evidence) -> Iterator[str]:
         yield from map(str, some.values())
 
 
-def _cells(cells: Iterable[Cell]) -> Iterator[NodeCell | EdgeCell | Value]:
+def flat_cells(cells: Iterable[Cell]) -> Iterator[NodeCell | EdgeCell | Value]:
     """Yield the nodes, relationships and values in rows, from within paths, lists and maps."""
     for cell in cells:
         if isinstance(cell, PathCell):
@@ -212,9 +212,9 @@ def _cells(cells: Iterable[Cell]) -> Iterator[NodeCell | EdgeCell | Value]:
         elif isinstance(cell, NodeCell | EdgeCell | bool | int | float | str):
             yield cell
         elif isinstance(cell, Mapping):
-            yield from _cells(cell.values())
+            yield from flat_cells(cell.values())
         elif cell is not None:
-            yield from _cells(cell)
+            yield from flat_cells(cell)
 
 
 def _triples(item: Evidence) -> Iterator[tuple[str, str, str]]:
@@ -231,6 +231,6 @@ def _triples(item: Evidence) -> Iterator[tuple[str, str, str]]:
             for triple in path.triples:
                 yield triple.head, triple.relation, triple.tail
     elif isinstance(item, RowsEvidence):
-        for cell in _cells(item.rows):
+        for cell in flat_cells(item.rows):
             if isinstance(cell, EdgeCell):
                 yield cell.head, cell.relation, cell.tail

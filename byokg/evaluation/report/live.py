@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import RunError
-from byokg.evaluation.comparability import ComparisonKey, comparison_key, group_by_key
+from byokg.evaluation.comparability import ComparisonKey, comparison_key, ranked_groups
 from byokg.evaluation.compare import score_cases
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import METRICS, PROFILE, STAGES, Scores
@@ -277,17 +277,13 @@ class LiveRuns:
         if profile not in PROFILES:
             raise RunError(f"profile {profile!r} is not known; choose one of {', '.join(PROFILES)}")
         runs = list(self.runs.values())
-        contracts = [_contract(run, profile) for run in runs]
         return {
             "version": self.version,
             "profile": profile,
             "profiles": list(PROFILES),
             "metrics": list(METRICS) if profile == PROFILE else [each.name for each in PROFILES[profile].metrics],
             "runs": [self._entry(run, profile) for run in runs],
-            "contracts": [
-                {"runs": group, "differs": list(contracts[0].differences(contracts[group[0]]))}
-                for group in group_by_key(contracts)
-            ],
+            "contracts": ranked_groups([_contract(run, profile) for run in runs]),
         }
 
     def _entry(self, run: LiveRun, profile: str) -> dict[str, Any]:

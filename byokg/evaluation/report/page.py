@@ -15,6 +15,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -28,15 +29,17 @@ import numpy as np
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
-from byokg.evaluation.records import Prediction, Timing
+from byokg.evaluation.records import Prediction, Timing, read_evidence
 from byokg.evaluation.report.summary import Traces, summarise
+from byokg.evaluation.retrieval_metrics import flat_cells
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.runner import outcome
 from byokg.files import write_file
 from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.llm.reply_store import RecordedReplies, RecordedReply
-from byokg.types import EntityId
+from byokg.retrieval.verbalize import nodes_of
+from byokg.types import EntityId, Evidence, Node, NodeCell, NodeEvidence, RowsEvidence
 
 MARK = "\u0001"
 """Begins a text that is given as the numbers of its lines, in base 36 and separated by commas."""
@@ -281,9 +284,9 @@ class NodeNames:
             for one in trace.get("rounds", ()):
                 linked = one.get("linked") or {}
                 told |= {each["id"]: each["name"] for part in ("entities", "drafts") for each in linked.get(part, ())}
-                for item in one.get("evidence", ()):
-                    ids |= dict.fromkeys(_nodes(item))
-                    told |= dict(_find_named_nodes(item))
+                for item in map(read_evidence, one.get("evidence", ())):
+                    ids |= dict.fromkeys(str(id) for id in nodes_of(item, sys.maxsize) if id)
+                    told |= {str(node.id): node.name for node in _find_named_nodes(item)}
         if self._store is not None:
             new = [EntityId(id) for id in ids if id not in self._known]
             self._known |= {str(id): name for id, name in node_names(self._store, new).items()}
@@ -291,40 +294,12 @@ class NodeNames:
         return {id: name for id, name in names.items() if name != id}
 
 
-def _nodes(item: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the nodes of one piece of evidence; kinds that hold no bare ids, or that are new, have none."""
-    if item.get("kind") == "PathEvidence":
-        yield item["source"]
-        yield from item["ends"]
-        for path in item["paths"]:
-            for head, _, tail, *_ in path:
-                yield head
-                yield tail
-    elif item.get("kind") == "TripleEvidence":
-        yield item["triple"]["head"]
-        yield item["triple"]["tail"]
-    elif item.get("kind") == "ComputedEvidence":
-        yield from item["nodes"]
-
-
-def _find_named_nodes(item: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the nodes that a piece of evidence itself names, with their names."""
-
-    def cells(value: object) -> Iterator[tuple[str, str]]:
-        if isinstance(value, Mapping):
-            if isinstance(value.get("id"), str) and isinstance(value.get("name"), str):
-                yield value["id"], value["name"]
-            else:
-                for entry in value.values():
-                    yield from cells(entry)
-        elif isinstance(value, Sequence) and not isinstance(value, str):
-            for entry in value:
-                yield from cells(entry)
-
-    if item.get("kind") == "NodeEvidence":
-        yield from cells(item["node"])
-    elif item.get("kind") == "RowsEvidence":
-        yield from cells(item["rows"])
+def _find_named_nodes(item: Evidence) -> Iterator[Node | NodeCell]:
+    """Yield the nodes that a piece of evidence holds with their names."""
+    if isinstance(item, NodeEvidence):
+        yield item.node
+    elif isinstance(item, RowsEvidence):
+        yield from (cell for cell in flat_cells(item.rows) if isinstance(cell, NodeCell))
 
 
 _DRAWN = ("layout", "drawing", "evidence", "rounds", "answer")

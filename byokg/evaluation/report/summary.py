@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from byokg.errors import RunError
-from byokg.evaluation.comparability import comparison_key, group_by_key
+from byokg.evaluation.comparability import comparison_key, ranked_groups
 from byokg.evaluation.compare import compare_pair
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import (
@@ -138,7 +138,6 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
     outcomes = [
         {example.id: outcome(example, run.predictions.get(example.id)) for example in run.questions} for run in runs
     ]
-    contracts = [comparison_key(run, PROFILE) for run in runs]
     deltas = [_delta(runs, baseline, other, seed) for other in range(len(runs)) if other != baseline]
     for metric in METRICS:
         measured = [delta["metrics"][metric] for delta in deltas if delta["metrics"]]
@@ -153,10 +152,7 @@ def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, s
         "runs": [
             _run(run, run.metrics, its) for run, its in zip(runs, outcomes, strict=True) if run.metrics is not None
         ],
-        "contracts": [
-            {"runs": group, "differs": list(contracts[0].differences(contracts[group[0]]))}
-            for group in group_by_key(contracts)
-        ],
+        "contracts": ranked_groups([comparison_key(run, PROFILE) for run in runs]),
         "deltas": deltas,
         "questions": _questions(runs, outcomes, examples),
     }
