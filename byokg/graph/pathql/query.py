@@ -210,6 +210,9 @@ class Group:
     elements: tuple[Element, ...]
 
 
+_Pattern: TypeAlias = "Element | Expression | Term"
+
+
 # Queries
 
 
@@ -353,47 +356,39 @@ def _written(term: Term | PathExpression) -> str:
     return str(term)
 
 
-def variables(pattern: Element | Expression | Term) -> Iterator[str]:
+def _parts(pattern: _Pattern) -> Iterable[_Pattern]:
+    """Return the direct parts of a pattern or an expression, in order."""
+    match pattern:
+        case FunctionCall(_, parts) | Group(parts) | Union(parts) | Values(parts, _):
+            return parts
+        case Exists(part) | Optional(part) | Minus(part) | Filter(part):
+            return (part,)
+        case Bind(expression, variable):
+            return expression, variable
+        case TriplePattern(subject, predicate, object_, annotations):
+            ends = [subject, predicate, object_] if isinstance(predicate, Variable) else [subject, object_]
+            return [*ends, *(value for _, value in annotations)]
+    return ()
+
+
+def variables(pattern: _Pattern) -> Iterator[str]:
     """Yield the names of the variables that a pattern may bind, in order of appearance, with repetitions."""
     match pattern:
         case Variable(name):
             yield name
-        case Group(elements) | Union(elements):
-            for each in elements:
-                yield from variables(each)
-        case Optional(group):
-            yield from variables(group)
-        case TriplePattern(subject, predicate, object_, annotations):
-            for term in (subject, predicate, object_, *(value for _, value in annotations)):
-                if isinstance(term, Variable):
-                    yield term.name
         case Bind(_, variable):
             yield variable.name
-        case Values(names, _):
-            for variable in names:
-                yield variable.name
-        case _:
-            return
+        case Group() | Union() | Optional() | TriplePattern() | Values():
+            for part in _parts(pattern):
+                yield from variables(part)
 
 
-def mentioned(pattern: Element | Expression | Term) -> Iterator[str]:
+def mentioned(pattern: _Pattern) -> Iterator[str]:
     """Yield the names of all variables in a pattern or an expression, also of those that it only reads."""
-    match pattern:
-        case FunctionCall(_, arguments):
-            for argument in arguments:
-                yield from mentioned(argument)
-        case Exists(group) | Optional(group) | Minus(group):
-            yield from mentioned(group)
-        case Filter(condition):
-            yield from mentioned(condition)
-        case Bind(expression, variable):
-            yield from mentioned(expression)
-            yield variable.name
-        case Group(elements) | Union(elements):
-            for each in elements:
-                yield from mentioned(each)
-        case _:
-            yield from variables(pattern)
+    if isinstance(pattern, Variable):
+        yield pattern.name
+    for part in _parts(pattern):
+        yield from mentioned(part)
 
 
 def certain(pattern: Element) -> frozenset[str]:
@@ -427,26 +422,12 @@ def seedable(group: Group) -> frozenset[str]:
     return frozenset(found)
 
 
-def inside(pattern: Element | Expression) -> Iterator[Element]:
+def inside(pattern: _Pattern) -> Iterator[Element]:
     """Yield a pattern, and all elements inside it, also those inside conditions."""
-    match pattern:
-        case FunctionCall(_, arguments):
-            for argument in arguments:
-                yield from inside(argument)
-        case Exists(group):
-            yield from inside(group)
-        case Variable() | NameTerm() | LiteralTerm():
-            return
-        case _:
-            yield pattern
-            match pattern:
-                case Group(elements) | Union(elements):
-                    for each in elements:
-                        yield from inside(each)
-                case Optional(group) | Minus(group):
-                    yield from inside(group)
-                case Filter(expression) | Bind(expression, _):
-                    yield from inside(expression)
+    if isinstance(pattern, TriplePattern | Filter | Bind | Values | Union | Optional | Minus | Group):
+        yield pattern
+    for part in _parts(pattern):
+        yield from inside(part)
 
 
 def elements(query: PathQuery) -> Iterator[Element]:

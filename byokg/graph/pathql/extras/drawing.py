@@ -10,6 +10,7 @@ import html
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from byokg.graph.pathql.result import FoundPath, PathResult
@@ -34,12 +35,12 @@ class _Drawn:
 
 def svg(result: PathResult) -> str:
     """Return a drawing as an SVG document; of very many paths, the first ones."""
-    return _picture(result, list(_first(result)))
+    return _picture(result, list(islice(result, _MOST_PATHS)))
 
 
 def page(result: PathResult) -> str:
     """Return an HTML page with the drawing and the list of paths, which needs nothing from elsewhere."""
-    paths = list(_first(result))
+    paths = list(islice(result, _MOST_PATHS))
     numbers = _numbered(result, paths)
     items = "\n".join(
         f'<li data-edges="{" ".join(str(numbers[drawn]) for drawn in _drawn(result, path))}" tabindex="0">'
@@ -49,13 +50,6 @@ def page(result: PathResult) -> str:
     note = result.summary() + (f"; the first {len(paths)} are drawn" if len(paths) < len(result) else "")
     template = Path(__file__).with_suffix(".html").read_text("utf-8")
     return template.format(picture=_picture(result, paths), items=items, note=html.escape(note))
-
-
-def _first(result: PathResult) -> Iterable[FoundPath]:
-    for number, path in enumerate(result):
-        if number == _MOST_PATHS:
-            return
-        yield path
 
 
 def _drawn(result: PathResult, path: FoundPath) -> Iterable[_Drawn]:

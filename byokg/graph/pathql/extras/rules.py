@@ -72,11 +72,6 @@ class _Atom:
     """A variable, or the number of a node."""
     object: str | int
 
-    def key(self, solution: Mapping[str, int]) -> int:
-        """Return the key of the fact that the triple is in a solution."""
-        head, tail = (solution[end] if isinstance(end, str) else end for end in (self.subject, self.object))
-        return head << _SHIFT | tail
-
 
 @dataclass(frozen=True)
 class _Compiled:
