@@ -2,7 +2,7 @@
 
 A candidate starts at one or two linked entities, walks relations that exist there, and ends at possible answers;
 conditions on these, a count or the first of an order may follow. `enumerate_candidates` enumerates them in numpy over
-any graph, `candidate_queries` inside a query engine. All are executable, for any characters in the graph's names.
+any graph. All are executable, for any characters in the graph's names.
 
 Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "K-hop query path templates".
 """

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byokg.arrays import Int64
+from byokg.arrays import Bools, Int64
 from byokg.errors import EntityNotFound
 from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
@@ -489,18 +489,39 @@ class _CandidateSearch:
             for attribute in self._of_place("edge"):
                 rows = np.flatnonzero(np.array([attribute.key in one for one in held], np.bool_)[at_edge])
                 yield attribute, pairs[rows], [held[at][attribute.key] for at in at_edge[rows].tolist()]
-        for attribute in self._of_place("neighbour"):
-            number = np.array([self._labels.index(attribute.key)])
-            counts = self._store.relation_counts(nodes)
-            reads = int(counts.count[counts.relation == number].sum())
-            if reads > self._templates.described:
-                self._truncated.append(f"{reads:,} edges of {attribute.key} lead to values of results: too many")
-                continue
-            batch = self._store.edges(nodes, Direction.BOTH, number)
-            other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
-            names = [node.name for node in self._read_nodes(other)]
-            dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
-            edges = np.flatnonzero(dated[of_other] & (batch.other != nodes[batch.origin]))
+        if beside := self._of_place("neighbour"):
+            yield from self._neighbour_values(beside, nodes, place, away)
+
+    def _neighbour_values(
+        self, attributes: Sequence[Attribute], nodes: Int64, place: Int64, away: Bools
+    ) -> Iterator[tuple[Attribute, Int64, list[Value]]]:
+        """Yield for each attribute the pairs with a dated neighbour, and its name; all are read at once.
+
+        Args:
+            attributes: relations that lead to dates.
+            nodes: distinct ends of the pairs.
+            place: (P,) end of each pair.
+            away: (P,) False for pairs that end at their anchor.
+        """
+        counts = self._store.relation_counts(nodes)
+        reads = np.bincount(counts.relation, counts.count, len(self._labels)).astype(np.int64)
+        read = {self._labels.index(attribute.key): attribute for attribute in attributes}
+        for number, attribute in list(read.items()):
+            if reads[number] > self._templates.described:
+                self._truncated.append(
+                    f"{reads[number]:,} edges of {attribute.key} lead to values of results: too many"
+                )
+            if not 0 < reads[number] <= self._templates.described:
+                del read[number]
+        if not read:
+            return
+        batch = self._store.edges(nodes, Direction.BOTH, np.array(sorted(read)))
+        other, of_other = np.unique(batch.other.astype(np.int64), return_inverse=True)
+        names = [node.name for node in self._read_nodes(other)]
+        dated = np.array([DATE.fullmatch(name) is not None for name in names], np.bool_)
+        fits = dated[of_other] & (batch.other != nodes[batch.origin])
+        for number, attribute in read.items():
+            edges = np.flatnonzero(fits & (batch.relation == number))
             pairs, chosen = rows_at(batch.origin[edges], place)
             kept = np.flatnonzero(away[pairs])
             values: list[Value] = [names[at] for at in of_other[edges[chosen[kept]]].tolist()]

@@ -19,12 +19,9 @@ from byokg.arrays import Float64, Int64
 from byokg.errors import QueryFailed, at_least
 from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.property_view import without_values
-from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits
-from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import (
     Attribute,
-    CandidateQueries,
     CandidateQuery,
     CandidateRanker,
     Conditions,
@@ -82,7 +79,7 @@ class SubgraphRetriever:
         text = request.question.text
         if not anchors:
             return []
-        found = self._candidates(anchors, Conditions.of(text))
+        found = self._finder.find(anchors, conditions=Conditions.of(text))
         if not found.items:
             return []
         evidence: list[Evidence] = []
@@ -108,12 +105,6 @@ class SubgraphRetriever:
         got = {"candidates": len(found.items), "ran": ran, "nodes": len(met), "truncated": list(found.truncated)}
         request.note(RETRIEVER, {"anchors": anchors}, got)
         return evidence
-
-    def _candidates(self, anchors: Sequence[EntityId], conditions: Conditions) -> CandidateQueries:
-        """Enumerate candidates: in numpy where the graph is ours, by aggregate queries where a server has it."""
-        if isinstance(self._store, CypherStore):
-            return queried_candidates(self._store, anchors, (), self._finder.templates, conditions=conditions)
-        return self._finder.find(anchors, conditions=conditions)
 
     def _run(self, one: CandidateQuery) -> tuple[list[NodeCell | int], bool]:
         """Return the results of a candidate, those of most walks first, and whether some were cut off."""

@@ -8,7 +8,6 @@ import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.servers.bolt import Neo4jStore
-from byokg.retrieval.candidate_queries import queried_candidates
 from byokg.retrieval.candidates import TEMPLATES, Templates
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.types import NodeCell
@@ -31,7 +30,7 @@ def both(request: pytest.FixtureRequest, neo4j_server: Genuine) -> Iterator[tupl
         yield ColumnarGraph.from_records(nodes, edges), store, request.param
 
 
-def test_counts_are_those_of_neo4j_and_every_query_returns_what_was_counted(
+def test_candidates_are_those_of_a_graph_in_files_and_every_query_returns_as_many_results(
     both: tuple[ColumnarGraph, Neo4jStore, int],
 ) -> None:
     graph, store, seed = both
@@ -39,11 +38,11 @@ def test_counts_are_those_of_neo4j_and_every_query_returns_what_was_counted(
     anchors, gold = asked(graph, seed)
     templates = Templates(TEMPLATES, directed=directed)
     here = CandidateFinder(graph, templates).find(anchors, gold).items
-    assert whole(here) == whole(queried_candidates(store, anchors, gold, templates).items)
+    assert whole(here) == whole(CandidateFinder(store, templates).find(anchors, gold).items)
     assert {one.template for one in here} == set(TEMPLATES)
     few = Templates(("two_hop", "mediated"), directed=directed)
     asking = CandidateFinder(graph, few).find(anchors, gold, ASKED, ["3"]).items
-    assert whole(asking) == whole(queried_candidates(store, anchors, gold, few, None, ASKED, ["3"]).items)
+    assert whole(asking) == whole(CandidateFinder(store, few).find(anchors, gold, ASKED, ["3"]).items)
     for one in [*here[::17], *asking[::17]]:
         for rows in (store.run(one.query).rows, store.run(one.text, one.parameters).rows):
             found = {row[0].id for row in rows if isinstance(row[0], NodeCell)}
