@@ -353,10 +353,7 @@ class GraphStore(ABC):
         return np.empty(0, np.int64)
 
     def lasting_order(self, nodes: NodeArray) -> Int64:
-        """Return the places of some nodes, ascending, in an order that no earlier request changes.
-
-        In files that is the order of their numbers, in which they have to be; on a server, that of their ids.
-        """
+        """Return the places of some nodes, ascending, in an order of ids or numbers that no earlier request changes."""
         return np.arange(len(nodes))
 
     # Edges
@@ -399,29 +396,18 @@ class GraphStore(ABC):
         *,
         most: int,
     ) -> EdgeBatch:
-        """Return of each relation, and direction, of each node the first `most` edges in the order of `edges`, or more.
+        """Return of each relation, and direction, of each node the first `most` edges in the order of `edges`.
 
-        All of them if the store cannot read some without the others.
-
-        Raises:
-            EntityNotFound: a node number is out of range.
-            RelationNotFound: a relation number is out of range.
+        All of them if the store cannot read some without the others. Raises the errors of `edges`.
         """
         return self.edges(nodes, direction, relations)
 
     def degrees(self, nodes: NodeArray) -> Int64 | None:
-        """Return the number of edges of each of `nodes`: (N,). None if that takes a look at the edges.
-
-        Raises:
-            EntityNotFound: a node number is out of range.
-        """
+        """Return the number of edges of each of `nodes`: (N,). None if that takes a look at the edges."""
         return None
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
-        """Return how many edges of each relation touch each of `nodes`.
-
-        Raises `EntityNotFound` for an unknown number.
-        """
+        """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound`."""
         batch = self.edges(nodes)
         first = np.flatnonzero(changes(batch.origin << 1 | batch.inverse, batch.relation))
         counts = np.diff(first, append=len(batch))
@@ -448,20 +434,7 @@ class GraphStore(ABC):
             nodes: (N,) node numbers, distinct, in any order.
             direction: of a search that found the nodes, whose edges a server has cached; the result is the same.
         """
-        back = direction is Direction.IN
-        batch = self.edges(nodes, Direction.IN if back else Direction.OUT)
-        other = positions(nodes, batch.other)
-        kept = other >= 0
-        if batch.undirected is not None:  # these are found from both ends
-            kept &= ~batch.undirected | (batch.head <= batch.tail)
-        rows = np.flatnonzero(kept)
-        if back:
-            rows = rows[np.argsort(other[rows], kind="stable")]
-        far, near = other.take(rows), batch.origin.take(rows)
-        head, tail = (far, near) if back else (near, far)
-        outgoing = np.bincount(head, minlength=len(nodes))
-        undirected = None if batch.undirected is None else batch.undirected.take(rows)
-        return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows), undirected)
+        return _find_edges_among(self, nodes, direction is Direction.IN)
 
     def shortest_paths(
         self,
@@ -475,17 +448,8 @@ class GraphStore(ABC):
     ) -> Int64 | None:
         """Return all shortest paths between two nodes, in any order: head, relation, tail and edge, (P, L, 4).
 
-        Args:
-            source: node where paths start.
-            target: node where they end.
-            direction: of the edges; BOTH is either way.
-            relations: walked relations; None for all.
-            most: steps at most; None for no bound.
-            limit: give up at so many paths.
-            timeout_s: give up after so long.
-
-        Returns:
-            None if no engine finds them by itself, or it gave up. Parallel edges make different paths.
+        None if no engine finds them by itself, or if it gives up, at `limit` paths or after `timeout_s`. Parallel edges
+        make different paths. `most` bounds their steps.
         """
         return None
 
@@ -494,15 +458,7 @@ class GraphStore(ABC):
     ) -> NodeArray | None:
         """Return the far ends of one or more edges from a node, each once, in any order.
 
-        Args:
-            node: where edges start.
-            direction: of the edges; BOTH is either way.
-            relations: walked relations.
-            limit: give up at more nodes.
-            timeout_s: give up after so long.
-
-        Returns:
-            None if no engine finds them by itself, or it gave up.
+        None if no engine finds them by itself, or if it gives up, at more than `limit` nodes or after `timeout_s`.
         """
         return None
 
@@ -618,6 +574,23 @@ def spread_evenly(groups: Integers, most: int) -> Bools:
     rank, size = np.arange(len(groups)) - first, np.maximum(last - first, 1)
     kept: Bools = (rank * most // size != (rank - 1) * most // size) | (size <= most)
     return kept
+
+
+def _find_edges_among(store: GraphStore, nodes: NodeArray, back: bool) -> InducedEdges:
+    """Return the edges with both ends among nodes, reading incoming edges if `back`, else outgoing ones."""
+    batch = store.edges(nodes, Direction.IN if back else Direction.OUT)
+    other = positions(nodes, batch.other)
+    kept = other >= 0
+    if batch.undirected is not None:  # these are found from both ends
+        kept &= ~batch.undirected | (batch.head <= batch.tail)
+    rows = np.flatnonzero(kept)
+    if back:
+        rows = rows[np.argsort(other[rows], kind="stable")]
+    far, near = other.take(rows), batch.origin.take(rows)
+    head, tail = (far, near) if back else (near, far)
+    outgoing = np.bincount(head, minlength=len(nodes))
+    undirected = None if batch.undirected is None else batch.undirected.take(rows)
+    return InducedEdges(outgoing, tail, batch.relation.take(rows), batch.edge.take(rows), undirected)
 
 
 def _scan_schema(store: GraphStore) -> Schema:

@@ -28,6 +28,7 @@ from byokg.graph.guard.sparql import Sent, chooses_graphs
 from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
 from byokg.graph.rdf.terms import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
 from byokg.graph.servers import sparql_text as sparql
+from byokg.graph.servers.sparql_client import SparqlClient
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, schema_from_json
@@ -76,7 +77,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
             schema = source.schema()
             relations = [term_iri(label) for label in source.relations]
         else:  # RDF has types that are edges in a columnar graph, and none here
-            loaded = _LoadedStore(store, prefixes)
+            loaded = SparqlStore(_LoadedClient(store), prefixes)
             schema, relations, prefixes = loaded.schema(), list(loaded.relation_iris), loaded.prefixes
             del loaded
         store.flush()
@@ -96,7 +97,7 @@ def build_oxigraph(source: str | Path | ColumnarGraph, out: str | Path, overwrit
 
 
 class OxigraphStore(SparqlStore):
-    """A store written by `build_oxigraph`, opened read-only in a worker process; implements both protocols.
+    """A store written by `build_oxigraph`, opened read-only in a worker process.
 
     Several processes may have it open. `SparqlStore` defines nodes, edges and names.
     """
@@ -125,7 +126,10 @@ class OxigraphStore(SparqlStore):
         inside = Path(folder) / ENGINE_FOLDERS["sparql"]
         folder = inside if inside.is_dir() else Path(folder)
         meta = _read_meta(folder)
-        super().__init__(str(folder), Prefixes(meta["prefixes"]), languages, timeout_s)
+        settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
+        self._worker = Worker("byokg.graph.engines.oxigraph_process:OxigraphEngine", settings, str(folder), memory_mb)
+        client = _WorkerClient(self._worker, str(folder), timeout_s)
+        super().__init__(client, Prefixes(meta["prefixes"]), languages)
         self._number_relations(meta["relations"])
         try:
             self._schema = schema_from_json(meta["schema"])
@@ -135,8 +139,6 @@ class OxigraphStore(SparqlStore):
         """Source of the store."""
         self.triple_count: int = meta["triples"]
         """How many triples it holds, those for names, types and properties included."""
-        settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
-        self._worker = Worker("byokg.graph.engines.oxigraph_process:OxigraphEngine", settings, self._name, memory_mb)
 
     @property
     def checksum(self) -> str:
@@ -148,19 +150,27 @@ class OxigraphStore(SparqlStore):
         """Return the process that holds the engine."""
         return self._worker
 
-    def _let_go(self) -> None:
-        self._worker.close()
-
     def refresh(self) -> None:
         """Do nothing: the store never changes, and its schema was read when it was built."""
 
-    def _select(
+
+class _WorkerClient(SparqlClient):
+    """Sends queries to the process that holds the engine."""
+
+    def __init__(self, worker: Worker, name: str, timeout_s: float) -> None:
+        super().__init__(name, timeout_s)
+        self._worker = worker
+
+    def close(self) -> None:
+        self._worker.close()
+
+    def select(
         self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
     ) -> tuple[Sequence[Binding], bool]:
         text = sparql.select(variables, where, *(page or ()))
-        return read_table(json.loads(self._worker.call("select", text, timeout_s=timeout_s)), self._name).bindings, True
+        return read_table(json.loads(self._worker.call("select", text, timeout_s=timeout_s)), self.name).bindings, True
 
-    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
+    def query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         try:
             every = not chooses_graphs(query.text)
             reply = self._worker.call("query", query.text, limits.max_rows + 1, every, timeout_s=limits.timeout_s)
@@ -169,21 +179,21 @@ class OxigraphStore(SparqlStore):
         return SparqlResult(*reply)
 
 
-class _LoadedStore(SparqlStore):
-    """A store in this process, to read the schema after loading."""
+class _LoadedClient(SparqlClient):
+    """Queries a store in this process, to read the schema after loading."""
 
-    def __init__(self, store: Any, prefixes: Prefixes) -> None:
-        super().__init__("the store being built", prefixes, None, 0)
+    def __init__(self, store: Any) -> None:
+        super().__init__("the store being built", 0)
         self._store = store
-        self._repeats = any(True for _ in store.named_graphs())
+        self.repeats = any(True for _ in store.named_graphs())
 
-    def _select(
+    def select(
         self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
     ) -> tuple[Sequence[Binding], bool]:
         reply = json.loads(select_json(self._store, sparql.select(variables, where, *(page or ())), union=True))
-        return read_table(reply, self._name).bindings, True
+        return read_table(reply, self.name).bindings, True
 
-    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
+    def query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         raise QueryInvalid("a store that is being built runs no queries")
 
 

@@ -22,9 +22,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-import numpy as np
-import numpy.typing as npt
-
 from byokg.errors import (
     ConfigError,
     QueryFailed,
@@ -38,17 +35,11 @@ from byokg.errors import (
 from byokg.graph.servers.bolt_errors import translate
 from byokg.graph.servers.bolt_values import BoltValues
 from byokg.graph.servers.cypher_schema import (
-    MAX_WRITTEN,
     CypherServer,
     PropertyNames,
     Records,
-    reached_nodes,
-    shortest_paths,
-    writable,
 )
 from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.store import Direction, RelationArray
-from byokg.types import EntityId
 
 if TYPE_CHECKING:
     import neo4j
@@ -69,7 +60,7 @@ _PLANS = 1000
 
 
 class Neo4jStore(CypherStore):
-    """A graph in Neo4j, or in another server with Bolt. Implements `GraphStore` and `QueryStore`.
+    """A graph in Neo4j, or in another server with Bolt.
 
     Queries run in read access mode. On Neo4j itself, the planner also has to confirm that a query of `run` only reads;
     other servers enforce neither, so give them an account with read permission only.
@@ -99,62 +90,14 @@ class Neo4jStore(CypherStore):
             name_property: see `CypherStore`.
             timeout_s: see `CypherStore`.
             fetch_size: rows that the server sends at once.
-            vector_index: see `CypherNames`.
+            vector_index: see `CypherStore`.
 
         Raises:
             ConfigError: the URI has no scheme of Bolt, or holds a password.
             MissingExtra: the driver is not installed.
         """
-        self._bolt = BoltServer(uri, database, username, password, fetch_size)
-        super().__init__(self._bolt, id_property, name_property, timeout_s, vector_index)
-
-    def shortest_paths(
-        self,
-        source: int,
-        target: int,
-        direction: Direction,
-        relations: RelationArray | None,
-        most: int | None,
-        limit: int,
-        timeout_s: float,
-    ) -> npt.NDArray[np.int64] | None:
-        """Return all shortest paths between two nodes. Used on Neo4j and ArcadeDB only."""
-        labels = None if relations is None else self._relation_keys(relations)
-        if labels is not None and not (len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
-            return None  # as a condition, it is tested after a search over all relations
-        try:
-            if source == target or most == 0 or not finds_shortest_paths(self._bolt.agent(timeout_s)):
-                return None
-            elements = [self._element(EntityId(self._nodes.key(node))) for node in (source, target)]
-            text = shortest_paths(direction, labels, most, limit, self._entity)
-            found = self._ask(text, {"source": elements[0], "target": elements[1]}, timeout_s)
-        except (QueryTimeout, QueryTooLarge):
-            return None
-        if len(found) >= limit:
-            return None
-        rows = [row for (path,) in found for row in path]
-        ends = self._meet([row[i] for row in rows for i in (2, 4)], [row[i] for row in rows for i in (3, 5)])
-        head, tail = ends[0::2], ends[1::2]
-        relation = self._number_relations([row[1] for row in rows])
-        edge = self._number_edges([row[0] for row in rows], head, relation, tail, [row[6] for row in rows])
-        width = len(found[0][0]) if found else 0
-        return np.stack((head, relation, tail, edge), axis=1).reshape(len(found), width, 4)
-
-    def reached(
-        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
-    ) -> npt.NDArray[np.int64] | None:
-        """Return the far ends of edges. Used on Neo4j only, which visits each node once."""
-        labels = self._relation_keys(relations)
-        if not (labels and len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
-            return None
-        try:
-            if not planner_is_trusted(self._bolt.agent(timeout_s)):
-                return None
-            text = reached_nodes(direction, labels, limit + 1, self._entity("b"))
-            found = self._ask(text, {"source": self._element(EntityId(self._nodes.key(node)))}, timeout_s)
-        except (QueryTimeout, QueryTooLarge):
-            return None
-        return None if len(found) > limit else self._meet([row[0] for row in found], [row[1] for row in found])
+        server = BoltServer(uri, database, username, password, fetch_size)
+        super().__init__(server, id_property, name_property, timeout_s, vector_index)
 
 
 class BoltServer(CypherServer):
@@ -206,6 +149,14 @@ class BoltServer(CypherServer):
         if self._agent is None:
             self._run(self._meet_server, timeout_s)
         return self._agent or ""
+
+    def finds_shortest_paths(self, timeout_s: float) -> bool:
+        """True of Neo4j and ArcadeDB."""
+        return finds_shortest_paths(self.agent(timeout_s))
+
+    def finds_reached(self, timeout_s: float) -> bool:
+        """True of Neo4j."""
+        return planner_is_trusted(self.agent(timeout_s))
 
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:
         """Ask a genuine Neo4j whether the query only reads, once for each text."""

@@ -220,6 +220,14 @@ class CypherServer(ABC):
     def check_plan(self, text: str, parameters: Mapping[str, Any], timeout_s: float) -> None:  # noqa: B027
         """Check by the planner, if trusted, that the query only reads. Raises `QueryRefused`."""
 
+    def finds_shortest_paths(self, timeout_s: float) -> bool:
+        """True if the server's `allShortestPaths` is known to equal a step-by-step search."""
+        return False
+
+    def finds_reached(self, timeout_s: float) -> bool:
+        """True if the server visits each node once on paths of any length."""
+        return False
+
     def node_pages(self, columns: Sequence[str], timeout_s: float) -> Iterator[Sequence[Sequence[Any]]]:
         """Yield some expressions of each node `n`, in the order of the server's ids: one query for each page."""
         identity = f"{self.identity}(n)"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byokg.arrays import Int64
 from byokg.errors import (
@@ -24,20 +25,22 @@ from byokg.errors import (
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import CachedSchema, around, digest
-from byokg.graph.servers.base import patiently
-from byokg.graph.servers.cypher_names import CypherNames, guess_name_property, natural, plain_value
+from byokg.graph.servers.base import NumberingStore, patiently
+from byokg.graph.servers.cypher_names import CypherCells, CypherNames
+from byokg.graph.servers.cypher_reads import TOGETHER, CypherReads, plain_value
 from byokg.graph.servers.cypher_schema import (
+    MAX_WRITTEN,
     Catalogue,
     CypherServer,
     Records,
-    ServerEdge,
     ServerNode,
-    ServerPath,
-    edge_pattern,
     plain_parameters,
+    reached_nodes,
     read_schema,
     records_in,
+    shortest_paths,
     union_all,
+    writable,
 )
 from byokg.graph.store import (
     Direction,
@@ -49,10 +52,7 @@ from byokg.graph.store import (
     Schema,
 )
 from byokg.text.names import encodable
-from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Language, Node, NodeCell, PathCell, Properties
-
-_TOGETHER = 10_000
-"""Node ids sent in one round trip."""
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties
 
 _SAMPLED_ROWS = 20_000
 """Rows of one round trip when edges are sampled."""
@@ -64,12 +64,11 @@ _SPREAD = 20
 """How many times as many edges as wanted are looked at, so that a sample is spread over them."""
 
 
-class CypherStore(CypherNames):
-    """Implements `GraphStore` and `QueryStore` on a `CypherServer`. Threads may share it.
+class CypherStore(NumberingStore):
+    """A graph behind a `CypherServer`. Threads may share it.
 
     Numbers of nodes and edges are given out in the order of first use, and are valid within this object only. They
-    never
-    change: `refresh` forgets the schema, nodes and their edges, a new store forgets everything.
+    never change: `refresh` forgets the schema, nodes and their edges, a new store forgets everything.
     """
 
     def __init__(
@@ -80,15 +79,37 @@ class CypherStore(CypherNames):
         timeout_s: float = 60.0,
         vector_index: str | None = None,
     ) -> None:
-        """See `CypherNames`."""
-        super().__init__(server, id_property, name_property, timeout_s, vector_index)
+        """Read a graph through a server.
+
+        Args:
+            server: executes the queries.
+            id_property: the property that identifies a node: unique, better indexed. Nodes without it, or all
+                nodes if it is None, are identified by the server's own id.
+            name_property: the property that holds a node's name; None, or a node without it, means the guess of
+                `guess_name_property` for its type, and the id if there is none.
+            timeout_s: for each round trip that is not part of `run`.
+            vector_index: a vector index of the server over nodes, with the vectors of their names by the linking
+                embedder; None uses none. The vectors are left out of the nodes' properties.
+        """
+        super().__init__(server.name, timeout_s)
+        self._server = server
+        self.id_property = id_property
+        """The property that identifies nodes; None if the server's own ids do."""
+        self._reads = CypherReads(server, timeout_s, id_property)
+        self._names = CypherNames(self._reads, name_property, vector_index)
+        self._cells = CypherCells(self._reads, self._names)
         self._edges: Numbering[str] = Numbering()
         self._edge_properties: dict[str, Properties] = {}
-        self._together = _TOGETHER
         self._sizes = (0, 0)
 
     def _let_go(self) -> None:
         self._server.close()
+
+    def refresh(self) -> None:
+        """Forget the schema, labels, nodes and edges, so that they are read again on demand."""
+        super().refresh()
+        self._reads.refresh()
+        self._names.refresh()
 
     @property
     def identity(self) -> str:
@@ -98,12 +119,12 @@ class CypherStore(CypherNames):
     def elements(self, ids: Collection[EntityId]) -> list[str]:
         """Return the server's own id of each node. Raises `EntityNotFound`."""
         self.numbers(ids)
-        return [self._element(id) for id in ids]
+        return [self._reads.element(id) for id in ids]
 
     def name_property(self, label: str) -> str | None:
         """Return the property that most likely holds the names of nodes with a label."""
-        names = self._known_schema().node_properties.get(label, ())
-        return self._name_property or guess_name_property(names)
+        self._known_schema()
+        return self._names.name_property(label)
 
     # What GraphStore asks
 
@@ -114,7 +135,7 @@ class CypherStore(CypherNames):
     def _list_relations(self) -> None:
         """Number all relation types: those that the server lists, if the schema has not been read."""
         if self._schema is None:
-            names = patiently(lambda left_s: self._server.relations(left_s), self._timeout_s, self._met)
+            names = patiently(lambda left_s: self._server.relations(left_s), self._reads.timeout_s, self._reads.met)
             self._relations.add(sorted(names))
 
     def schema(self) -> Schema:
@@ -122,7 +143,7 @@ class CypherStore(CypherNames):
 
         The property that identifies nodes is left out. A node with several labels counts for each of them.
         """
-        schema, left_out = self._known_schema(), {self.id_property, *self._left_out()}
+        schema, left_out = self._known_schema(), {self.id_property, *self._names.left_out()}
         names, details = dict(schema.node_properties), dict(schema.node_property_details)
         for label in schema.node_properties:
             names[label] = tuple(name for name in names[label] if name not in left_out)
@@ -148,7 +169,7 @@ class CypherStore(CypherNames):
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
         given = 0
-        for page in self._counted_out(self._server.node_pages(self._identity_of("n"), self._timeout_s)):
+        for page in self._counted_out(self._server.node_pages(self._reads.identity_of("n"), self._reads.timeout_s)):
             self._meet([element for element, _ in page], [value for _, value in page])
             # In number order whoever else is numbering nodes at the same time.
             for entity in self._nodes.keys(given):
@@ -156,11 +177,17 @@ class CypherStore(CypherNames):
                 given += 1
         yield from map(EntityId, self._nodes.keys(given))
 
+    def all_nodes(self) -> Iterator[list[Node]]:
+        """Yield every node once, in pages."""
+        columns = (*self._reads.identity_of("n"), "labels(n)", self._names.held("n"))
+        for page in self._server.node_pages(columns, self._reads.timeout_s):
+            yield self._met_nodes(page)
+
     def all_edges(self) -> Iterator[EdgeBatch]:
         """Yield every edge once, in pages."""
-        head, tail = self._identity_of("a"), self._identity_of("b")
+        head, tail = self._reads.identity_of("a"), self._reads.identity_of("b")
         columns = (*head, f"{self._server.identity}(r)", "type(r)", *tail, "properties(r)")
-        for page in self._server.edge_pages(columns, self._timeout_s):
+        for page in self._server.edge_pages(columns, self._reads.timeout_s):
             yield self._as_batch(page)
 
     def _as_batch(self, rows: Sequence[Sequence[Any]]) -> EdgeBatch:
@@ -177,8 +204,8 @@ class CypherStore(CypherNames):
         unknown = [entity for entity in dict.fromkeys(asked) if entity not in self._nodes]
         if lost := next((entity for entity in unknown if encodable(entity) != entity), None):
             raise EntityNotFound(lost, self.name)  # no server can return it
-        for start in range(0, len(unknown), _TOGETHER):
-            self._look_up(unknown[start : start + _TOGETHER])
+        for start in range(0, len(unknown), TOGETHER):
+            self._nodes.add(self._reads.look_up(unknown[start : start + TOGETHER], self._names.labels))
         for entity in unknown:
             if entity not in self._nodes:
                 raise EntityNotFound(entity, self.name)
@@ -188,12 +215,12 @@ class CypherStore(CypherNames):
         """Ask for names, types and properties. Raises `EntityNotFound`."""
         self.numbers(ids)
         found: dict[EntityId, Node] = {}
-        elements = [self._element(entity) for entity in ids]
+        elements = [self._reads.element(entity) for entity in ids]
         text = f"{self._server.anchor} RETURN n"
-        rows = self._in_parts(elements, lambda part: self._ask(text, {"ids": part}))
-        self._count_labels(stored for (stored,) in rows)
+        rows = self._reads.in_parts(elements, lambda part: self._reads.ask(text, {"ids": part}))
+        self._names.count_labels(stored for (stored,) in rows)
         for (stored,) in rows:
-            node = self._node(stored)
+            node = self._names.node(stored)
             found[node.id] = node
         for entity in ids:
             if entity not in found:  # deleted since it was numbered
@@ -206,10 +233,10 @@ class CypherStore(CypherNames):
         labels = None if relations is None else self._relation_keys(relations)
         inverses = {Direction.OUT: (False,), Direction.IN: (True,), Direction.BOTH: (False, True)}[direction]
         numbers = np.unique(asked).tolist()
-        elements = [self._element(EntityId(self._nodes.key(number))) for number in numbers]
+        elements = [self._reads.element(EntityId(self._nodes.key(number))) for number in numbers]
         rows: Sequence[Sequence[Any]] = []
         if numbers and labels != []:
-            rows = self._in_parts(elements, lambda part: self._hop_rows(part, labels, inverses))
+            rows = self._reads.in_parts(elements, lambda part: self._reads.hop_rows(part, labels, inverses))
         here_of = dict(zip(elements, numbers, strict=True))
         others = self._meet([row[4] for row in rows], [row[5] for row in rows])
         here = np.array([here_of[row[0]] for row in rows], np.int64)
@@ -222,12 +249,12 @@ class CypherStore(CypherNames):
 
     def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
         """Ask for the number of edges by node, relation, and whether they come in."""
-        key_of = {self._element(EntityId(key)): key for key in keys}
+        key_of = {self._reads.element(EntityId(key)): key for key in keys}
         elements = list(key_of)
-        text = union_all(self._hop_counts(inverse) for inverse in (False, True))
+        text = union_all(self._reads.hop_counts(inverse) for inverse in (False, True))
         counted: list[tuple[str, str, bool, int]] = []
-        for start in range(0, len(elements), _TOGETHER):
-            rows = self._ask(text, {"ids": elements[start : start + _TOGETHER]})
+        for start in range(0, len(elements), TOGETHER):
+            rows = self._reads.ask(text, {"ids": elements[start : start + TOGETHER]})
             counted += [(key_of[origin], relation, inverse, count) for origin, inverse, relation, count in rows]
         return counted
 
@@ -248,13 +275,15 @@ class CypherStore(CypherNames):
         looked_at = max(per_relation, 0) * _SPREAD
         relations = [relation.name for relation in self._known_schema().relations] if looked_at else []
         if relations and self._server.samples_at_once and self._sizes[1] <= _LISTED:
-            return self._as_batch(self._ask(self._spread_edges(), {"wanted": per_relation}))
+            return self._as_batch(self._reads.ask(self._reads.spread_edges(), {"wanted": per_relation}))
         together = max(1, _SAMPLED_ROWS // max(looked_at, 1))
         found: dict[str, list[Sequence[Any]]] = {relation: [] for relation in relations}
         for start in range(0, len(relations), together):
             group = relations[start : start + together]
-            text = union_all(self._some_edges(relation, number, looked_at) for number, relation in enumerate(group))
-            for row in self._ask(text, {f"list{number}": [relation] for number, relation in enumerate(group)}):
+            text = union_all(
+                self._reads.some_edges(relation, number, looked_at) for number, relation in enumerate(group)
+            )
+            for row in self._reads.ask(text, {f"list{number}": [relation] for number, relation in enumerate(group)}):
                 found[row[3]].append(row)
         rows: list[Sequence[Any]] = []
         for relation in relations:
@@ -263,7 +292,113 @@ class CypherStore(CypherNames):
             rows.extend(some[rank * len(some) // taken] for rank in range(taken))
         return self._as_batch(rows)
 
-    # What QueryStore asks
+    def shortest_paths(
+        self,
+        source: int,
+        target: int,
+        direction: Direction,
+        relations: RelationArray | None,
+        most: int | None,
+        limit: int,
+        timeout_s: float,
+    ) -> npt.NDArray[np.int64] | None:
+        """Return all shortest paths between two nodes, if the server finds them as a step-by-step search does."""
+        labels = None if relations is None else self._relation_keys(relations)
+        if labels is not None and not (len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
+            return None  # as a condition, it is tested after a search over all relations
+        try:
+            if source == target or most == 0 or not self._server.finds_shortest_paths(timeout_s):
+                return None
+            elements = [self._reads.element(EntityId(self._nodes.key(node))) for node in (source, target)]
+            text = shortest_paths(direction, labels, most, limit, self._reads.entity_of)
+            found = self._reads.ask(text, {"source": elements[0], "target": elements[1]}, timeout_s)
+        except (QueryTimeout, QueryTooLarge):
+            return None
+        if len(found) >= limit:
+            return None
+        rows = [row for (path,) in found for row in path]
+        ends = self._meet([row[i] for row in rows for i in (2, 4)], [row[i] for row in rows for i in (3, 5)])
+        head, tail = ends[0::2], ends[1::2]
+        relation = self._number_relations([row[1] for row in rows])
+        edge = self._number_edges([row[0] for row in rows], head, relation, tail, [row[6] for row in rows])
+        width = len(found[0][0]) if found else 0
+        return np.stack((head, relation, tail, edge), axis=1).reshape(len(found), width, 4)
+
+    def reached(
+        self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
+    ) -> npt.NDArray[np.int64] | None:
+        """Return the far ends of edges; found by servers that visit each node once."""
+        labels = self._relation_keys(relations)
+        if not (labels and len(labels) <= MAX_WRITTEN and all(map(writable, labels))):
+            return None
+        try:
+            if not self._server.finds_reached(timeout_s):
+                return None
+            text = reached_nodes(direction, labels, limit + 1, self._reads.entity_of("b"))
+            found = self._reads.ask(text, {"source": self._reads.element(EntityId(self._nodes.key(node)))}, timeout_s)
+        except (QueryTimeout, QueryTooLarge):
+            return None
+        return None if len(found) > limit else self._meet([row[0] for row in found], [row[1] for row in found])
+
+    # Names
+
+    @property
+    def names_key(self) -> str:
+        """Return a key that differs between graphs with other ids or names."""
+        return digest(*self._names.key())
+
+    def named(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the nodes that are called just so, for each text."""
+        sought = [text for text in dict.fromkeys(texts) if encodable(text) == text]
+        found: dict[str, list[int]] = {}
+        for node in self._met_nodes(self._names.called(sought)):
+            found.setdefault(node.name, []).append(int(self._nodes.add([node.id])[0]))
+        return [sorted(dict.fromkeys(found.get(text, ()))) for text in texts]
+
+    def _met_nodes(self, rows: Sequence[Sequence[Any]]) -> list[Node]:
+        """Return the nodes in rows of the server's id, the key, labels, and properties; number them."""
+        self._meet([row[0] for row in rows], [row[1] for row in rows])
+        nodes = [ServerNode(row[0], tuple(sorted(row[2])), row[3]) for row in rows]
+        self._names.count_labels(nodes)
+        return [self._names.node(node) for node in nodes]
+
+    def resembling(self, texts: Sequence[str], k: int) -> list[list[tuple[int, str]]] | None:
+        """Return number and name of nodes that the server's full-text indexes find."""
+        if not self._names.text_indexes():
+            return None
+        found: list[list[tuple[int, str]]] = []
+        for text in texts:
+            hits: dict[int, str] = {}
+            for rows in self._names.similar(text, k):
+                for node in self._met_nodes(rows):
+                    hits[int(self._nodes.add([node.id])[0])] = node.name
+            found.append(list(hits.items()))
+        return found
+
+    @property
+    def vector_index(self) -> str | None:
+        """Return the name of the vector index."""
+        return self._names.vector_index
+
+    def embedded(self, count: int) -> list[tuple[str, Sequence[float]]]:
+        """Return name and vector of up to `count` nodes that have one."""
+        rows = self._names.embedded(count)
+        return [(node.name, row[4]) for node, row in zip(self._met_nodes(rows), rows, strict=True)]
+
+    def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> list[list[tuple[int, str, Sequence[float]]]]:
+        """Return number, name and vector of the nodes whose vectors are nearest to each."""
+        found: list[list[tuple[int, str, Sequence[float]]]] = [[] for _ in vectors]
+        rows = self._names.nearest(vectors, k)
+        for node, row in zip(self._met_nodes(rows), rows, strict=True):
+            found[row[5]].append((int(self._nodes.add([node.id])[0]), node.name, row[4]))
+        return found
+
+    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        """Yield ids with their names, in pages."""
+        for page in self._counted_out(self.all_nodes(), ended=False):
+            yield [(node.id, node.name) for node in page]
+
+    # Queries
 
     @property
     def language(self) -> Language:
@@ -290,13 +425,13 @@ class CypherStore(CypherNames):
             return self._server.ask(checked, values, max(deadline - time.monotonic(), 0.001), limits.max_rows)
 
         try:
-            table = patiently(ask, limits.timeout_s, self._met)
-            self._met = True
-            self._resolve(table.rows, max(deadline - time.monotonic(), 0.001))
-            self._count_labels(each for each in records_in(table.rows) if isinstance(each, ServerNode))
+            table = patiently(ask, limits.timeout_s, self._reads.met)
+            self._reads.met = True
+            self._cells.resolve(table.rows, max(deadline - time.monotonic(), 0.001))
+            self._names.count_labels(each for each in records_in(table.rows) if isinstance(each, ServerNode))
         except QueryTimeout as error:
             raise QueryTimeout(limits.timeout_s) from error  # the last round trip had less
-        rows = tuple(tuple(self._cell(value) for value in row) for row in table.rows)
+        rows = tuple(tuple(self._cells.cell(value) for value in row) for row in table.rows)
         return Rows(table.columns, rows, table.truncated)
 
     # Schema
@@ -305,13 +440,13 @@ class CypherStore(CypherNames):
         self._await_schema()
         with self._schema_lock:
             if self._schema is None:
-                catalogue, schema = patiently(lambda _: self._find_schema(), self._timeout_s)
+                catalogue, schema = patiently(lambda _: self._find_schema(), self._reads.timeout_s)
                 self._relations.add(relation.name for relation in schema.relations)
                 places = {name: place for place, name in enumerate(self._relations.keys())}
                 ordered = sorted(schema.relations, key=lambda relation: places[relation.name])
-                self._label_counts = dict(schema.node_types)
+                self._names.label_counts = dict(schema.node_types)
                 self._sizes = catalogue.nodes, catalogue.edges
-                self._schema = replace(schema, relations=tuple(ordered))
+                self._schema = self._names.schema = replace(schema, relations=tuple(ordered))
             return self._schema
 
     def _cache_key(self) -> str:
@@ -319,106 +454,24 @@ class CypherStore(CypherNames):
 
     def _find_schema(self) -> tuple[Catalogue, Schema]:
         """Return what there is, and its schema: the one that was kept, if there is still the same."""
-        catalogue = self._server.catalogue(self._timeout_s)
+        catalogue = self._server.catalogue(self._reads.timeout_s)
         counts = catalogue.nodes, catalogue.edges, sorted(catalogue.labels), sorted(catalogue.relations)
         key, fingerprint = self._cache_key(), digest(*counts)
         kept = self._cache.find(key, fingerprint) if self._cache else None
         if kept is not None and kept.schema is not None:
             return catalogue, kept.schema
-        schema = read_schema(self._server, self._timeout_s, catalogue=catalogue, reading=self._reading)
+        schema = read_schema(self._server, self._reads.timeout_s, catalogue=catalogue, reading=self._reading)
         if self._cache is not None:
             self._cache.keep(key, self.name, fingerprint, CachedSchema(schema))
         return catalogue, schema
 
-    # Query texts
+    # Numbers
 
-    def _hop_rows(
-        self, elements: Sequence[str], labels: Sequence[str] | None, inverses: Sequence[bool]
-    ) -> Sequence[Sequence[Any]]:
-        """Fetch the edges of some nodes: origin, inverse, relation, edge, other end, its key, properties.
-
-        Servers send lists more than twice as fast as rows, but have to hold a list before they send it.
-        """
-        parameters = {"ids": elements, "types": labels or []}
-        try:
-            grouped = self._ask(union_all(self._hop(labels, inverse, True) for inverse in inverses), parameters)
-        except QueryTooLarge:
-            return self._ask(union_all(self._hop(labels, inverse, False) for inverse in inverses), parameters)
-        return [
-            (origin, inverse, relation, *edge)
-            for inverse, groups in grouped
-            for origin, relation, edges in groups
-            for edge in edges
-        ]
-
-    def _hop(self, labels: Sequence[str] | None, inverse: bool, grouped: bool) -> str:
-        """Write the query for the edges out of (or into) `n`."""
-        identity = self._server.identity
-        columns = {
-            "edge": f"{identity}(r)",
-            "other": f"{identity}(m)",
-            "entity": self._entity("m"),
-            "properties": "properties(r)",
-        }
-        matched = f"{self._server.anchor} MATCH {edge_pattern('n', 'm', labels, 'types', inverse)}"
-        way = f"{'true' if inverse else 'false'} AS inverse"
-        if grouped:
-            edges = f"collect([{', '.join(columns.values())}]) AS edges"
-            return (
-                f"{matched} WITH {identity}(n) AS origin, type(r) AS relation, {edges} "
-                f"RETURN {way}, collect([origin, relation, edges]) AS groups"
-            )
-        returned = ", ".join(f"{value} AS {name}" for name, value in columns.items())
-        return f"{matched} RETURN {identity}(n) AS origin, {way}, type(r) AS relation, {returned}"
-
-    def _hop_counts(self, inverse: bool) -> str:
-        """Write the query that counts the edges out of (or into) `n` by relation."""
-        return (
-            f"{self._server.anchor} MATCH {edge_pattern('n', 'm', None, 'types', inverse)} RETURN "
-            f"{self._server.identity}(n) AS origin, {'true' if inverse else 'false'} AS inverse, "
-            "type(r) AS relation, count(r) AS edges"
-        )
-
-    def _spread_edges(self) -> str:
-        """Write the query for some edges of each relation, by one look at all edges."""
-        identity, head, tail = self._server.identity, "startNode(r)", "endNode(r)"
-        return (
-            "MATCH ()-[r]->() WITH type(r) AS relation, collect(r) AS l "
-            "WITH relation, l, CASE WHEN size(l) < $wanted THEN size(l) ELSE $wanted END AS taken "
-            "UNWIND range(0, taken - 1) AS k WITH relation, l[k * size(l) / taken] AS r "
-            f"RETURN {identity}({head}), {self._entity(head)}, {identity}(r), relation, {identity}({tail}), "
-            f"{self._entity(tail)}, properties(r)"
-        )
-
-    def _some_edges(self, relation: str, number: int, count: int) -> str:
-        """Write the query for some edges of one relation."""
-        identity = self._server.identity
-        return (
-            f"MATCH {edge_pattern('a', 'b', [relation], f'list{number}')} WITH a, r, b LIMIT {count} RETURN "
-            f"{identity}(a) AS head, {self._entity('a')} AS head_entity, {identity}(r) AS edge, "
-            f"type(r) AS relation, {identity}(b) AS tail, {self._entity('b')} AS tail_entity, "
-            "properties(r) AS properties"
-        )
-
-    def _in_parts(
-        self, keys: Sequence[str], ask: Callable[[Sequence[str]], Sequence[Sequence[Any]]]
-    ) -> list[Sequence[Any]]:
-        """Ask about many keys, so many at once as the server's own time limit allows."""
-        found: list[Sequence[Any]] = []
-        start = 0
-        while start < len(keys):
-            part = keys[start : start + self._together]
-            try:
-                found.extend(ask(part))
-            except QueryTimeout as error:
-                if len(part) == 1 or error.timeout_s >= self._timeout_s:
-                    raise  # it took all of our own time
-                self._together = max(1, len(part) // 4)
-                continue
-            start += len(part)
-        return found
-
-    # Identity
+    def _meet(self, elements: Sequence[str], values: Sequence[Any]) -> Int64:
+        """Return the numbers of nodes; new ones are numbered in the order of their keys."""
+        entities = self._reads.remember(elements, values)
+        self._nodes.add(sorted({entity for entity in entities if entity not in self._nodes}, key=natural))
+        return self._nodes.add(entities)
 
     def _number_relations(self, keys: Sequence[str]) -> Int64:
         """Return the numbers of relations; new ones are numbered in the order of their labels."""
@@ -442,42 +495,7 @@ class CypherStore(CypherNames):
         )
         return self._edges.add(elements)
 
-    # Cells
 
-    def _resolve(self, rows: Sequence[Sequence[Any]], timeout_s: float) -> None:
-        """Look up the keys of edge ends that were returned without them."""
-        if self.id_property is None:
-            return
-        wanted: dict[str, None] = {}
-        for record in records_in(rows):
-            if isinstance(record, ServerNode):
-                self._remember([record.element], [record.properties.get(self.id_property)])
-            else:
-                wanted |= {record.start: None, record.end: None}
-        missing = [element for element in wanted if element not in self._entities]
-        text = f"{self._server.anchor} RETURN {self._identified('n')}"
-        for start in range(0, len(missing), _TOGETHER):
-            found = self._ask(text, {"ids": missing[start : start + _TOGETHER]}, timeout_s)
-            self._remember([row[0] for row in found], [row[1] for row in found])
-
-    def _cell(self, value: Any) -> Cell:
-        if isinstance(value, ServerNode):
-            return self._node_cell(value)
-        if isinstance(value, ServerEdge):
-            return self._edge(value)
-        if isinstance(value, ServerPath):
-            return PathCell(tuple(map(self._node_cell, value.nodes)), tuple(map(self._edge, value.edges)))
-        if isinstance(value, list | tuple):
-            return tuple(self._cell(item) for item in value)
-        if isinstance(value, Mapping):
-            return {str(key): self._cell(item) for key, item in value.items()}
-        return cast(Cell, value)
-
-    def _node_cell(self, value: ServerNode) -> NodeCell:
-        node = self._node(value)
-        return NodeCell(node.id, node.name, node.type, node.properties, node.further_types)
-
-    def _edge(self, edge: ServerEdge) -> EdgeCell:
-        head, tail = (self._entities.get(end, EntityId(end)) for end in (edge.start, edge.end))
-        properties = {key: plain_value(value) for key, value in sorted(edge.properties.items())}
-        return EdgeCell(head, edge.type, tail, properties or NO_PROPERTIES)
+def natural(text: str) -> tuple[int, str]:
+    """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
+    return len(text), text

@@ -18,32 +18,29 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 from urllib.parse import urlencode, urlsplit
 
 import httpx
-import numpy as np
 from tenacity import RetryCallState, Retrying, retry_if_exception_type
 
 from byokg.errors import ConfigError, QueryFailed, QueryInvalid, QueryTimeout, QueryTooLarge, StoreUnavailable
 from byokg.graph.guard.sparql import TRIPLE, Sent, gives_triples
 from byokg.graph.rdf.terms import Prefixes
-from byokg.graph.read_cache import CachedSchema, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import bare, excerpt, is_loopback, within
 from byokg.graph.servers.ntriples import TripleLines
-from byokg.graph.servers.sparql_names import Naming
-from byokg.graph.servers.sparql_schema import SAMPLE
+from byokg.graph.servers.sparql_client import MOST_ROWS, SparqlClient
+from byokg.graph.servers.sparql_reads import Naming
 from byokg.graph.servers.sparql_store import SparqlStore
-from byokg.graph.servers.sparql_text import Binding, NamePredicates, SparqlResult, read_table
-from byokg.graph.store import Direction, QueryLimits, Rows, Schema
-from byokg.types import Cell
+from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
+from byokg.graph.store import Direction, QueryLimits
 
 TOKEN, USER, PASSWORD = "BYOKG_SPARQL_TOKEN", "BYOKG_SPARQL_USER", "BYOKG_SPARQL_PASSWORD"
 """Environment variables that hold credentials."""
@@ -99,13 +96,7 @@ _TIMED_OUT = re.compile(
 
 
 class SparqlEndpoint(SparqlStore):
-    """A graph behind a SPARQL 1.1 endpoint; implements `GraphStore` and `QueryStore`.
-
-    `SparqlStore` defines nodes, edges and names. Many endpoints cut long results silently. Results of traversal
-    requests are checked against a count until as many rows are known to arrive whole, and a cut one is requested again
-    in smaller parts. A user's query that is cut is marked `truncated` once the endpoint's limit is known from that, or
-    if the endpoint reports it.
-    """
+    """A graph behind a SPARQL 1.1 endpoint; `SparqlStore` defines nodes, edges and names."""
 
     def __init__(
         self,
@@ -134,19 +125,51 @@ class SparqlEndpoint(SparqlStore):
             alias_predicates: IRIs of alias predicates; likewise.
             type_predicates: IRIs of class predicates, the first that a node has deciding; likewise.
             prefixes: abbreviations of labels; None takes the well known ones.
-            default_graphs: IRIs of the named graphs to read; none reads the endpoint's default graph, on Virtuoso
-                without its system graphs.
-            timeout_s: limit of one request of the traversal.
-            patience_s: total wait, between attempts, for a busy endpoint.
-            attempts: most attempts of a request that a busy endpoint rejects or leaves unanswered.
-            page_rows: rows per request; None takes 400,000 for servers known to give all, else 10,000.
-            reply_mb: size at which a reply is refused.
-            user_agent: the client's name; public endpoints want contact information in it.
-            ca_file: certificates to trust instead of the system's.
+            default_graphs: see `EndpointSettings`, as for the following.
 
         Raises:
             ConfigError: the address is no HTTP address, or credentials stand in it or would travel unencrypted.
         """
+        settings = EndpointSettings(
+            tuple(default_graphs), timeout_s, patience_s, attempts, page_rows, reply_mb, user_agent, ca_file
+        )
+        naming = Naming(name_predicates, alias_predicates, type_predicates)
+        super().__init__(EndpointClient(url, settings), prefixes, languages, naming)
+
+
+@dataclass(frozen=True)
+class EndpointSettings:
+    """Limits of requests to an endpoint."""
+
+    default_graphs: Sequence[str] = ()
+    """IRIs of the named graphs to read; none reads the endpoint's default graph, on Virtuoso without its system
+    graphs."""
+    timeout_s: float = 60.0
+    """Limit of one request of the traversal."""
+    patience_s: float = 60.0
+    """Total wait, between attempts, for a busy endpoint."""
+    attempts: int = 5
+    """Most attempts of a request that a busy endpoint rejects or leaves unanswered."""
+    page_rows: int | None = None
+    """Rows per request; None takes 400,000 for servers known to give all, else 10,000."""
+    reply_mb: int = 256
+    """Size at which a reply is refused."""
+    user_agent: str | None = None
+    """The client's name; public endpoints want contact information in it."""
+    ca_file: str | None = None
+    """Certificates to trust instead of the system's."""
+
+
+class EndpointClient(SparqlClient):
+    """Sends queries to an endpoint over the SPARQL protocol.
+
+    Many endpoints cut long results silently. Results of traversal requests are checked against a count until as many
+    rows are known to arrive whole, and a cut one is requested again in smaller parts. A user's query that is cut is
+    marked `truncated` once the endpoint's limit is known from that, or if the endpoint reports it.
+    """
+
+    def __init__(self, url: str, settings: EndpointSettings) -> None:
+        """Check the address, and read credentials from the environment. Raises `ConfigError` as `SparqlEndpoint`."""
         url = url.removeprefix("sparql+")
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -155,95 +178,34 @@ class SparqlEndpoint(SparqlStore):
             raise ConfigError(
                 f"credentials stand in the address of {parts.hostname}; remove them, and set {USER} and {PASSWORD}"
             )
-        naming = Naming(name_predicates, alias_predicates, type_predicates)
-        super().__init__(bare(url), prefixes or Prefixes(), languages, timeout_s, naming)
+        super().__init__(bare(url), settings.timeout_s, (url, tuple(settings.default_graphs)))
         here = is_loopback(parts.hostname)
         headers, auth = _credentials()
         if (headers or auth) and parts.scheme == "http" and not here:
             raise ConfigError(
                 f"credentials would travel unencrypted to {parts.hostname}; use https://, or unset {TOKEN}"
             )
-        self._url = url
-        self._graphs = tuple(default_graphs)
-        self._patience_s = patience_s
-        self._attempts = attempts
-        self._page = page_rows or _PAGE_ROWS
-        self._own_page = page_rows is None
+        self._url, self._settings = url, settings
+        self._graphs = tuple(settings.default_graphs)
+        self._page = settings.page_rows or _PAGE_ROWS
         self._server = ""
         self._answered = False
-        self._reply = reply_mb << 20
         self._trusted = 0
         self._cut_at: int | None = None
-        agent = user_agent or f"byokg/{_version()} (knowledge graph question answering; python-httpx)"
-        self._key = digest(url, self._graphs, dict(self._prefixes.namespaces), name_predicates, type_predicates)
-        self._client = httpx.Client(
+        agent = settings.user_agent or f"byokg/{_version()} (knowledge graph question answering; python-httpx)"
+        self._http = httpx.Client(
             headers={"User-Agent": agent, "Accept": f"{_RESULTS}, application/json;q=0.5", **headers},
             auth=auth,
-            verify=ssl.create_default_context(cafile=ca_file),
+            verify=ssl.create_default_context(cafile=settings.ca_file),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=8),
             trust_env=not here,
         )
 
-    def _let_go(self) -> None:
-        self._client.close()
+    def close(self) -> None:
+        """Close connections."""
+        self._http.close()
 
-    def _cache_key(self) -> str:
-        return self._key
-
-    def schema(self) -> Schema:
-        """Return node types and relations; of a sample, with its counts, if the endpoint cannot count them all."""
-        self._await_schema()
-        with self._schema_lock:
-            fingerprint = self._take_kept()
-            if self._schema is None:
-                try:
-                    self._schema = self._read_schema(None)
-                except QueryFailed:
-                    self._schema = self._read_schema(SAMPLE)
-                if self._cache is not None:
-                    extra = {
-                        "prefixes": dict(self._prefixes.namespaces),
-                        "relations": list(self._relations.keys()),
-                        "classes": list(self._classes or ()),
-                        "nodes": self._node_total,
-                    }
-                    self._cache.keep(self._key, self._name, fingerprint, CachedSchema(self._schema, extra))
-            return self._schema
-
-    def _take_kept(self) -> str | None:
-        """Take over the schema that was kept, if it still counts; return the fingerprint that it has to have."""
-        if self._schema is not None or self._cache is None:
-            return None
-        fingerprint = self._fingerprint()
-        kept = self._cache.find(self._key, fingerprint)
-        self._schema = self._use(kept) if kept else None
-        return fingerprint
-
-    def _find_relations(self) -> list[str]:
-        """Return the IRIs of all relations, sorted: those that were kept lately, else all that there are.
-
-        Where it is dear to look at all objects, one triple of a predicate stands for all of them. A relation that is
-        missed so gets its number when it is met.
-        """
-        if self._cache is None:
-            return super()._find_relations()
-        if self.holds_schema():
-            self._take_kept()
-            if self._schema is not None:
-                return list(self._relations.keys())
-        key = digest(self._key, "relations")
-        if kept := self._cache.find(key, None):
-            return [str(iri) for iri in kept.extra["relations"]]
-        words = self._words()
-        if self._server == _OXIGRAPH and not words.reified:
-            rows = self._gather("?p ?edge", lambda _: sparql.predicate_samples(), [""])
-            found = sorted(row["p"]["value"] for row in rows if row["edge"]["value"] == "true")
-        else:
-            found = super()._find_relations()
-        self._cache.keep(key, self._name, None, CachedSchema(None, {"relations": found}))
-        return found
-
-    def _fingerprint(self) -> str | None:
+    def fingerprint(self) -> str | None:
         """Count the triples; None if the endpoint cannot do so quickly."""
         try:
             answer = self._ask(sparql.count("?s ?p ?o"), _FINGERPRINT_S, 0.0)
@@ -251,52 +213,22 @@ class SparqlEndpoint(SparqlStore):
         except (QueryFailed, IndexError, KeyError, ValueError):
             return None
 
-    def _use(self, kept: CachedSchema) -> Schema | None:
-        """Take over a schema that was kept, with its prefixes; None where relations have got other labels already."""
-        try:
-            prefixes = Prefixes(dict(kept.extra["prefixes"]))
-            relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
-        except (KeyError, TypeError, ValueError):
-            return None
-        if kept.schema is None:
-            return None
-        names = [relation.name for relation in kept.schema.relations]
-        if len(names) != len(relations):
-            return None
-        if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
-            return None
-        if not len(self._relations):
-            self._prefixes = prefixes
-        numbers = self._number_relations(relations).tolist()
-        if len(self._labels) != len(names) or any(
-            self._labels[number] != name for number, name in zip(numbers, names, strict=True)
-        ):
-            return None
-        self._classes = tuple(classes)
-        total = kept.extra.get("nodes")
-        self._node_total = total if isinstance(total, int) else None
-        in_order = [kept.schema.relations[place] for place in np.argsort(numbers)]
-        return replace(kept.schema, relations=tuple(in_order))
-
-    # Execution of requests
-
-    def _words(self, timeout_s: float | None = None) -> NamePredicates:
-        known = self._vocabulary
-        words = super()._words(timeout_s)
-        if known is None and self._server == _VIRTUOSO:
-            self._choose_indexes(timeout_s)
-            if not self._graphs:
-                self._leave_out_system_graphs(timeout_s)
-                self._vocabulary = None
-                words = super()._words(timeout_s)
-        return words
+    def settle(self, timeout_s: float | None) -> bool:
+        """Prescribe indexes, and leave out system graphs, of a Virtuoso."""
+        if self._server != _VIRTUOSO:
+            return False
+        self._choose_indexes(timeout_s)
+        if self._graphs:
+            return False
+        self._leave_out_system_graphs(timeout_s)
+        return True
 
     def _choose_indexes(self, timeout_s: float | None) -> None:
         """Prescribe the index for node lookups on a Virtuoso with default indexes."""
         where = sparql.edges([_NO_GRAPH], Direction.BOTH, None, False, sparql.VIRTUOSO)
         with suppress(QueryFailed):
-            self._ask(sparql.select("?s ?p ?o", where, 1), timeout_s or self._timeout_s, 0.0)
-            self._lookup, self._batch = sparql.VIRTUOSO, _VIRTUOSO_LOOKED_UP
+            self._ask(sparql.select("?s ?p ?o", where, 1), timeout_s or self.timeout_s, 0.0)
+            self.lookup, self.batch = sparql.VIRTUOSO, _VIRTUOSO_LOOKED_UP
 
     def _leave_out_system_graphs(self, timeout_s: float | None) -> None:
         """Read the user graphs of a Virtuoso, if there are few; else warn about its system graphs."""
@@ -310,19 +242,19 @@ class SparqlEndpoint(SparqlStore):
         own = tuple(sorted(graph for graph in graphs if not _VIRTUOSOS_OWN.match(graph)))
         if 0 < len(graphs) < _MANY_GRAPHS:
             self._graphs = own or (_NO_GRAPH,)
-            _LOG.info("%s: reading %s, and not the graphs that Virtuoso keeps for itself", self._name, ", ".join(own))
+            _LOG.info("%s: reading %s, and not the graphs that Virtuoso keeps for itself", self.name, ", ".join(own))
         else:
             _LOG.warning(
                 "%s: what Virtuoso keeps for itself is read with the graph; name the graphs to read: "
                 "default_graphs=[IRI], or ?default-graph-uri=IRI behind the address",
-                self._name,
+                self.name,
             )
 
-    def _select(
+    def select(
         self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
     ) -> tuple[Sequence[Binding], bool]:
         rows_wanted, offset = page or (self._page, None)
-        patience_s = self._patience_s if timeout_s >= self._timeout_s else 0.0  # a user waits for the answer
+        patience_s = self._settings.patience_s if timeout_s >= self.timeout_s else 0.0  # a user waits for the answer
         # What Virtuoso writes as JSON takes it as long again as finding it.
         accept = _CSV if self._server == _VIRTUOSO and _TYPED.isdisjoint(variables.split()) else None
         text = sparql.select(variables, where, rows_wanted, offset)
@@ -346,28 +278,22 @@ class SparqlEndpoint(SparqlStore):
             self._cut_at = len(rows)
         return rows, False
 
-    def _page_rows(self) -> int:
-        return min((self._cut_at or self._page) - 1, super()._page_rows())  # as many again would have to be counted
+    def page_rows(self) -> int:
+        """Return how many rows one request may give: as many again would have to be counted."""
+        return min((self._cut_at or self._page) - 1, MOST_ROWS)
 
-    def _map(self, work: Callable[[Item], T], items: Sequence[Item]) -> Iterable[T]:
+    def map(self, work: Callable[[Item], T], items: Sequence[Item]) -> Iterable[T]:
         if len(items) < 2:
             return [work(item) for item in items]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return list(pool.map(work, items))
 
-    def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
-        """Run one query; see `SparqlStore.run`. Of more rows than Virtuoso sorts, the first are given."""
-        limits = limits or QueryLimits()
-        try:
-            return super().run(text, parameters, limits)
-        except QueryInvalid as error:
-            said = _SORTED.search(str(error))
-            most = limits.max_rows - (int(said[1]) - int(said[2])) if said else 0
-            if most <= 0:
-                raise
-            return super().run(text, parameters, replace(limits, max_rows=most))
+    def sortable_rows(self, problem: str, wanted: int) -> int:
+        """Return how many rows Virtuoso sorts, if it refused to sort more."""
+        refused = _SORTED.search(problem)
+        return wanted - (int(refused[1]) - int(refused[2])) if refused else 0
 
-    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
+    def query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
         wanted = limits.max_rows + 1 if gives_triples(query.text) else None
         answer = self._ask(query.text, limits.timeout_s, 0.0, wanted)
         table = answer.table
@@ -394,14 +320,14 @@ class SparqlEndpoint(SparqlStore):
         try:
             return attempts(lambda: self._once(text, until, timeout_s, triples, accept))
         except _Again as error:
-            raise StoreUnavailable(self._name, str(error)) from error
+            raise StoreUnavailable(self.name, str(error)) from error
 
     def _gives_up(self, state: RetryCallState) -> bool:
         """True if no more attempts are worthwhile: an endpoint that has answered before may be restarting, and gets
         time."""
         error = state.outcome.exception() if state.outcome is not None else None
         waited_for = self._answered and isinstance(error, _Again) and error.away
-        return state.attempt_number >= self._attempts and not waited_for
+        return state.attempt_number >= self._settings.attempts and not waited_for
 
     def _once(
         self, text: str, deadline: float, timeout_s: float, triples: int | None, accept: str | None
@@ -420,7 +346,7 @@ class SparqlEndpoint(SparqlStore):
             raise QueryInvalid(f"half of a character cannot be sent: {error}") from error
         except httpx.ConnectError as error:
             if isinstance(error.__cause__ and error.__cause__.__cause__, ssl.SSLCertVerificationError):
-                raise StoreUnavailable(self._name, f"its certificate is not trusted ({error})") from error
+                raise StoreUnavailable(self.name, f"its certificate is not trusted ({error})") from error
             raise _Again(f"no connection ({error})", away=True) from error
         except httpx.HTTPError as error:
             raise _Again(f"the connection broke ({error or type(error).__name__})") from error
@@ -449,12 +375,12 @@ class SparqlEndpoint(SparqlStore):
                 f"it answered {kind or 'without a content type'} instead of SPARQL results: {excerpt(body)!r}; "
                 "is this the address of a SPARQL endpoint"
             )
-            raise StoreUnavailable(self._name, reason)
+            raise StoreUnavailable(self.name, reason)
         try:
             reply = json.loads(body)
         except ValueError as error:
             raise _broken("JSON", body, timeout_s, error) from error
-        table = read_table(reply, self._name)
+        table = read_table(reply, self.name)
         if table.variables == (_ASKED,):  # Virtuoso's own way to answer an ASK
             return _EndpointReply(
                 SparqlResult((), (), any(row[_ASKED]["value"] == "1" for row in table.bindings)), False
@@ -465,11 +391,11 @@ class SparqlEndpoint(SparqlStore):
         """Notice which server this is: some give whole answers, and take a time limit, each in its own unit."""
         said = headers.get("server", "")
         if said.startswith("Virtuoso"):
-            self._server, self._batch, self._joins, self._joins_all = _VIRTUOSO, _VIRTUOSO_BATCH, True, True
+            self._server, self.batch, self.joins, self.joins_all = _VIRTUOSO, _VIRTUOSO_BATCH, True, True
         elif "fuseki-request-id" in headers or said.startswith("Oxigraph"):
-            self._server, self._joins = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH, True
-            if self._own_page:
-                self._page = _WHOLE_ROWS
+            self._server, self.joins = _FUSEKI if "fuseki-request-id" in headers else _OXIGRAPH, True
+            self.samples_predicates = self._server == _OXIGRAPH
+            self._page = self._settings.page_rows or _WHOLE_ROWS
 
     def _exchange(
         self, text: str, until: float, lines: TripleLines | None, accept: str | None
@@ -483,20 +409,20 @@ class SparqlEndpoint(SparqlStore):
         wanted = accept if lines is None else ", ".join(_TRIPLE_TYPES)
         headers = {} if wanted is None else {"Accept": wanted}
         if len(address) <= _LONG:
-            request = self._client.build_request("GET", address, timeout=left_s, headers=headers)
+            request = self._http.build_request("GET", address, timeout=left_s, headers=headers)
         else:
             headers["Content-Type"] = "application/x-www-form-urlencoded"
             form = urlencode(fields)
-            request = self._client.build_request("POST", self._url, content=form, timeout=left_s, headers=headers)
-        response = self._client.send(request, stream=True)
+            request = self._http.build_request("POST", self._url, content=form, timeout=left_s, headers=headers)
+        response = self._http.send(request, stream=True)
         try:
             body = bytearray()
             for chunk in response.iter_bytes():
                 body += chunk
                 if lines is not None and response.status_code in (200, 206) and lines.take(chunk):
                     break
-                if len(body) > self._reply:
-                    raise QueryTooLarge(f"the reply has more than {self._reply >> 20:,} MB")
+                if len(body) > self._settings.reply_mb << 20:
+                    raise QueryTooLarge(f"the reply has more than {self._settings.reply_mb:,} MB")
                 if time.monotonic() > until:
                     raise TimeoutError
             return response.status_code, response.headers, bytes(body)
@@ -518,13 +444,13 @@ class SparqlEndpoint(SparqlStore):
             return QueryInvalid(f"the endpoint does not understand the query: {said}")
         if status in (401, 403):
             reason = f"it refuses the credentials (HTTP {status}); set {TOKEN}, or {USER} and {PASSWORD}"
-            return StoreUnavailable(self._name, reason)
+            return StoreUnavailable(self.name, reason)
         if 300 <= status < 400:
             moved = bare(headers.get("location", ""))
-            return StoreUnavailable(self._name, f"it has moved to {moved!r} (HTTP {status}); use that address")
+            return StoreUnavailable(self.name, f"it has moved to {moved!r} (HTTP {status}); use that address")
         if status == 413:
             return QueryTooLarge("the endpoint says that the request is too large")
-        return StoreUnavailable(self._name, f"HTTP {status}: {said}")
+        return StoreUnavailable(self.name, f"HTTP {status}: {said}")
 
 
 def _reaches(most: str, rows: Sequence[Binding]) -> bool:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from typing import TypeAlias, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import EntityNotFound, GraphError, QueryFailed, QueryInvalid, QueryTooLarge
+from byokg.errors import EntityNotFound, GraphError, QueryFailed, QueryInvalid
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
-from byokg.graph.guard.sparql import Sent, addressable, complete
+from byokg.graph.guard.sparql import addressable, complete
 from byokg.graph.rdf.terms import (
     EDGE,
     GENERIC_TYPES,
@@ -26,11 +25,14 @@ from byokg.graph.rdf.terms import (
     node_id,
     node_iri,
 )
-from byokg.graph.read_cache import around, digest
+from byokg.graph.read_cache import CachedSchema, around, digest
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_names import Naming, SparqlNames, joined_ends
-from byokg.graph.servers.sparql_schema import Question, look_at
-from byokg.graph.servers.sparql_text import Binding, SparqlResult, Term, parts_of, read_literal, values_of
+from byokg.graph.servers.base import NumberingStore
+from byokg.graph.servers.sparql_client import SparqlClient
+from byokg.graph.servers.sparql_names import RdfNames, group_values
+from byokg.graph.servers.sparql_reads import Naming, SparqlReads, Stated, read_triple
+from byokg.graph.servers.sparql_schema import SAMPLE, Question, look_at
+from byokg.graph.servers.sparql_text import Binding, values_of
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -41,32 +43,21 @@ from byokg.graph.store import (
     Schema,
 )
 from byokg.text.names import encodable
-from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, NodeCell, Properties
-
-Key = TypeVar("Key")
-
-Stated: TypeAlias = tuple[str, str, str, str]
-"""IRIs of head, relation, tail, and of the statement about them, empty if there is none."""
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties
 
 _TYPES_SPELLED = 40
 """Types whose IRI the notes for query writers list."""
 
-_BATCH = 1000
-"""Nodes per request."""
-_TOGETHER = 200
-"""Predicates per request."""
-_ROWS = 100_000
 _WRITTEN = 50
 """Relations that a property path is made of, at most."""
-"""Rows of an answer."""
 _WINDOWS = 50
 """Places of relations sampled in one request."""
 _STATEMENTS = 100_000
 """Edges whose properties are remembered."""
 
 
-class SparqlStore(SparqlNames):
-    """An RDF graph behind SPARQL 1.1; implements `GraphStore` and `QueryStore`.
+class SparqlStore(NumberingStore):
+    """An RDF graph behind a client for SPARQL 1.1.
 
     Nodes are the IRIs that stand at an end of an edge or have a property or type; `sparql_text` says what an edge is.
     A node's id is its IRI (see `terms` for graphs that are no RDF). Its name is the English or untagged literal of the
@@ -84,35 +75,45 @@ class SparqlStore(SparqlNames):
 
     def __init__(
         self,
-        name: str,
-        prefixes: Prefixes,
-        languages: Collection[str] | None,
-        timeout_s: float,
+        client: SparqlClient,
+        prefixes: Prefixes | None = None,
+        languages: Collection[str] | None = None,
         naming: Naming | None = None,
     ) -> None:
-        """See `SparqlNames`."""
-        super().__init__(name, prefixes, languages, timeout_s, naming)
+        """Set up an empty numbering.
+
+        Args:
+            client: sends the queries.
+            prefixes: abbreviations of labels; None takes the well known ones.
+            languages: tags of the texts to read, beside untagged ones; None reads all.
+            naming: predicates of names and types; None chooses all by the graph's content.
+        """
+        super().__init__(client.name, client.timeout_s)
+        prefixes, naming = prefixes or Prefixes(), naming or Naming()
+        self._client = client
+        self._reads = SparqlReads(client, naming, languages)
+        self._names = RdfNames(self._reads, prefixes)
+        self._key = digest(*client.key, dict(prefixes.namespaces), naming.names, naming.types)
+        self._labels: list[str] = []
+        self._labelling = threading.RLock()
         self._edges: Numbering[tuple[int, int, int, str]] = Numbering()
         self._node_total: int | None = None
-        self._repeats = False
         self._classes: Sequence[str] | None = None
         self._statements: dict[str, Properties] = {}
-        self._kinds: Mapping[str, Mapping[str, int]] | None = None
         self._pages_read: dict[str, EdgeBatch] = {}
 
-    @abstractmethod
-    def _query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
-        """Run a checked query of a user and return up to one row more than allowed."""
+    def _let_go(self) -> None:
+        self._client.close()
 
     def _cache_key(self) -> str:
-        return digest(self._name)
+        return self._key
 
     # GraphStore
 
     @property
     def prefixes(self) -> Prefixes:
         """Return how IRIs and labels turn into each other."""
-        return self._prefixes
+        return self._names.prefixes
 
     @property
     def met_relations(self) -> Sequence[str]:
@@ -123,10 +124,6 @@ class SparqlStore(SparqlNames):
         if self._schema is None:
             self._number_relations(self._find_relations())
 
-    def _find_relations(self) -> list[str]:
-        """Return the IRIs of all relations, sorted."""
-        return sorted(self._counted("e"))
-
     @property
     def relation_iris(self) -> Sequence[str]:
         """Return the IRI behind each of `relations`."""
@@ -135,21 +132,94 @@ class SparqlStore(SparqlNames):
     @property
     def naming_iris(self) -> Sequence[str]:
         """Return the IRIs of predicates of names and classes, none of which is a relation."""
-        words = self._words()
+        words = self._reads.words()
         return (*words.names, *words.aliases, *words.types)
 
     def schema(self) -> Schema:
-        """Return node types and relations with counts; read once, then cached until `refresh`."""
-        if self._schema is None:
-            self._schema = self._read_schema(None)
-        return self._schema
+        """Return node types and relations; of a sample, with its counts, if the endpoint cannot count them all."""
+        self._await_schema()
+        with self._schema_lock:
+            fingerprint = self._take_kept()
+            if self._schema is None:
+                try:
+                    self._schema = self._read_schema(None)
+                except QueryFailed:
+                    self._schema = self._read_schema(SAMPLE)
+                if self._cache is not None:
+                    extra = {
+                        "prefixes": dict(self._names.prefixes.namespaces),
+                        "relations": list(self._relations.keys()),
+                        "classes": list(self._classes or ()),
+                        "nodes": self._node_total,
+                    }
+                    self._cache.keep(self._key, self._name, fingerprint, CachedSchema(self._schema, extra))
+            return self._schema
+
+    def _take_kept(self) -> str | None:
+        """Take over the schema that was kept, if it still counts; return the fingerprint that it has to have."""
+        if self._schema is not None or self._cache is None:
+            return None
+        fingerprint = self._client.fingerprint()
+        kept = self._cache.find(self._key, fingerprint)
+        self._schema = self._use(kept) if kept else None
+        return fingerprint
+
+    def _find_relations(self) -> list[str]:
+        """Return the IRIs of all relations, sorted: those that were kept lately, else all that there are.
+
+        Where it is dear to look at all objects, one triple of a predicate stands for all of them. A relation that is
+        missed so gets its number when it is met.
+        """
+        if self._cache is None:
+            return sorted(self._reads.counted("e"))
+        if self.holds_schema():
+            self._take_kept()
+            if self._schema is not None:
+                return list(self._relations.keys())
+        key = digest(self._key, "relations")
+        if kept := self._cache.find(key, None):
+            return [str(iri) for iri in kept.extra["relations"]]
+        words = self._reads.words()
+        if self._client.samples_predicates and not words.reified:
+            rows = self._reads.gather("?p ?edge", lambda _: sparql.predicate_samples(), [""])
+            found = sorted(row["p"]["value"] for row in rows if row["edge"]["value"] == "true")
+        else:
+            found = sorted(self._reads.counted("e"))
+        self._cache.keep(key, self._name, None, CachedSchema(None, {"relations": found}))
+        return found
+
+    def _use(self, kept: CachedSchema) -> Schema | None:
+        """Take over a schema that was kept, with its prefixes; None where relations have got other labels already."""
+        try:
+            prefixes = Prefixes(dict(kept.extra["prefixes"]))
+            relations, classes = ([str(iri) for iri in kept.extra[key]] for key in ("relations", "classes"))
+        except (KeyError, TypeError, ValueError):
+            return None
+        if kept.schema is None:
+            return None
+        names = [relation.name for relation in kept.schema.relations]
+        if len(names) != len(relations):
+            return None
+        if any(name not in (prefixes.label(iri), iri) for name, iri in zip(names, relations, strict=True)):
+            return None
+        if not len(self._relations):
+            self._names.prefixes = prefixes
+        numbers = self._number_relations(relations).tolist()
+        if len(self._labels) != len(names) or any(
+            self._labels[number] != name for number, name in zip(numbers, names, strict=True)
+        ):
+            return None
+        self._classes = tuple(classes)
+        total = kept.extra.get("nodes")
+        self._node_total = total if isinstance(total, int) else None
+        in_order = [kept.schema.relations[place] for place in np.argsort(numbers)]
+        return replace(kept.schema, relations=tuple(in_order))
 
     def refresh(self) -> None:
         """Forget the schema, nodes and edges, so that they are read again on demand. Numbers stay as they are."""
         super().refresh()
-        self._vocabulary = None
-        self._node_total = None
-        self._classes = self._kinds = None
+        self._reads.refresh()
+        self._node_total = self._classes = None
         self._statements, self._pages_read = {}, {}
 
     @property
@@ -157,7 +227,9 @@ class SparqlStore(SparqlNames):
         """Count the nodes; None if the store cannot count them."""
         if self._node_total is None:
             try:
-                rows, _ = self._select("?count", sparql.node_count(self._words().reified), self._timeout_s)
+                rows, _ = self._client.select(
+                    "?count", sparql.node_count(self._reads.words().reified), self._client.timeout_s
+                )
             except QueryFailed:
                 return None
             self._node_total = int(rows[0]["count"]["value"])
@@ -174,7 +246,7 @@ class SparqlStore(SparqlNames):
         """Return the IRIs of the classes that the schema counts; read if the schema was not read here."""
         self.schema()
         if self._classes is None:
-            rows = self._gather("?t ?count", lambda _: sparql.type_counts(self._words(), None), [""])
+            rows = self._reads.gather("?t ?count", lambda _: sparql.type_counts(self._reads.words(), None), [""])
             self._classes = tuple(sorted({row["t"]["value"] for row in rows}))
         return self._classes
 
@@ -182,7 +254,7 @@ class SparqlStore(SparqlNames):
         """Yield each entity once, heads and tails alike, in node-number order."""
         known = len(self._nodes)
         yield from map(node_id, self._nodes.keys()[:known])
-        for iris in self._counted_out(self._every_node()):
+        for iris in self._counted_out(self._reads.every_node()):
             numbers = self._nodes.add(iris)
             yield from (node_id(iri) for iri, number in zip(iris, numbers.tolist(), strict=True) if number >= known)
 
@@ -191,7 +263,7 @@ class SparqlStore(SparqlNames):
         iris = [self._iri(entity) for entity in ids]
         unseen = [iri for iri in dict.fromkeys(iris) if iri not in self._nodes]
         if unseen:
-            found = self._existing(unseen)
+            found = self._reads.existing(unseen)
             for entity, iri in zip(ids, iris, strict=True):
                 if iri not in self._nodes and iri not in found:
                     raise EntityNotFound(entity, self._name)
@@ -204,13 +276,10 @@ class SparqlStore(SparqlNames):
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
         """Ask for names, types and properties. Raises `EntityNotFound`."""
         iris = [self._iri(entity) for entity in ids]
-        words, wanted = self._words(), list(dict.fromkeys(iri for iri in iris if addressable(iri)))
-        rows = self._gather(
-            "?n ?k ?v", lambda batch: sparql.describe(batch, words, self._languages, self._lookup), wanted
-        )
-        described = self._describe(rows)
+        words, wanted = self._reads.words(), list(dict.fromkeys(iri for iri in iris if addressable(iri)))
+        described = self._names.describe(self._reads.descriptions(wanted, words))
         unseen = [iri for iri in wanted if iri not in self._nodes and iri not in described]
-        found = self._existing(unseen) if unseen else set()
+        found = self._reads.existing(unseen) if unseen else set()
         for entity, iri in zip(ids, iris, strict=True):
             if iri not in self._nodes and iri not in described and iri not in found:
                 raise EntityNotFound(entity, self._name)
@@ -222,19 +291,19 @@ class SparqlStore(SparqlNames):
 
     def all_nodes(self) -> Iterator[list[Node]]:
         """Yield every node once, in pages."""
-        words = self._words()
+        words = self._reads.words()
         found: dict[str, list[Binding]] = {}
-        literals = self._counted("l")
+        literals = self._reads.counted("l")
         for types, counts in ((True, dict.fromkeys((*words.types, RDF_TYPE), 1)), (False, literals)):
-            for predicates in self._in_groups(counts):
-                for row in self._all_values(predicates, types):
+            for predicates in self._reads.in_groups(counts):
+                for row in self._reads.all_values(predicates, types):
                     found.setdefault(row["n"]["value"], []).append(row)
-        self._class_names(
+        self._names.class_names(
             row["v"]["value"] for rows in found.values() for row in rows if row["k"]["value"] in words.types
         )
         for iris in self._nodes_of(found):
             self._nodes.add(iris)
-            described = self._describe(row for iri in iris for row in found.pop(iri, ()))
+            described = self._names.describe(row for iri in iris for row in found.pop(iri, ()))
             yield [Node(node_id(iri), *described.get(iri, (fallback_name(iri), "", NO_PROPERTIES, ()))) for iri in iris]
 
     def _nodes_of(self, found: Collection[str]) -> Iterable[list[str]]:
@@ -243,8 +312,8 @@ class SparqlStore(SparqlNames):
         The others are ends of edges, which are read for it and kept until `all_edges`: a search for nodes takes an
         engine as long as returning all edges. It is needed if a node may have nothing but some text or blank node.
         """
-        if self._languages is not None or self._words().reified or self._counted("b"):
-            return self._every_node()
+        if self._reads.languages is not None or self._reads.words().reified or self._reads.counted("b"):
+            return self._reads.every_node()
         iris = set(found)
         for batch in self._edge_pages():
             ends = np.unique(np.concatenate((batch.head, batch.tail)))
@@ -258,67 +327,20 @@ class SparqlStore(SparqlNames):
 
     def _edge_pages(self) -> Iterator[EdgeBatch]:
         """Yield every edge once, and cache it."""
-        reified = self._words().reified
-        counts, others = self._counted("e"), {**self._counted("l"), **self._counted("b")}
+        reified = self._reads.words().reified
+        counts, others = self._reads.counted("e"), {**self._reads.counted("l"), **self._reads.counted("b")}
         self._number_relations(sorted(counts))
         for pure in (True, False):
-            for relations in self._in_groups({iri: n for iri, n in counts.items() if (iri not in others) is pure}):
+            for relations in self._reads.in_groups(
+                {iri: n for iri, n in counts.items() if (iri not in others) is pure}
+            ):
                 batch = self._pages_read.get(relations[0])
                 if batch is None:
-                    triples = self._every_edge(relations, reified, pure)
+                    triples = self._reads.every_edge(relations, reified, pure)
                     head, relation, tail, edge = self._numbered(triples)
                     batch = self._sampled(head, relation, tail, edge, np.lexsort((edge, relation)))
                     self._pages_read[relations[0]] = batch
                 yield batch
-
-    def _every_edge(self, relations: Sequence[str], reified: bool, pure: bool) -> Sequence[Stated]:
-        """Ask for all edges of some relations."""
-        if self._joins_all and pure and not reified:
-            with suppress(QueryInvalid, QueryTooLarge):
-                triples: list[Stated] = []
-                for page in self._pages("?near ?p ?count ?ends", sparql.joined_edges(relations)):
-                    for row in page:
-                        predicate, tail = row["p"]["value"], row["near"]["value"]
-                        triples += [(head, predicate, tail, "") for head in joined_ends(row)]
-                return triples
-        where = sparql.all_edges(relations, reified, pure)
-        variables = "?s ?p ?o ?e" if reified else "?s ?p ?o"
-        return [_triple(row) for page in self._pages(variables, where) for row in page]
-
-    def _counted(self, kind: str) -> Mapping[str, int]:
-        """Return how many triples of each predicate are edges ("e"), end in literals ("l"), or are neither ("b")."""
-        if self._kinds is None:
-            where = sparql.predicate_kinds(self._words().reified, self._repeats)
-            rows = self._gather("?p ?kind ?count", lambda _: where, [""])
-            kinds: dict[str, dict[str, int]] = {}
-            for row in rows:
-                if "p" in row:
-                    kinds.setdefault(row["kind"]["value"], {})[row["p"]["value"]] = int(row["count"]["value"])
-            self._kinds = kinds
-        return self._kinds.get(kind, {})
-
-    def _in_groups(self, counts: Mapping[str, int]) -> Iterator[list[str]]:
-        """Yield predicates in groups of which one request gives all rows, if it can."""
-        group: list[str] = []
-        rows = 0
-        for predicate, count in sorted(counts.items()):
-            if group and (rows + count > self._page_rows() or len(group) == _TOGETHER):
-                yield group
-                group, rows = [], 0
-            group.append(predicate)
-            rows += count
-        if group:
-            yield group
-
-    def _page_rows(self) -> int:
-        """Return how many rows one request may give."""
-        return _ROWS
-
-    def _existing(self, iris: Sequence[str]) -> set[str]:
-        """Return those that are nodes."""
-        reified = self._words().reified
-        asked = [iri for iri in iris if addressable(iri)]
-        return set(values_of(self._gather("?n", lambda batch: sparql.existing(batch, reified), asked), "n"))
 
     def _fetch_edges(self, nodes: NodeArray, direction: Direction, relations: RelationArray | None) -> EdgeBatch:
         """Ask for edges."""
@@ -327,47 +349,9 @@ class SparqlStore(SparqlNames):
         iris = [self._nodes.key(number) for number in np.unique(asked).tolist()]
         triples: Sequence[Stated] = []
         if iris and wanted != []:
-            triples = self._edges_of([iri for iri in iris if addressable(iri)], direction, wanted)
+            triples = self._reads.edges_of([iri for iri in iris if addressable(iri)], direction, wanted)
         head, relation, tail, edge = self._numbered(triples)
         return around(asked, direction, head, relation, tail, edge, self._space)
-
-    def _edges_of(self, iris: Sequence[str], direction: Direction, wanted: Sequence[str] | None) -> Sequence[Stated]:
-        """Ask for the edges of nodes."""
-        reified = self._words().reified
-        if self._joins and not reified:
-            with suppress(QueryInvalid, QueryTooLarge):
-                return self._joined_edges_of(iris, direction, wanted)
-        rows = self._gather(
-            "?s ?p ?o ?e" if reified else "?s ?p ?o",
-            lambda batch: sparql.edges(batch, direction, wanted, reified, self._lookup),
-            iris,
-            count=self._degrees,
-        )
-        return list(map(_triple, rows))
-
-    def _joined_edges_of(
-        self, iris: Sequence[str], direction: Direction, wanted: Sequence[str] | None
-    ) -> Sequence[Stated]:
-        """Ask for the edges of nodes, those of one relation at one end in one text. Raises `QueryInvalid`."""
-        variables = "?near ?p ?way ?count ?ends"
-        triples: list[Stated] = []
-        rows = self._gather(variables, lambda batch: sparql.grouped_edges(batch, direction, wanted, self._lookup), iris)
-        for row in rows:
-            if "ends" not in row:
-                continue  # some stores give one row of nothing for a group of nothing
-            near, predicate = row["near"]["value"], row["p"]["value"]
-            inverse = row["way"]["value"] == "in"
-            triples += [
-                (end, predicate, near, "") if inverse else (near, predicate, end, "") for end in joined_ends(row)
-            ]
-        return triples
-
-    def _degrees(self, iris: Sequence[str]) -> Mapping[str, int]:
-        """Return how many edges touch each node."""
-        degrees: dict[str, int] = {}
-        for iri, _, _, count in self._count_edges(iris):
-            degrees[iri] = degrees.get(iri, 0) + count
-        return degrees
 
     def reached(
         self, node: int, direction: Direction, relations: RelationArray, limit: int, timeout_s: float
@@ -377,24 +361,13 @@ class SparqlStore(SparqlNames):
         if not (addressable(iri) and 0 < len(wanted) <= _WRITTEN):
             return None
         try:
-            rows, _ = self._select("?m", sparql.reached(iri, direction, wanted), timeout_s, (limit + 1, None))
+            rows, _ = self._client.select("?m", sparql.reached(iri, direction, wanted), timeout_s, (limit + 1, None))
         except QueryFailed:
             return None
         return None if len(rows) > limit else self._nodes.add(sorted(set(values_of(rows, "m"))))
 
     def _count_edges(self, keys: Sequence[str]) -> Sequence[tuple[str, str, bool, int]]:
-        """Ask for the number of edges by node, relation, and whether they come in."""
-        reified = self._words().reified
-        rows = self._gather(
-            "?n ?p ?way ?edges",
-            lambda batch: sparql.touching_counts(batch, reified, self._lookup),
-            [iri for iri in keys if addressable(iri)],
-        )
-        return [
-            (row["n"]["value"], row["p"]["value"], row["way"]["value"] == "in", int(row["edges"]["value"]))
-            for row in rows
-            if "n" in row  # some stores give one row of nothing for a group of nothing
-        ]
+        return self._reads.count_edges(keys)
 
     def edge_properties(self, edges: npt.NDArray[np.int64]) -> list[Properties]:
         """Return the properties of each edge number, in the order given. Raises `GraphError` for an unknown one."""
@@ -403,9 +376,9 @@ class SparqlStore(SparqlNames):
         except IndexError as error:
             raise GraphError(f"{self._name} gave out no edge number {error}") from error
         unknown = [iri for iri in dict.fromkeys(statements) if iri and iri not in self._statements]
-        found = self._collect(self._gather("?n ?k ?v", sparql.statements, unknown)) if unknown else {}
+        found = group_values(self._reads.gather("?n ?k ?v", sparql.statements, unknown)) if unknown else {}
         known = {iri: self._statements[iri] for iri in statements if iri in self._statements}
-        known |= {iri: self._properties(found[iri]) if iri in found else NO_PROPERTIES for iri in unknown}
+        known |= {iri: self._names.properties(found[iri]) if iri in found else NO_PROPERTIES for iri in unknown}
         if len(self._statements) > _STATEMENTS:
             self._statements = {}
         self._statements |= known
@@ -419,11 +392,49 @@ class SparqlStore(SparqlNames):
             for relation in schema.relations:
                 iri = self._relations.key(self._labels.index(relation.name))
                 windows += [(iri, *window) for window in _windows(relation.count, per_relation)]
-            rows = self._gather("?s ?p ?o", sparql.some_edges, windows, batch_size=_WINDOWS)
-        head, relation_numbers, tail, edge = self._numbered(map(_triple, rows))
+            rows = self._reads.gather("?s ?p ?o", sparql.some_edges, windows, batch_size=_WINDOWS)
+        head, relation_numbers, tail, edge = self._numbered(map(read_triple, rows))
         order = np.lexsort((edge, relation_numbers))
         rank = np.arange(len(order)) - np.searchsorted(relation_numbers[order], relation_numbers[order])
         return self._sampled(head, relation_numbers, tail, edge, order[rank < per_relation])
+
+    # Names
+
+    @property
+    def names_key(self) -> str:
+        """Return a key that differs between graphs with other ids or names."""
+        return digest(
+            self._name, self._reads.naming.names, self._reads.naming.aliases, sorted(self._reads.languages or ())
+        )
+
+    def named(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the numbers of the nodes that are called just so, for each text."""
+        words = self._reads.words()
+        predicates = (*words.names, *words.aliases)
+        tags = tuple(dict.fromkeys(("en", *(tag.lower() for tag in self._reads.languages or ()))))
+        sought = [text for text in dict.fromkeys(texts) if encodable(text) == text]
+        if not predicates:
+            return [[] for _ in texts]
+        rows = self._reads.gather("?n ?v", lambda batch: sparql.called(batch, predicates, tags), sought)
+        by_name: dict[str, set[str]] = {}
+        for row in rows:
+            by_name.setdefault(row["v"]["value"], set()).add(row["n"]["value"])
+        return [self._nodes.add(sorted(by_name.get(text, ()))).tolist() for text in texts]
+
+    def named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        """Yield ids with their names and further names, in pages."""
+        yield from map(list, self._counted_out(self._named_pages(), ended=False))
+
+    def _named_pages(self) -> Iterator[list[tuple[EntityId, str]]]:
+        words = self._reads.words()
+        seen: set[str] = set()
+        for predicate in (*words.names, *words.aliases):
+            for rows in self._reads.texts(predicate):
+                page = [(iri, text) for iri, text in rows if text]
+                seen.update(iri for iri, _ in page)
+                yield [(node_id(iri), text) for iri, text in page if not iri.startswith(EDGE)]
+        for iris in self._reads.every_node():
+            yield [(node_id(iri), fallback_name(iri)) for iri in iris if iri not in seen]
 
     # QueryStore
 
@@ -435,17 +446,18 @@ class SparqlStore(SparqlNames):
     @property
     def notes(self) -> str:
         """Return the notation of the schema's names in queries: relations and types by prefix, nodes by IRI."""
-        naming = self._prefixes.spelled(self._words().names[0] if self._words().names else RDFS_LABEL)
+        words = self._reads.words()
+        naming = self.prefixes.spelled(words.names[0] if words.names else RDFS_LABEL)
         lines = [f"In SPARQL, {naming} is a node's name. Prefixes need not be declared."]
         if any(iri.startswith(TERM) for iri in (*self.relation_iris, *self.class_iris)):
             example = next((label for label in self.relations if not label.isidentifier()), "is a")
             lines.append(
                 "A relation, property or type NAME without a prefix is kg:NAME, percent-encoded "
-                f"({example} is {self._prefixes.spelled(self._prefixes.expand(example))}); the node with the id ID is "
+                f"({example} is {self.prefixes.spelled(self.prefixes.expand(example))}); the node with the id ID is "
                 "node:ID, an id that is an IRI is <IRI>."
             )
-        named = self._class_names(self.class_iris)
-        spelled = [f"{named[iri]} is {self._prefixes.spelled(iri)}" for iri in self._classes_by_prefix(named)]
+        named = self._names.class_names(self.class_iris)
+        spelled = [f"{named[iri]} is {self.prefixes.spelled(iri)}" for iri in self._classes_by_prefix(named)]
         if spelled:
             lines.append(f"Types: {'; '.join(spelled)}.")
         return "\n".join(lines) + "\n"
@@ -462,7 +474,7 @@ class SparqlStore(SparqlNames):
         Args:
             text: SPARQL 1.1; `prefixes` need not be declared.
             parameters: values for variables, named without `?`. A parameter cannot be selected.
-            limits: time and rows.
+            limits: time and rows; of more rows than the engine sorts, the first are returned.
 
         Returns:
             Nodes as `NodeCell`, relations and classes as their labels, literals as values; dates and texts in any
@@ -476,15 +488,24 @@ class SparqlStore(SparqlNames):
             StoreUnavailable: the store could not be reached.
         """
         limits = limits or QueryLimits()
+        try:
+            return self._run(text, parameters or {}, limits)
+        except QueryInvalid as error:
+            most = self._client.sortable_rows(str(error), limits.max_rows)
+            if most <= 0:
+                raise
+            return self._run(text, parameters or {}, replace(limits, max_rows=most))
+
+    def _run(self, text: str, parameters: Mapping[str, Cell], limits: QueryLimits) -> Rows:
         checked = check_sparql(text, limits.max_rows + 1)
         until = time.monotonic() + limits.timeout_s
-        self._words(limits.timeout_s)
-        query = complete(checked.text, parameters or {}, self._prefixes)
-        table = self._query(query, limits)
+        self._reads.words(limits.timeout_s)
+        query = complete(checked.text, parameters, self._names.prefixes)
+        table = self._client.query(query, limits)
         if table.truth is not None:
             return Rows(("answer",), ((table.truth,),)) if limits.max_rows > 0 else Rows(("answer",), (), True)
         bindings = table.bindings[: limits.max_rows]
-        cells = self._cells(bindings, max(until - time.monotonic(), 0.1))
+        cells = self._names.cells(bindings, max(until - time.monotonic(), 0.1))
         rows = tuple(tuple(cells(row[name]) if name in row else None for name in table.variables) for row in bindings)
         return Rows(table.variables, rows, table.cut or len(table.bindings) > limits.max_rows)
 
@@ -501,7 +522,7 @@ class SparqlStore(SparqlNames):
         with self._labelling:
             taken = set(self._labels)
             for iri in self._relations.keys(len(self._labels)):
-                label = self._label(iri)
+                label = self._names.label(iri)
                 self._labels.append(iri if label in taken else label)
                 taken.add(label)
         return numbers
@@ -530,54 +551,25 @@ class SparqlStore(SparqlNames):
         keys = zip(head.tolist(), relation.tolist(), tail.tolist(), (row[3] for row in found), strict=True)
         return head, relation, tail, self._edges.add(keys)
 
-    def _cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
-        """Return a converter of the terms of some rows into cells, with the names behind their IRIs looked up."""
-        words = self._words()
-        iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
-        asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
-        rows = self._gather(
-            "?n ?k ?v", lambda batch: sparql.met(batch, words, self._languages, self._lookup), asked, timeout_s
-        )
-        texts = {row["n"]["value"] for row in rows if "k" not in row}
-        nodes = self._describe(row for row in rows if "k" in row)
-
-        def cell(term: Term) -> Cell:
-            if term["type"] == "triple":
-                parts = term["value"]
-                return [cell(parts[name]) for name in ("subject", "predicate", "object")]
-            if term["type"] == "bnode":
-                return f"_:{term['value']}"
-            if term["type"] != "uri":
-                return read_literal(term).value
-            iri = term["value"]
-            if iri in texts or iri.startswith((TERM, EDGE)):
-                return self._prefixes.label(iri)
-            return NodeCell(node_id(iri), *nodes.get(iri, (fallback_name(iri), "", NO_PROPERTIES, ())))
-
-        return cell
-
     # Schema
 
     def _read_schema(self, sample: int | None) -> Schema:
         """Count types and relations, over all triples or the first `sample` of them."""
-        words = self._words()
-        found = look_at(self._ask_all, words, sample, self._repeats, self._reading)
+        words = self._reads.words()
+        found = look_at(self._ask_all, words, sample, self._client.repeats, self._reading)
         self._number_relations(sorted(found.relations))
         self._classes = tuple(sorted(found.types.keys() - {""}))
         self._node_total = found.nodes
-        names = self._class_names(self._classes)
+        names = self._names.class_names(self._classes)
         naming = words.names[0] if words.names else RDFS_LABEL
         labels = zip(self._relations.keys(), self._labels, strict=True)
-        return found.schema(labels, self._label, names.__getitem__, naming)
+        return found.schema(labels, self._names.label, names.__getitem__, naming)
 
     def _ask_all(self, questions: Sequence[Question]) -> list[list[Binding]]:
         """Run some queries and return all rows of each."""
-        return list(self._map(lambda question: self._gather(question[0], lambda _: question[1], [""]), questions))
-
-
-def _triple(row: Binding) -> Stated:
-    """Read a row of ?s ?p ?o ?e."""
-    return row["s"]["value"], row["p"]["value"], row["o"]["value"], row["e"]["value"] if "e" in row else ""
+        return list(
+            self._client.map(lambda question: self._reads.gather(question[0], lambda _: question[1], [""]), questions)
+        )
 
 
 def _windows(count: int, wanted: int, places: int = 4) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from byokg.graph.name_indexes import keep_names, kept_names
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.rdf.terms import FREEBASE
 from byokg.graph.read_cache import SchemaCache
-from byokg.graph.servers.sparql import SparqlEndpoint
+from byokg.graph.servers.sparql import EndpointClient, SparqlEndpoint
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
 from byokg.linking.entities import EntityLinker
@@ -201,13 +201,13 @@ def test_far_nodes_of_paths_are_found_by_a_property_path(server: RdfServer, monk
     server.fill(nodes, edges)
     graph = ColumnarGraph.from_records(nodes, edges)
     asked: list[str] = []
-    ask = SparqlEndpoint._ask
+    ask = EndpointClient._ask
 
-    def recorded(self: SparqlEndpoint, text: str, *more: object, **named: object) -> object:
+    def recorded(self: EndpointClient, text: str, *more: object, **named: object) -> object:
         asked.append(text)
         return ask(self, text, *more, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SparqlEndpoint, "_ask", recorded)
+    monkeypatch.setattr(EndpointClient, "_ask", recorded)
     for query in (
         "PATHS START ?x = :c0 END ?y VIA :next",
         "PATHS ANY SHORTEST START ?x END ?y = :c30 VIA :next",

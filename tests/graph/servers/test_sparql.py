@@ -31,8 +31,8 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import follow
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers import sparql_text
-from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, SparqlEndpoint
-from byokg.graph.servers.sparql_names import _divided
+from byokg.graph.servers.sparql import PASSWORD, TOKEN, USER, EndpointClient, SparqlEndpoint
+from byokg.graph.servers.sparql_reads import _divided
 from byokg.graph.store import Direction, QueryLimits
 from byokg.types import EntityId, Node, NodeCell, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
@@ -248,9 +248,11 @@ def test_an_endpoint_that_starts_again_is_waited_for(serve: Serve, connect: Conn
     endpoint = serve([node("a")])
     store = connect(endpoint, attempts=1)
     assert store.run(NAMES).rows == (("a",),)
-    away = store._url
-    store._url = "http://127.0.0.1:9/sparql"
-    threading.Timer(0.3, lambda: setattr(store, "_url", away)).start()
+    client = store._client
+    assert isinstance(client, EndpointClient)
+    away = client._url
+    client._url = "http://127.0.0.1:9/sparql"
+    threading.Timer(0.3, lambda: setattr(client, "_url", away)).start()
     assert store.run(NAMES).rows == (("a",),)
 
 
