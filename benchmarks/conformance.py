@@ -301,7 +301,7 @@ class Server(RdfPlace):
 
     def through(self, text: str) -> Any:
         sent = complete(check_sparql(text, self.limits.max_rows).text, {}, Prefixes({}))
-        answer = self._store._query(sent, self.limits)
+        answer = self._store._client.query(sent, self.limits)
         return answer.variables, answer.bindings, answer.truth
 
     def content(self) -> Any:

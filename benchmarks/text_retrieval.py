@@ -33,6 +33,7 @@ import pyarrow.compute as pc
 
 from benchmarks.rows import Row, show
 from byokg.arrays import Integers
+from byokg.graph.columnar.assembly import EdgeTable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -97,7 +98,7 @@ def graph_of(size: Size) -> ColumnarGraph:
         "random",
         NodeColumns(pc.cast(pa.array(np.arange(size.nodes)), pa.large_string())),
         [f"relation_{number}" for number in range(RELATIONS)],
-        np.column_stack((head, relation, tail)),
+        EdgeTable(np.column_stack((head, relation, tail))),
         source={"kind": "random"},
     )
 

@@ -60,7 +60,7 @@ def test_a_built_graph_can_be_opened_again(tmp_path: Path) -> None:
     (tmp_path / "kb.txt").write_text("Alien|directed_by|Scott\n")
     options = TableOptions(("source", "relation", "target"))
     decided = KnowledgeGraph.build(tmp_path / "kb.txt", tmp_path / "decided", options=options)
-    assert decided.store.source["files"][0]["read_as"].endswith("source=source, relation=relation, target=target")  # type: ignore[attr-defined]
+    assert decided.store.source["files"][0]["read_as"].endswith("source=source, relation=relation, target=target")
     built = KnowledgeGraph.build(tmp_path / "kb.txt", tmp_path / "graph")
     opened = KnowledgeGraph.open(tmp_path / "graph")
     assert list(opened.store.entities()) == list(built.store.entities()) == ["Alien", "Scott"]

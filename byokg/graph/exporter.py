@@ -16,6 +16,7 @@ import pyarrow as pa
 from byokg.arrays import Bools, Int64
 from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
+from byokg.graph.columnar.assembly import EdgeTable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_types import read_types, write_types
 from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, place, text_column
@@ -107,10 +108,12 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
             further=further,
         ),
         [labels[number] for number in used[order].tolist()],
-        codes,
-        {one.name: place(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
+        EdgeTable(
+            codes,
+            {one.name: place(one.values, one.held()[0], len(of_edges)) for one in _columns(of_edges)},
+            undirected=undirected,
+        ),
         source={"kind": "copy", "store": store.name},
-        undirected=undirected,
     )
 
 

@@ -38,7 +38,7 @@ from byokg.graph.cancellation import check
 from byokg.graph.columnar.folder import ENGINE_FOLDERS
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.store import InducedEdges, NodeArray
+from byokg.graph.store import Direction, InducedEdges, NodeArray
 from byokg.retrieval.graph_tools import GraphTools
 
 CLIENTS = 16
@@ -258,7 +258,7 @@ def test_beyond_this_machine_only_with_a_token(
 class Broken(ColumnarGraph):
     """Fails with what it holds in the text of the error."""
 
-    def edges_among(self, nodes: NodeArray) -> InducedEdges:
+    def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
         raise KeyError("thing 15")
 
 
@@ -307,7 +307,7 @@ def test_clients_that_come_and_go_leave_nothing_behind(graph: Path) -> None:
 class Slow(ColumnarGraph):
     """Takes its time over edges."""
 
-    def edges_among(self, nodes: NodeArray) -> InducedEdges:
+    def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
         time.sleep(0.5)
         return super().edges_among(nodes)
 
@@ -332,7 +332,7 @@ class Endless(ColumnarGraph):
 
     ended = threading.Event()
 
-    def edges_among(self, nodes: NodeArray) -> InducedEdges:
+    def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
         try:
             while True:
                 check()

@@ -14,63 +14,32 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any, cast
 from weakref import proxy
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.arrays import Int64
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
 from byokg.files import new_folder
-from byokg.graph.columnar.folder import (
-    BATCH_ROWS,
-    NO_COLUMNS,
-    NODES,
-    Arrays,
-    BatchFile,
-    edge_width,
-    map_array,
-    map_batches,
-    read_meta,
-    refuse_taken,
-    relation_width,
-    sample_edges,
-    slots,
-    stamp,
-    verify_checksums,
-    write_meta,
-    write_nodes,
+from byokg.graph.columnar.assembly import (
+    EdgeTable,
+    GraphParts,
+    assemble_parts,
+    map_parts,
+    number_records,
+    number_triples,
+    write_parts,
 )
-from byokg.graph.columnar.node_ids import IdColumn, IdIndex, write_ids
-from byokg.graph.columnar.node_properties import NodeProperties, write_properties
-from byokg.graph.columnar.node_types import NodeTypes, read_types, write_types
-from byokg.graph.columnar.schema import (
-    Labels,
-    NodeColumns,
-    count_schema,
-    of_all_nodes,
-    property_batch,
-    property_columns,
-    read_rows,
-    text_column,
-)
-from byokg.graph.columnar.undirected import (
-    count_relations,
-    lower_end_first,
-    read_edges,
-    read_first_edges,
-    undirected_arrays,
-)
-from byokg.graph.sorted_ids import (
-    incoming_order,
-    ranges,
-    sort_edges,
-)
+from byokg.graph.columnar.folder import BATCH_ROWS, Arrays, refuse_taken, sample_edges, stamp, verify_checksums
+from byokg.graph.columnar.node_ids import IdColumn, IdIndex
+from byokg.graph.columnar.node_properties import NodeProperties
+from byokg.graph.columnar.node_types import NodeTypes
+from byokg.graph.columnar.reads import capped_touching_edges, first_touching_edges, touching_edges
+from byokg.graph.columnar.schema import Labels, NodeColumns, read_rows
+from byokg.graph.columnar.undirected import count_relations
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -82,16 +51,12 @@ from byokg.graph.store import (
     RelationArray,
     RelationCounts,
     Schema,
-    schema_from_json,
 )
 from byokg.index.string_hashes import Texts, positions
 from byokg.types import EntityId, Node, Properties, Triple
 
 _TRIES = 20
 """How often a folder is opened that is replaced by another process meanwhile."""
-
-_BISECT_FROM = 8192
-"""Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
 
 
 class ColumnarGraph(GraphStore):
@@ -104,37 +69,33 @@ class ColumnarGraph(GraphStore):
     def __init__(
         self,
         name: str,
-        arrays: Arrays,
-        ids: IdColumn,
-        nodes: pa.RecordBatch,
-        node_properties: NodeProperties,
-        edge_properties: Sequence[pa.RecordBatch],
-        schema: Schema,
-        source: Mapping[str, Any],
-        dropped_duplicates: int,
+        parts: GraphParts,
         folder: Path | None = None,
         files: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self._name = name
         self._space = NumberSpace(name)
         self._samples: dict[int, EdgeBatch] = {}
-        self._arrays = arrays
-        self._nodes = nodes
-        self.node_types = NodeTypes(nodes, arrays.further_types)
+        self._parts = parts
+        self.node_types = NodeTypes(parts.nodes, parts.arrays.further_types)
         """The types of all nodes."""
-        self._ids = IdIndex(ids, arrays.id_hash, arrays.id_order)
-        self._node_properties = node_properties
+        self._ids = IdIndex(parts.ids, parts.arrays.id_hash, parts.arrays.id_order)
         ours = proxy(self)  # a graph that held itself would keep its files mapped after use
         self._memory = NodeCache(lambda ids: list(ours._read_nodes(ids)))
-        self._edge_properties = edge_properties
-        self._schema = schema
-        self._relations = Labels(relation.name for relation in schema.relations)
+        self._relations = Labels(relation.name for relation in parts.schema.relations)
         self._folder = folder
         self._files = dict(files or {})
-        self.source = dict(source)
+        self.source = dict(parts.source)
         """Source of the graph: kind, and name, size and SHA-256 of each file."""
-        self.dropped_duplicates = dropped_duplicates
-        """How many exact repetitions of a triple were left out."""
+
+    @property
+    def _arrays(self) -> Arrays:
+        return self._parts.arrays
+
+    @property
+    def dropped_duplicates(self) -> int:
+        """Return how many exact repetitions of a triple were left out."""
+        return self._parts.dropped_duplicates
 
     def __repr__(self) -> str:
         return (
@@ -154,7 +115,7 @@ class ColumnarGraph(GraphStore):
         for _ in range(_TRIES):
             before = stamp(folder)
             try:
-                graph = cls._map(folder)
+                graph = cls(str(folder), *map_parts(folder))
             except (GraphCorrupt, GraphNotFound):
                 if stamp(folder) == before:
                     raise
@@ -162,31 +123,6 @@ class ColumnarGraph(GraphStore):
                 if stamp(folder) == before:
                     return graph
         raise GraphCorrupt(folder, "another process keeps replacing it")
-
-    @classmethod
-    def _map(cls, folder: Path) -> ColumnarGraph:
-        meta = read_meta(folder)
-        files, edge_properties = meta["files"], "edge_properties.arrow"
-        try:
-            names = [field.name for field in fields(Arrays) if field.default is MISSING or f"{field.name}.npy" in files]
-            arrays = Arrays(**{name: map_array(folder / f"{name}.npy") for name in names})
-            arrays.check(meta["nodes"], meta["edges"])
-            return cls(
-                name=str(folder),
-                arrays=arrays,
-                ids=IdColumn.map(folder, files, meta["nodes"]),
-                nodes=map_batches(folder / NODES)[0] if NODES in files else NO_COLUMNS,
-                node_properties=NodeProperties.map(folder, files),
-                edge_properties=map_batches(folder / edge_properties) if edge_properties in files else (),
-                schema=schema_from_json(meta["schema"]),
-                source=meta["source"],
-                dropped_duplicates=meta["dropped_duplicates"],
-                folder=folder,
-                files=files,
-            )
-        # numpy reports a faulty header of a .npy file with the errors of Python's own parser and tokenizer.
-        except (OSError, ValueError, LookupError, TypeError, SyntaxError, TokenError, pa.ArrowException) as error:
-            raise GraphCorrupt(folder, str(error)) from error
 
     @classmethod
     def from_triples(
@@ -199,23 +135,7 @@ class ColumnarGraph(GraphStore):
         Raises:
             GraphError: a text holds half of a surrogate pair.
         """
-        ids: dict[str, int] = {}
-        labels: dict[str, int] = {}
-        codes = [
-            (ids.setdefault(head, len(ids)), labels.setdefault(label, len(labels)), ids.setdefault(tail, len(ids)))
-            for head, label, tail in triples
-        ]
-        nodes, numbers = NodeColumns(text_column(list(ids))), np.array(codes, np.int64).reshape(-1, 3)
-        both_ways = np.array([label in undirected for label in labels], np.bool_)
-        return cls.assemble(
-            name,
-            nodes,
-            list(labels),
-            numbers,
-            source={"kind": "triples in memory"},
-            distinct=True,
-            undirected=both_ways.take(numbers[:, 1]),
-        )
+        return cls(name, number_triples(triples, undirected))
 
     @classmethod
     def from_records(
@@ -235,36 +155,7 @@ class ColumnarGraph(GraphStore):
             EntityNotFound: an edge ends at a node that is not among `nodes`.
             GraphError: an id occurs twice, one property holds values of several types, or a text is no UTF-8.
         """
-        node_list, edge_list = list(nodes), list(edges)
-        ids: dict[str, int] = {}
-        for number, node in enumerate(node_list):
-            if ids.setdefault(node.id, number) != number:
-                raise GraphError(f"node id {node.id!r} occurs twice in the records; give each node its own id")
-        labels: dict[str, int] = {}
-        codes = np.empty((len(edge_list), 3), np.int64)
-        for row, edge in enumerate(edge_list):
-            for end in (edge.head, edge.tail):
-                if end not in ids:
-                    raise EntityNotFound(end, "the nodes given to from_records")
-            codes[row] = ids[edge.head], labels.setdefault(edge.relation, len(labels)), ids[edge.tail]
-        types, further = read_types(text_column([write_types(node.types) for node in node_list]))
-        described = NodeColumns(
-            ids=text_column([node.id for node in node_list]),
-            names=text_column([node.name for node in node_list]),
-            types=types,
-            properties=of_all_nodes(property_columns([node.properties for node in node_list])),
-            further=further,
-        )
-        return cls.assemble(
-            name,
-            described,
-            list(labels),
-            codes,
-            property_columns([edge.properties for edge in edge_list]),
-            source=source or {"kind": "records in memory"},
-            dropped_duplicates=dropped_duplicates,
-            undirected=np.array([edge.undirected for edge in edge_list], np.bool_),
-        )
+        return cls(name, number_records(list(nodes), list(edges), source, dropped_duplicates))
 
     @classmethod
     def assemble(
@@ -272,70 +163,14 @@ class ColumnarGraph(GraphStore):
         name: str,
         nodes: NodeColumns,
         relations: Sequence[str],
-        triples: npt.NDArray[np.integer],
-        properties: Mapping[str, pa.Array] | None = None,
-        apart: npt.NDArray[np.integer] | None = None,
+        edges: EdgeTable,
         *,
         source: Mapping[str, Any],
         distinct: bool = False,
         dropped_duplicates: int = 0,
-        undirected: npt.NDArray[np.bool_] | None = None,
     ) -> ColumnarGraph:
-        """Sort and index edges whose nodes and relations are already numbered.
-
-        Args:
-            name: the graph's name in messages.
-            nodes: N nodes; a node's number is its position.
-            relations: R relation labels, all different.
-            triples: (E, 3) head, relation and tail numbers.
-            properties: columns of E values, null if an edge lacks the property.
-            apart: (E,) edges of the same triple that differ in this are no repetitions; the first of those equal in
-                this too stays. Needed with `distinct` if edges have properties.
-            source: origin of the graph.
-            distinct: leave out repetitions of the same triple.
-            dropped_duplicates: repetitions that were left out before.
-            undirected: (E,) True for undirected edges; with `distinct`, listing one from its other end repeats it.
-
-        Raises:
-            GraphError: a relation label is no text that UTF-8 can hold.
-        """
-        text_column(relations)
-        flags = undirected if undirected is not None and undirected.any() else None
-        if flags is not None and distinct:
-            triples = lower_end_first(triples, flags)
-        head, relation, tail, flags, order = sort_edges(
-            triples[:, 0], triples[:, 1], triples[:, 2], flags, apart, distinct
-        )
-        if order is not None:
-            properties = {key: column.take(pa.array(order)) for key, column in (properties or {}).items()}
-        index = IdIndex.build(nodes.ids)
-        back = incoming_order(relation, tail)
-        arrays = Arrays(
-            relation=np.concatenate((relation, relation[back])).astype(relation_width(len(relations)), copy=False),
-            other=np.concatenate((tail, head[back])).astype(np.int32, copy=False),
-            out_index=ranges(np.bincount(head, minlength=len(nodes.ids))),
-            in_index=ranges(np.bincount(tail, minlength=len(nodes.ids))) + len(head),
-            in_edge=back.astype(edge_width(len(head))),
-            id_hash=index.hashes,
-            id_order=index.order,
-            **undirected_arrays(flags, relation, back, len(relations)),
-            type_node=nodes.further.node if len(nodes.further) else None,
-            type_number=nodes.further.type if len(nodes.further) else None,
-        )
-        batch, of_nodes = nodes.batch(), NodeProperties.collect(nodes.properties, len(nodes.ids))
-        of_edges = [held] if (held := property_batch(properties or {})) else []
-        counted = batch, of_nodes.columns(), of_edges
-        return cls(
-            name=name,
-            arrays=arrays,
-            ids=index.ids,
-            nodes=batch,
-            node_properties=of_nodes,
-            edge_properties=of_edges,
-            schema=count_schema(arrays.edge_columns, len(index), *counted, relations, nodes.further),
-            source=source,
-            dropped_duplicates=dropped_duplicates + len(triples) - len(head),
-        )
+        """Sort and index edges whose nodes and relations are already numbered; see `assemble_parts`."""
+        return cls(name, assemble_parts(nodes, relations, edges, source, distinct, dropped_duplicates))
 
     # What GraphStore asks
 
@@ -354,7 +189,7 @@ class ColumnarGraph(GraphStore):
 
         A node of several types counts for each of them, and an edge for all types of its ends.
         """
-        return self._schema
+        return self._parts.schema
 
     def entities(self) -> Iterator[EntityId]:
         """Yield each entity once, heads and tails alike, in node-number order."""
@@ -379,7 +214,7 @@ class ColumnarGraph(GraphStore):
 
     def names_of_nodes(self) -> Texts:
         """Return the name of each node: (N,), as a column that may be mapped from a file."""
-        return self._nodes.column("name") if "name" in self._nodes.schema.names else self._ids.ids.texts
+        return self._parts.nodes.column("name") if "name" in self._parts.nodes.schema.names else self._ids.ids.texts
 
     def names_at(self, nodes: NodeArray) -> list[str]:
         """Return the name of each node number, in the order given. Raises `EntityNotFound` when out of range."""
@@ -387,10 +222,10 @@ class ColumnarGraph(GraphStore):
 
     def _read_nodes(self, ids: Sequence[EntityId]) -> list[Node]:
         numbers = self.numbers(ids)
-        rows, columns = positions(numbers), self._nodes.schema.names
-        names = self._nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
+        rows, columns = positions(numbers), self._parts.nodes.schema.names
+        names = self._parts.nodes.column("name").take(rows).to_pylist() if "name" in columns else ids
         types, further = self.node_types.of_nodes(numbers)
-        properties = self._node_properties.of_nodes(numbers)
+        properties = self._parts.node_properties.of_nodes(numbers)
         return [Node(*row) for row in zip(ids, names, types, properties, further, strict=True)]
 
     def edges(
@@ -402,23 +237,12 @@ class ColumnarGraph(GraphStore):
             EntityNotFound: a node number is out of range.
             RelationNotFound: a relation number is out of range.
         """
-        numbers = self._checked(nodes)
-        if self._arrays.undirected is not None:
-            wanted = None if relations is None else self._checked_relations(relations)
-            return read_edges(self._arrays, numbers, direction, wanted, self._space)
-        return self._edges(numbers, direction, *self._arrays.slots_of(numbers, direction), relations)
+        numbers, wanted = self._checked(nodes), self._checked_relations(relations)
+        return touching_edges(self._arrays, numbers, direction, wanted, self._space)
 
     def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
         """Return up to `most` edges of each node, and whether that left any out."""
-        numbers = self._checked(nodes)
-        if self._arrays.undirected is not None:
-            return read_first_edges(self._arrays, numbers, direction, self._space, most)
-        starts, stops = self._arrays.slots_of(numbers, direction)
-        counts, step = stops - starts, 2 if direction is Direction.BOTH else 1
-        kept = np.minimum(counts, most)
-        if step > 1:  # outgoing edges come first
-            kept[1::2] = np.minimum(kept[1::2], most - kept[0::2])
-        return self._edges(numbers, direction, starts, starts + kept, None), bool((kept < counts).any())
+        return first_touching_edges(self._arrays, self._checked(nodes), direction, self._space, most)
 
     def degrees(self, nodes: NodeArray) -> Int64:
         """Return how many edges touch each of `nodes`: (N,). Raises `EntityNotFound` when out of range."""
@@ -435,39 +259,8 @@ class ColumnarGraph(GraphStore):
         most: int,
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, of each relation of each node at most so many."""
-        numbers, arrays = self._checked(nodes), self._arrays
-        if arrays.undirected is not None:
-            wanted = None if relations is None else self._checked_relations(relations)
-            return read_edges(arrays, numbers, direction, wanted, self._space, most)
-        starts, stops = arrays.slots_of(numbers, direction)
-        if relations is None:
-            which, starts, stops = arrays.runs(starts, stops)
-        else:
-            wanted = self._checked_relations(relations)
-            which = np.arange(len(starts)).repeat(len(wanted))
-            starts, stops = arrays.narrow(starts, stops, wanted)
-        run, slot = slots(starts, np.minimum(stops, starts + most))
-        return arrays.batch(numbers, direction, which.take(run), slot, arrays.relation.take(slot), self._space)
-
-    def _edges(
-        self, numbers: Int64, direction: Direction, starts: Int64, stops: Int64, relations: RelationArray | None
-    ) -> EdgeBatch:
-        """Return the edges in segments; a segment is the range of one node in one direction, or a part of it."""
-        arrays = self._arrays
-        split, wanted = 1, None
-        if relations is not None:
-            wanted = self._checked_relations(relations)
-            if int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
-                starts, stops = arrays.narrow(starts, stops, wanted)
-                split, wanted = len(wanted), None
-        segment, slot = slots(starts, stops)
-        relation = arrays.relation.take(slot)
-        if wanted is not None:
-            kept = self._among(relation, wanted)
-            relation, slot, segment = relation.take(kept), slot.take(kept), segment.take(kept)
-        if split > 1:
-            segment //= split
-        return arrays.batch(numbers, direction, segment, slot, relation, self._space)
+        numbers, wanted = self._checked(nodes), self._checked_relations(relations)
+        return capped_touching_edges(self._arrays, numbers, direction, wanted, self._space, most)
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32.
@@ -488,14 +281,6 @@ class ColumnarGraph(GraphStore):
         """
         return self._arrays.edges_among(self._checked(nodes))
 
-    def _among(self, relation: RelationArray, wanted: Int64) -> Int64:
-        """Return the positions of wanted relations."""
-        if len(wanted) == 1:
-            return np.flatnonzero(relation == wanted[0])
-        allowed = np.zeros(len(self._relations), np.bool_)
-        allowed[wanted] = True
-        return np.flatnonzero(allowed.take(relation))
-
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
         arrays, numbers = self._arrays, self._checked(nodes)
@@ -511,14 +296,14 @@ class ColumnarGraph(GraphStore):
 
     def some_holders(self, most: int) -> Int64:
         """Return up to `most` nodes of each property that few nodes have."""
-        return self._node_properties.some_holders(most)
+        return self._parts.node_properties.some_holders(most)
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order given. Raises `GraphError` when out of range."""
         numbers = np.asarray(edges, np.int64)
         if len(numbers) and int(numbers.view(np.uint64).max()) >= self.edge_count:
             raise GraphError(f"no edge of number {_first_outside(numbers, self.edge_count)} in {self._name}")
-        return read_rows(self._edge_properties, numbers, BATCH_ROWS)
+        return read_rows(self._parts.edge_properties, numbers, BATCH_ROWS)
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
@@ -583,7 +368,7 @@ class ColumnarGraph(GraphStore):
     @property
     def node_columns(self) -> tuple[pa.RecordBatch, NodeProperties]:
         """Return without a copy the columns name and first type, as far as there are any, and the properties."""
-        return self._nodes, self._node_properties
+        return self._parts.nodes, self._parts.node_properties
 
     @property
     def node_ids(self) -> IdColumn:
@@ -593,7 +378,7 @@ class ColumnarGraph(GraphStore):
     @property
     def edge_columns(self) -> Sequence[pa.RecordBatch]:
         """Return without a copy the properties of edges, by number, in batches; empty without properties."""
-        return self._edge_properties
+        return self._parts.edge_properties
 
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction.
@@ -619,21 +404,7 @@ class ColumnarGraph(GraphStore):
 
     def write_into(self, folder: Path) -> None:
         """Write the graph into an empty folder that is being made: nothing makes it appear complete or not at all."""
-        for field in fields(Arrays):
-            if (array := getattr(self._arrays, field.name)) is not None:
-                with (folder / f"{field.name}.npy").open("wb") as file:
-                    np.save(file, array, allow_pickle=False)
-        if self.node_ids.spaces is None:
-            write_ids(folder, self.node_ids.texts, "name" not in self._nodes.schema.names)
-        else:
-            self.node_ids.write(folder)
-        write_nodes(folder, self._nodes)
-        write_properties(folder, self._node_properties.columns(), self.node_count)
-        if self._edge_properties:
-            with BatchFile(folder / "edge_properties.arrow", self._edge_properties[0].schema) as file:
-                for batch in self._edge_properties:
-                    file.append(batch)
-        write_meta(folder, self.node_count, self.edge_count, self.dropped_duplicates, self.source, self._schema)
+        write_parts(folder, self._parts, self._ids.ids)
 
     def verify(self) -> None:
         """Read every file of a saved graph and compare its checksum.
@@ -651,8 +422,10 @@ class ColumnarGraph(GraphStore):
             raise EntityNotFound(f"number {_first_outside(numbers, len(self._ids))}", self._name)
         return numbers
 
-    def _checked_relations(self, relations: RelationArray) -> Int64:
-        """Return relation numbers ascending and distinct."""
+    def _checked_relations(self, relations: RelationArray | None) -> Int64 | None:
+        """Return relation numbers ascending and distinct; None for None."""
+        if relations is None:
+            return None
         wanted = np.asarray(relations, np.int64)
         if len(wanted) > 1:
             wanted = np.unique(wanted)

@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.files import write_json
+from byokg.graph.columnar.assembly import EdgeTable
 from byokg.graph.columnar.external_sort import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.columnar.folder import (
     NO_COLUMNS,
@@ -146,13 +147,15 @@ def collect(stream: GraphStream) -> ColumnarGraph:
         stream.name,
         stream.nodes(),
         stream.relations(),
-        triples,
-        dict(zip(types, properties.columns, strict=True)),
-        np.concatenate(marks) if marks else None,
+        EdgeTable(
+            triples,
+            dict(zip(types, properties.columns, strict=True)),
+            np.concatenate(marks) if marks else None,
+            np.concatenate([np.empty(0, np.bool_), *flags]),
+        ),
         source=stream.source(),
         distinct=stream.distinct,
         dropped_duplicates=stream.left_out,
-        undirected=np.concatenate([np.empty(0, np.bool_), *flags]),
     )
 
 

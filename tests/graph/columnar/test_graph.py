@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphExists, GraphNotFound, RelationNotFound
 from byokg.graph.columnar import folder as stored
+from byokg.graph.columnar.assembly import EdgeTable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -43,7 +44,7 @@ class TestSavedAndOpened(GraphStoreContract):
 
 
 def without_edge_numbers(graph: ColumnarGraph) -> ColumnarGraph:
-    graph._arrays = replace(graph.topology, in_edge=None)
+    graph._parts = replace(graph._parts, arrays=replace(graph.topology, in_edge=None))
     return graph
 
 
@@ -209,7 +210,7 @@ class TestRelationFilterOnHubs:
             "hub",
             NodeColumns(pa.array([str(number) for number in range(12)], pa.large_string())),
             [f"r{number}" for number in range(5)],
-            np.stack((ends[0], rng.integers(0, 5, count), ends[1]), axis=1),
+            EdgeTable(np.stack((ends[0], rng.integers(0, 5, count), ends[1]), axis=1)),
             source={},
         )
         asked = np.array([3, 0, 7, 0])

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTooLarge
+from byokg.graph.columnar.assembly import EdgeTable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.pathql.names import NameResolver
@@ -309,10 +310,12 @@ class Inferred:
                 further=self.stored.node_types.further,
             ),
             self._relations,
-            np.column_stack((heads, relations, tails)).astype(np.int64),
-            {**self._edge_properties(more), _ORIGIN: pa.array(number)},
+            EdgeTable(
+                np.column_stack((heads, relations, tails)).astype(np.int64),
+                {**self._edge_properties(more), _ORIGIN: pa.array(number)},
+                undirected=np.concatenate((undirected, np.zeros(more, np.bool_))),
+            ),
             source=self.stored.source,
-            undirected=np.concatenate((undirected, np.zeros(more, np.bool_))),
         )
         self._inferred = new
         return graph
