@@ -145,14 +145,6 @@ def whole(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], kind)
 
 
-def without_null(coded: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Replace null by the empty text."""
-    if not coded.null_count:
-        return coded
-    dictionary = pa.concat_arrays([coded.dictionary, pa.array([""], coded.dictionary.type)])
-    return pa.DictionaryArray.from_arrays(pc.fill_null(coded.indices, len(dictionary) - 1), dictionary)
-
-
 def arrow_buffer(text: memoryview) -> pa.Buffer:
     buffer = pa.allocate_buffer(len(text))
     memoryview(buffer).cast("B")[:] = text

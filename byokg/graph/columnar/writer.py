@@ -184,7 +184,7 @@ _LINK_BYTES = 32
 SCRATCH = ".building"
 """Folder of unfinished files, and of the checkpoint."""
 
-_STATE, _STATE_VERSION = "state.json", 3
+_STATE, _STATE_VERSION = "state.json", 4
 _KEPT_EVERY_S = 20.0
 """Seconds of work that are done again, at most, when reading goes on after it was interrupted."""
 

@@ -6,7 +6,7 @@ head before tail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Int64, Integers
+from byokg.arrays import Integers
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.ids import Interner, row_by_row
 from byokg.graph.columnar.schema import (
@@ -27,11 +27,10 @@ from byokg.graph.columnar.schema import (
     property_batch,
     typed,
     whole,
-    without_null,
 )
 from byokg.graph.columnar.writer import EdgeBlock, Triples, ahead
 from byokg.graph.importers.columns import InferredKinds
-from byokg.graph.importers.delimited import RecordFile, raise_first
+from byokg.graph.importers.delimited import raise_first
 from byokg.graph.importers.table_stream import common_types, same_label
 from byokg.graph.importers.tables import (
     DAY,
@@ -59,9 +58,9 @@ class TripleFile:
         self._entities, self._relations = Interner(), Interner()
         self._rows = [0] * len(tables)
         self._types = common_types((one.file.path, property_types(one)) for one in tables)
-        self._kinds = InferredKinds(to_infer(tables))
         times = [column.name for column in tables[0].columns if column.role == "time"]
-        self._times = _Times(tables[0].file, times) if times else None
+        self._types |= dict.fromkeys(times, TEXT)
+        self._kinds = TimeKinds(times) if times else InferredKinds(to_infer(tables))
         for one in tables[1:]:
             if [column.name for column in one.columns if column.role == "time"] != times:
                 reason = "has columns of times and another file has not; give both a header that names the columns"
@@ -75,8 +74,6 @@ class TripleFile:
         self._relations = Interner(folder / "relations", known["relations"])
         if state:
             self._kinds.resume(state["kinds"])
-        if self._times:
-            self._times.keep_in(folder, known.get("times"))
 
     def set_aside(self) -> None:
         """Give back the memory of texts in files; see `ResumableStream`."""
@@ -84,13 +81,12 @@ class TripleFile:
 
     def state(self) -> dict[str, Any]:
         """Return how many lines and texts there were so far."""
-        counts: dict[str, Any] = {
+        return {
             "rows": list(self._rows),
             "entities": len(self._entities),
             "relations": len(self._relations),
+            "kinds": self._kinds.state(),
         }
-        counts["kinds"] = self._kinds.state()
-        return counts | ({"times": self._times.state()} if self._times else {})
 
     def blocks(self) -> Iterator[EdgeBlock]:
         """Yield the edges. Raises `ImportFailed` for a line that is no edge, or whose time is none."""
@@ -115,12 +111,14 @@ class TripleFile:
         problems: list[Problem | None] = []
         for column in one.columns:
             texts = table.column(column.position)
-            if column.role != "property":
+            if column.role not in ("property", "time"):
                 columns.setdefault(column.role, []).append(texts)
                 continue
             held = whole(texts, TEXT)
             marks.append(_hashes(held))
-            if column.kind:
+            if isinstance(self._kinds, TimeKinds):
+                problems.append(self._kinds.read(column.name, held, rows))
+            elif column.kind:
                 held, problem = typed(column.name, column.kind, texts)
                 problems.append(problem)
             elif column.name in self._kinds.names:
@@ -129,8 +127,6 @@ class TripleFile:
         triples = self._numbered(one, columns, rows)
         raise_first(one.file, problems, rows)
         undirected = undirected_edges(one, columns.get("direction", []), rows, len(triples))
-        if self._times:
-            return EdgeBlock(triples, *self._times.read(columns["time"], rows), undirected)
         apart = reduce(_mixed, marks, np.zeros(len(triples), np.uint64)).view(np.int64)
         return EdgeBlock(triples, property_batch(properties), apart if self._types else None, undirected)
 
@@ -146,7 +142,7 @@ class TripleFile:
 
     def property_types(self) -> Mapping[str, pa.DataType]:
         """Return the columns that hold times and other properties."""
-        return self._times.types() if self._times else inferred_types(self._types, self._kinds)
+        return inferred_types(self._types, self._kinds)
 
     def source(self) -> dict[str, Any]:
         """Return the entry of the files in a graph's `source`."""
@@ -154,7 +150,7 @@ class TripleFile:
             one.file.description() | describe(one, self._kinds, rows)
             for one, rows in zip(self._tables, self._rows, strict=True)
         ]
-        return {"kind": "triples with time" if self._times else "triples", "files": files}
+        return {"kind": "triples with time" if isinstance(self._kinds, TimeKinds) else "triples", "files": files}
 
     def _numbered(self, one: Table, columns: Mapping[str, Sequence[pa.ChunkedArray]], rows: int) -> Triples:
         """Return head, relation and tail numbers of some lines, before which there were so many."""
@@ -203,54 +199,44 @@ def _mixed(first: UInt64, second: UInt64) -> UInt64:
     return first * np.uint64(0x9E3779B97F4A7C15) ^ second
 
 
-class _Times:
-    """The columns of edges' validity times: years are int, days date, and a mixture with other times text."""
+class TimeKinds(InferredKinds):
+    """The kinds of columns of times: years are int, days date, and a mixture with other times text."""
 
-    def __init__(self, file: RecordFile, names: Sequence[str]) -> None:
-        self._file, self._names = file, names
-        self._kinds: dict[str, list[str]] = {name: ["int", "date", "string"] for name in names}
-        """What each column may still be, best first."""
-        self._strange: dict[str, Problem] = {}
+    _ORDER = dict.fromkeys(("int", "date", "string"), "")
+
+    def __init__(self, names: Iterable[str]) -> None:
+        super().__init__(names)
+        self._strange: dict[str, tuple[int, str]] = {}
         """The first cell of each column that is neither a year nor a date; a long number is, in a column of numbers."""
-        self._texts = Interner()
 
-    def keep_in(self, folder: Path, state: Mapping[str, Any] | None) -> None:
-        """Keep texts in files; see `ResumableStream`."""
-        self._texts = Interner(folder / "times", state["texts"] if state else 0)
-        if state:
-            self._kinds = dict(state["kinds"])
-            self._strange = {name: Problem(*problem) for name, problem in state["strange"].items()}
-
-    def state(self) -> dict[str, Any]:
-        """Return the state of the columns so far."""
-        strange = {name: [problem.row, problem.reason] for name, problem in self._strange.items()}
-        return {"texts": len(self._texts), "kinds": self._kinds, "strange": strange}
-
-    def read(self, columns: Sequence[pa.ChunkedArray], rows: int) -> tuple[pa.RecordBatch, Int64]:
-        """Return times as texts, and for each row its number among them; rows count those before."""
-        marks: Int64 = np.zeros(len(columns[0]), np.int64)
-        texts = [whole(column, TEXT) for column in columns]
-        coded = [column.dictionary_encode() for column in texts]
-        raise_first(self._file, [self._check(*column, rows) for column in zip(self._names, coded, strict=True)])
-        for column in map(without_null, coded):
-            marks = marks << 32 | self._texts.encode(column.dictionary, column.indices.to_numpy())
-        return pa.RecordBatch.from_arrays(texts, list(self._names)), marks
-
-    def _check(self, name: str, coded: pa.DictionaryArray, rows: int) -> Problem | None:
-        """Return the possible kinds of a column; the cell that leaves none, if any."""
+    def read(self, name: str, texts: pa.Array, rows: int) -> Problem | None:
+        """Narrow the kinds of a column by some of its cells, behind so many rows; return the cell that leaves none."""
+        coded = texts.dictionary_encode()
         distinct = pa.chunked_array([coded.dictionary])
         fits = pc.match_substring_regex(distinct, f"^({YEAR}|{DAY})$").to_numpy()
         if not fits.all() and name not in self._strange:
             row = int(np.isin(pc.fill_null(coded.indices, -1).to_numpy(), np.flatnonzero(~fits)).argmax())
             reason = f"{name} {coded[row].as_py()!r} is neither a year nor an ISO 8601 date"
-            self._strange[name] = Problem(rows + row, f"{reason}; correct the cell or empty it")
+            self._strange[name] = rows + row, f"{reason}; correct the cell or empty it"
         self._kinds[name] = [
             kind
             for kind in self._kinds[name]
             if (fits.all() if kind == "string" else typed(name, kind, distinct)[1] is None)
         ]
-        return None if self._kinds[name] else self._strange[name]
+        if self._kinds[name]:
+            return None
+        row, reason = self._strange[name]
+        return Problem(row - rows, reason)
 
     def types(self) -> dict[str, pa.DataType]:
-        """Return what each column holds."""
+        """Return the Arrow types of the columns."""
         return {name: KINDS[kinds[0]][0] for name, kinds in self._kinds.items()}
+
+    def state(self) -> dict[str, Any]:
+        """Return the state so far, as JSON."""
+        return super().state() | {"strange": self._strange}
+
+    def resume(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` returned."""
+        super().resume(state)
+        self._strange = {name: (row, reason) for name, (row, reason) in state["strange"].items()}
