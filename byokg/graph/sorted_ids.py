@@ -76,6 +76,16 @@ def match_rows(column: Integers, numbers: Integers) -> tuple[Int64, Int64]:
     return spread(starts, np.searchsorted(column, numbers, "right") - starts)
 
 
+def portions(counts: Int64, most: int) -> Iterator[tuple[int, int]]:
+    """Cut places into ranges whose counts add up to `most`, or less, or that hold one place with more."""
+    ends = counts.cumsum()
+    first = read = 0
+    while first < len(counts):
+        last = max(first + 1, int(np.searchsorted(ends, read + most, "right")))
+        yield first, last
+        first, read = last, int(ends[last - 1])
+
+
 def rank_of(ascending: Integers) -> Int64:
     """Return how many equal numbers stand before each of some ascending ones."""
     return np.arange(len(ascending)) - np.searchsorted(ascending, ascending)

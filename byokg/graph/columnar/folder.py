@@ -22,7 +22,7 @@ from byokg.files import find_changed, find_missing, list_files, user_cache, writ
 from byokg.graph.cancellation import check
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import EdgeColumns
-from byokg.graph.sorted_ids import changes, distinct, finder, sample_positions, spread
+from byokg.graph.sorted_ids import changes, distinct, finder, portions, sample_positions, spread
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -418,17 +418,13 @@ class Arrays:
         self, starts: Int64, stops: Int64, allowed: npt.NDArray[np.bool_] | None = None
     ) -> npt.NDArray[np.integer]:
         """Return the far ends in some ranges of slots, each once, ascending; `allowed` by slot, None for all."""
-        counts = stops - starts
-        ends = counts.cumsum()
         found: list[npt.NDArray[np.integer]] = [np.empty(0, np.int32)]
-        first = read = 0
-        while first < len(starts):  # so many edges at a time, so that memory stays at those or at one hub's
+        counts = stops - starts
+        for first, last in portions(counts, COUNTED_AT_ONCE):  # so that memory stays at these or one hub's
             check()
-            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
-            slot = np.arange(read, int(ends[last - 1]))
-            slot += (starts - ends + counts)[first:last].repeat(counts[first:last])
+            count = counts[first:last]
+            slot = np.arange(count.sum()) + (starts[first:last] - count.cumsum() + count).repeat(count)
             found.append(distinct(self.other.take(slot if allowed is None else slot[allowed.take(slot)])))
-            first, read = last, int(ends[last - 1])
         return found[-1] if len(found) <= 2 else distinct(np.concatenate(found))
 
     def relation_counts(self, nodes: Int64) -> RelationCounts:
@@ -445,13 +441,10 @@ class Arrays:
         Returns:
             For each of R runs the position of its segment, and its first and last slot: (R,) each.
         """
-        ends = (stops - starts).cumsum()
         found: list[tuple[Int64, Int64, Int64]] = [(np.empty(0, np.int64),) * 3]
-        first = read = 0
-        while first < len(starts):
+        for first, last in portions(stops - starts, COUNTED_AT_ONCE):
             check()
-            last = max(first + 1, int(np.searchsorted(ends, read + COUNTED_AT_ONCE, "right")))
-            if int(ends[last - 1]) - read > COUNTED_AT_ONCE:  # a hub, alone
+            if stops[first] - starts[first] > COUNTED_AT_ONCE:  # a hub, alone
                 begin = self._changes(int(starts[first]), int(stops[first]))
                 found.append((np.full(len(begin), first), begin, np.append(begin[1:], stops[first])))
             else:
@@ -459,7 +452,6 @@ class Arrays:
                 groups = np.flatnonzero(changes(segment, self.relation.take(slot)))
                 begin = slot[groups]
                 found.append((segment[groups] + first, begin, begin + np.diff(groups, append=len(slot))))
-            first, read = last, int(ends[last - 1])
         which, start, stop = (np.concatenate(column) for column in zip(*found, strict=True))
         return which, start, stop
 

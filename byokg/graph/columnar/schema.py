@@ -20,7 +20,7 @@ from byokg.arrays import Int64, Integers
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
-from byokg.graph.sorted_ids import ranges, spread
+from byokg.graph.sorted_ids import portions, ranges, spread
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.string_hashes import narrow, positions
 from byokg.types import NO_PROPERTIES, Properties, Value
@@ -442,14 +442,10 @@ class EndTypes:
             return
         counts = self._bounds[ends + 1] - self._bounds[ends]
         several = np.flatnonzero(counts)
-        total = counts[several].cumsum()
-        start = done = 0
-        while start < len(several):  # so many types at a time, or those of one node
-            stop = max(start + 1, int(np.searchsorted(total, done + _SCAN, "right")))
+        for start, stop in portions(counts[several], _SCAN):
             some = several[start:stop]
             place, rows = spread(self._bounds[ends[some]], counts[some])
             yield relation[some[place]], self._further.type[rows]
-            start, done = stop, int(total[stop - 1])
 
 
 def _by_type(column: PropertyColumn, codes: Integers, further: FurtherTypes) -> list[_Part]:

@@ -14,7 +14,7 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn, cast
 
@@ -33,6 +33,7 @@ from byokg.graph.importers.dialects import (
     TableOptions,
     detect_dialect,
     filtered,
+    read_records,
     with_single_tabs,
     without_comments,
 )
@@ -231,20 +232,14 @@ class RecordFile(TextFile):
     def _spans(self) -> Iterator[tuple[int, int, list[str]]]:
         """Yield first line, last line and fields of each record."""
         strip = str.strip if self.dialect.padded else str
+        dialect = replace(self.dialect, runs=False, separator=self.separator)
+        line, limit = 1, csv.field_size_limit(1 << 30)
         with self.reading(), io.TextIOWrapper(self.open(), "utf-8-sig", "surrogateescape", newline="") as text:
-            if not self.quoted:
-                for line, content in enumerate(text, 1):
-                    if content := content.rstrip("\r\n"):
-                        yield line, line, [strip(field) for field in content.split(self.separator)]
-                return
-            reader = csv.reader(text, delimiter=self.separator, quotechar=self.dialect.quote, strict=True)
-            line = 1
-            limit = csv.field_size_limit(1 << 30)
             try:
-                for fields in reader:
+                for start, stop, fields in read_records(dialect, text):
                     if fields:
-                        yield line, reader.line_num, [strip(field) for field in fields]
-                    line = reader.line_num + 1
+                        yield start, stop, [strip(field) for field in fields]
+                    line = stop + 1
             except csv.Error as error:
                 raise ImportFailed(self.path, line, f"the quoting is wrong: {error}; {_QUOTING}") from error
             finally:

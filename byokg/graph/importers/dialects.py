@@ -13,7 +13,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -256,7 +256,7 @@ def _with_comments(path: Path, chosen: _DialectFit, comment: str, head: _Head) -
     like = []
     for number, line in found:
         text = line[len(comment) :].strip() if chosen.dialect.runs else line[len(comment) :].lstrip(f"{comment} ")
-        [(_, fields)] = list(_parsed(dialect, [text])) or [(1, [""])]
+        fields = next(read_records(dialect, [text]), (1, 1, []))[2] or [""]
         if len(fields) == chosen.width and not _STATED.match(line):
             like.append((number, line, [field.strip() for field in fields]))
     first_record = chosen.records[0][0]
@@ -340,8 +340,9 @@ def _parsed_up_to(dialect: Dialect, lines: Sequence[str]) -> tuple[list[Record],
     """Return the records before the first wrong quote, and the reason why it is wrong, if there is one."""
     records: list[Record] = []
     try:
-        for record in _parsed(dialect, lines):
-            records.append(record)
+        for line, _, fields in read_records(dialect, lines):
+            if fields:
+                records.append((line, fields))
     except csv.Error as error:
         return records, str(error)
     return records, ""
@@ -362,21 +363,20 @@ def _is_padded(records: Sequence[Record]) -> bool:
     return bool(further) and all(field.startswith(" ") and field.strip() for field in further)
 
 
-def _parsed(dialect: Dialect, lines: Sequence[str]) -> Iterator[Record]:
-    """Yield line and fields of each record."""
+def read_records(dialect: Dialect, lines: Iterable[str]) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield first line, last line and fields of each record, without fields for empty ones.
+
+    Raises `csv.Error` for a wrong quote in the record behind the last one.
+    """
     if not dialect.quote:
         for number, line in enumerate(lines, 1):
             text = line.rstrip("\r\n")
-            if fields := text.split() if dialect.runs else text.split(dialect.separator) if text else []:
-                yield number, fields
+            yield number, number, text.split() if dialect.runs else text.split(dialect.separator) if text else []
         return
-    reader = csv.reader(
-        iter(lines), delimiter=dialect.separator, quotechar=dialect.quote, strict=True, skipinitialspace=False
-    )
+    reader = csv.reader(iter(lines), delimiter=dialect.separator, quotechar=dialect.quote, strict=True)
     start = 1
     for fields in reader:
-        if fields:
-            yield start, fields
+        yield start, reader.line_num, fields
         start = reader.line_num + 1
 
 
