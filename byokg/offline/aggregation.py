@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice, pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +23,7 @@ from byokg.offline.constraints import QueryConstraints
 from byokg.offline.execute import ConstraintExecutor, Outcome, countable
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import (
@@ -38,9 +38,6 @@ from byokg.types import (
     Question,
     Request,
 )
-
-if TYPE_CHECKING:
-    from byokg.offline.boolean import Meanings
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ class AggregationRetriever:
         candidates: Callable[[Context, Collection[Mention]], Sequence[Candidate]],
         answer_types: AnswerTypePredictor,
         margin: float = 25.0,
-        steps: Meanings | None = None,
+        steps: RelationSimilarity | None = None,
     ) -> None:
         self._store = store
         self._steps = steps
@@ -181,7 +178,7 @@ class AggregationRetriever:
                 return found
         return None
 
-    def _verified(self, task: _Task, steps: Meanings) -> Outcome:
+    def _verified(self, task: _Task, steps: RelationSimilarity) -> Outcome:
         """Answer yes or no about two mentions."""
         from byokg.offline.boolean import answer_boolean  # imported on demand
 

@@ -17,7 +17,8 @@ from byokg.offline.lexicon import load_lexicon
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.property_linking import measure
-from byokg.offline.relation_words import agent_noun_verbs, content_words, label_names_head, subject_verbs
+from byokg.offline.relation_words import agent_noun_verbs, content_words, label_names_head
+from byokg.offline.statistics import SchemaStatistics
 from byokg.offline.walks import walk_table
 from byokg.text.dates import read_date
 from byokg.text.labels import label_words, split_label
@@ -86,18 +87,15 @@ class AnswerTypePredictor:
     """Compares the noun that a question asks for with the types of nodes.
 
     Args:
-        store: the graph; one without types has nothing to compare.
+        statistics: of the graph; with statistics that grow, a noun is compared with the types of the nodes at hand, not
+            with all types of the schema, for which a server scans its whole graph.
         likeness: how much a noun means another, in [-1, 1]; without it only types are found that are called by a noun.
-        lazy_schema: compare with the types of the nodes at hand, not with all types of the schema, for which a server
-            scans its whole graph.
     """
 
-    def __init__(
-        self, store: GraphStore, lazy_schema: bool = False, likeness: Callable[[str, str], float] | None = None
-    ) -> None:
-        self._store = store
+    def __init__(self, statistics: SchemaStatistics, likeness: Callable[[str, str], float] | None = None) -> None:
+        self._store = statistics.store
+        self._statistics = statistics
         self._likeness = likeness
-        self._lazy_schema = lazy_schema
         self._nouns = lru_cache(1 << 10)(_nouns)
         self.type_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Returns the graph's type for a noun; empty if none has such a name."""
@@ -117,16 +115,14 @@ class AnswerTypePredictor:
             ends: ends of the candidate paths.
         """
         nouns = self._nouns(text, mentions)
-        if self._lazy_schema and not nouns and _ASKS.match(text) is None:
+        if self._statistics.grows and not nouns and _ASKS.match(text) is None:
             return _NO_KIND
-        types = self._types_of(ends) if self._lazy_schema else self._types
+        types = self._types_of(ends) if self._statistics.grows else self._types
         if types:
-            found = (_named(noun, types) if self._lazy_schema else self.type_named(noun) for noun in nouns)
-            if named := next(filter(None, found), ""):
+            names = (self.type_named(noun) if types is self._types else _named(noun, types) for noun in nouns)
+            if named := next(filter(None, names), ""):
                 return AnswerType(_called_alike(named, types))
-            return _answering(text, types) or (self._alike(nouns[0]) if nouns and not self._lazy_schema else _NO_KIND)
-        if self._lazy_schema:
-            return _NO_KIND
+            return _answering(text, types) or (self._alike(nouns[0]) if nouns else _NO_KIND)
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
 
     def class_mention(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
@@ -206,28 +202,29 @@ class AnswerTypePredictor:
         verb = singular(parsed.words[1])
         return AnswerType(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
 
+    # Parts of the schema that are known without a request
+
     @cached_property
     def _labels(self) -> list[tuple[list[str], list[str]]]:
-        return [label_words(label) for label in self._store.relations]
+        return [] if self._statistics.grows else [label_words(label) for label in self._store.relations]
 
     @cached_property
     def _tells_sex(self) -> bool:
-        """True if nodes have a gender property, and all properties are known without a request."""
-        return not self._lazy_schema and not set(_SEX_KEYS).isdisjoint(
-            chain(*self._store.schema().node_properties.values())
-        )
+        """True if nodes have a gender property."""
+        properties = {} if self._statistics.grows else self._store.schema().node_properties
+        return not set(_SEX_KEYS).isdisjoint(chain(*properties.values()))
 
     @cached_property
     def _verbs(self) -> Sequence[str]:
-        return subject_verbs(self._store, self._labels)
+        return self._statistics.verbs(self._labels)
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
-        return _worded(self._store.schema().node_types)
+        return {} if self._statistics.grows else _worded(self._store.schema().node_types)
 
     @cached_property
     def _relations(self) -> Mapping[str, Sequence[str]]:
-        return {} if self._lazy_schema or self._types else _worded(self._store.relations)
+        return {} if self._statistics.grows or self._types else _worded(self._store.relations)
 
     def _types_of(self, ends: Iterable[Sequence[EntityId]]) -> Mapping[str, Sequence[str]]:
         looked_at = dict.fromkeys(end for some in ends for end in _spread(some) if not is_value(end))

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from byokg.arrays import Float32
 from byokg.graph.store import Direction, GraphStore
 from byokg.offline.constraints import TemporalConstraint
 from byokg.offline.execute import Outcome
 from byokg.offline.parse import ParsedQuestion, Role, has_unknown_relative
+from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal import passes, period
 from byokg.offline.walks import branching
 from byokg.text.labels import LABEL_PARTS, split_label
@@ -47,28 +46,9 @@ _NOTHING = "the graph has nothing that says yes or no"
 Sides = tuple[Sequence[EntityId], Sequence[EntityId]]
 
 
-class Meanings(Protocol):
-    """Schema linking, as provided by `schema_linking.RelationSimilarity`."""
-
-    count: int
-    labels: Sequence[str]
-
-    def label_similarity(self, word: str) -> Float32:
-        """Return how much a word resembles the relation of each step."""
-
-    def direction_mismatch(self, word: str, tie: Role) -> npt.NDArray[np.bool_]:
-        """Mask relations whose direction contradicts the word's syntactic role."""
-
-    def has_relation(self, word: str) -> bool:
-        """True if a word names a relation of the graph."""
-
-    def refresh(self) -> Meanings:
-        """Return the same with all relations that have numbers by now."""
-
-
 def answer_boolean(
     store: GraphStore,
-    steps: Meanings,
+    steps: RelationSimilarity,
     parsed: ParsedQuestion,
     second: int,
     sides: Sides,
@@ -132,7 +112,7 @@ def _turned(values: Float32) -> Float32:
     return turned
 
 
-def _said(steps: Meanings, parsed: ParsedQuestion, second: int) -> Float32:
+def _said(steps: RelationSimilarity, parsed: ParsedQuestion, second: int) -> Float32:
     """Return the similarity of each step out of the first mention, and out of the second, to the question."""
     found = np.zeros((2, steps.count), np.float32)
     told = False

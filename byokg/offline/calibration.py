@@ -229,7 +229,7 @@ class Confidence:
             **self._words(parsed, walks, self._known(context), _worked_out(computed)),
             **self._length(parsed, walks),
             linking_uncertainty=1 - min((one.score for one in first.linked.entities if one.id in used), default=1.0),
-            name_ambiguity=self._steps.name_ambiguity(tuple(dict.fromkeys(path.source for path in paths))),
+            name_ambiguity=self._steps.statistics.name_ambiguity(tuple(dict.fromkeys(path.source for path in paths))),
             type_match=self._kind(question.text, mentions, _common(paths)),
             unexecuted_constraint=float(not constraints.plain if computed is None else computed.truncated),
         )
@@ -260,7 +260,7 @@ class Confidence:
 
     def _known(self, context: Context) -> Sequence[int] | None:
         """Return the steps that the question could mean: None for all, if they are known without a request."""
-        if not self._steps.lazy_schema:
+        if not self._steps.statistics.grows:
             return None
         found = self._walks(item for item in context.evidence if isinstance(item, PathEvidence))
         return sorted({step for walk in found for step in walk})

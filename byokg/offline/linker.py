@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from byokg.arrays import Float32, Int64
 from byokg.errors import ConfigError, EntityNotFound, at_least
-from byokg.graph.inverses import inverse_relations
 from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore, NodeArray
@@ -46,8 +45,6 @@ class LinkerSettings:
     """Choices at a node beside its steps: to stop, and two steps that a small graph may lack."""
     dated: float = 0.5
     """Share of years among the ends of a step from which it leads to dates."""
-    symmetric: int = 4
-    """Common ends of a step and its inverse from which they may be the same."""
     typed: int = 5
     """Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
     joined: int = 24
@@ -148,11 +145,6 @@ class OfflineLinker:
         self._literals = literals
         self._types = answer_types
         self._edges = store.store if isinstance(store, PropertyView) else store
-        turned = {} if scorer.steps.lazy_schema else inverse_relations(self._edges)
-        symmetric = [store.relations.index(label) for label in sorted(turned) if label in turned[label]]
-        self._doubled = 2 * np.array(symmetric, np.int64) + 1
-        """Steps against symmetric relations, whose ends are those of the steps along them; none if walks per question
-        reveal them."""
 
     @property
     def store(self) -> GraphStore:
@@ -242,14 +234,8 @@ class OfflineLinker:
         return named, list(topics.values())
 
     def _kinds(self, topics: Sequence[_Topic]) -> set[str]:
-        """Return the class nouns of the topics from their types: the last word of each (`region`).
-
-        Empty on a server, where that would be one more request for each question.
-        """
-        if self.scorer.steps.lazy_schema:
-            return set()
-        nodes = self._store.nodes([topic.id for topic in topics if topic.id])
-        types = {type for node in nodes for type in node.types}
+        """Return the class nouns of the topics from their types: the last word of each (`region`)."""
+        types = self.scorer.steps.statistics.types([topic.id for topic in topics if topic.id])
         return {words[-1] for type in types if (words := split_words(split_label(type)))}
 
     def _given(self, question: Question) -> list[Node]:
@@ -296,10 +282,7 @@ class OfflineLinker:
         most = self._max_hops if hops is None else hops
         for hop in range(1, most + 1):
             growth = grow(store, growth, chosen, avoid, self._sample)
-            if len(self._doubled):
-                growth = growth.taken(np.flatnonzero(~np.isin(growth.steps[:, -1], self._doubled)))
-            elif self.scorer.steps.lazy_schema:
-                growth = growth.taken(drop_symmetric_duplicates(growth))
+            growth = self.scorer.steps.statistics.drop_duplicates(growth)
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
                 allowed = (value < 0) | values[np.maximum(value, 0)]
@@ -412,24 +395,3 @@ def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:
         tables.append(table)
     first, second = np.nonzero(tables[0] @ tables[1].T)  # whole numbers, so exact in any order
     return np.stack((some[first], others[second]), axis=1)
-
-
-def drop_symmetric_duplicates(growth: Growth) -> Int64:
-    """Drop metapaths that end against a symmetric relation, as far as a server reveals it.
-
-    There the step against it has no ends but those of the step along it from the same nodes; at least several, since a
-    few may be chance (see `graph.inverses`, which reads edges everywhere in a graph in files).
-    """
-    steps = growth.steps[:, -1]
-    keys = growth.parents * (int(steps.max(initial=0)) + 2) + steps
-    order = np.argsort(keys)
-    against = np.flatnonzero(
-        (steps & 1 == 1) & np.isin(keys - 1, keys) & (np.diff(growth.bounds) >= _SETTINGS.symmetric)
-    )
-    along = order[np.searchsorted(keys[order], keys[against] - 1)]
-    twice = [
-        row
-        for row, other in zip(against.tolist(), along.tolist(), strict=True)
-        if np.isin(growth.reached(row), growth.reached(other)).all()
-    ]
-    return np.setdiff1d(np.arange(len(growth)), twice)

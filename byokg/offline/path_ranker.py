@@ -89,7 +89,7 @@ def describe_steps(steps: RelationSimilarity, some: Int64 | None = None) -> Floa
     The relation's text in one of two places, by the way it is walked, and the names at the end.
     """
     some = np.arange(steps.count) if some is None else some
-    texts, inverse = steps.text_vectors[some >> 1], (some & 1)[:, None]
+    texts, inverse = steps.relations.text_vectors[some >> 1], (some & 1)[:, None]
     return np.concatenate((texts * (1 - inverse), texts * inverse, steps.name_vectors[some]), axis=1)
 
 
@@ -133,7 +133,7 @@ class PathRanker:
                 row = places.get(f"{place} {name}")
                 if row is not None:
                     self._labels[place * steps.count + step] = row
-        self._table = np.empty((0, 0)) if steps.lazy_schema else self._rows(steps, np.arange(PLACES * steps.count))
+        self._table = np.empty((0, 0)) if steps.statistics.grows else self._rows(steps, np.arange(PLACES * steps.count))
 
     def _rows(self, steps: RelationSimilarity, placed: Int64) -> Float64:
         """Return the vectors of placed steps, and a last row of zeros."""
@@ -192,7 +192,7 @@ class PathRanker:
         """
         placed = np.concatenate([place_steps(part, self._count) for part in metapaths])
         table = self._table
-        if steps is not None and steps.lazy_schema:
+        if steps is not None and steps.statistics.grows:
             used, place = np.unique(placed, return_inverse=True)  # -1 for none comes first
             table, placed = np.roll(self._rows(steps, used[used >= 0]), 1, axis=0), place.reshape(placed.shape)
             placed = placed if used[0] < 0 else placed + 1

@@ -227,10 +227,9 @@ class QuestionScorer:
 
     def observe(self, growth: Growth) -> None:
         """Collect statistics of the ends of metapaths before they are scored, if these are collected per question."""
-        if self._steps.lazy_schema:
-            known = self._steps.observe(growth)
-            if known is not self._steps:
-                self._know(known)
+        known = self._steps.observe(growth)
+        if known is not self._steps:
+            self._know(known)
 
     def _know(self, steps: RelationSimilarity) -> None:
         """Compare the question's words with the steps."""
@@ -250,7 +249,7 @@ class QuestionScorer:
         for rows, places in ((self._relation, self._content), (self._reach, parsed.answer_type_span)):
             for row, position in zip(rows, places, strict=True):
                 row[steps.direction_mismatch(words[position], parsed.roles[position])] *= self._scorer.settings.against
-        self._unsaid = steps.antonym_mask(parsed.unmasked)
+        self._unsaid = steps.relations.antonym_mask(parsed.unmasked)
         focus = [words[position] for position in parsed.answer_type_span]
         dates = bool(_DATES.intersection(focus))
         if len(self._reach) and dates:
@@ -319,7 +318,7 @@ class QuestionScorer:
                 shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
             for hop in range(number):
                 covered[rows] = np.maximum(covered[rows], whole[:, numbers[:, hop]].T)
-        text = self._steps.text_vectors[metapaths >> 1].sum(axis=1)
+        text = self._steps.relations.text_vectors[metapaths >> 1].sum(axis=1)
         last = metapaths[:, -1]
         features = {
             "coverage": explained,

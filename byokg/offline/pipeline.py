@@ -33,6 +33,7 @@ from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import CandidateReranker
 from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.statistics import SampledStatistics, SchemaStatistics, WalkedStatistics
 from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
@@ -77,9 +78,10 @@ def offline_pipeline(
     lazy_schema = graph.remote if lazy_schema is None else lazy_schema
     store = graph if lazy_schema else viewed(graph)
     spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights, lazy_schema)
+    statistics = scorer.steps.statistics if store is graph else SampledStatistics(graph)
     properties = PropertyLinker(embedder)
     literals = LiteralAnswerDetector(store, scorer.steps, properties) if isinstance(store, PropertyView) else None
-    answer_types = AnswerTypePredictor(graph, lazy_schema, properties.likeness)
+    answer_types = AnswerTypePredictor(statistics, properties.likeness)
     linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, literals, answer_types)
     shared = parts.replace(store, ContextWriter(store))
     stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
@@ -119,17 +121,18 @@ def build_parser_and_ranker(
         ConfigError: the weights cannot be read, or belong to another embedder.
     """
     lazy_schema = store.remote if lazy_schema is None else lazy_schema
+    statistics = WalkedStatistics(store) if lazy_schema else SampledStatistics(store)
     fitted = None if weights is None else read_weights(weights, embedder.name)
     counted = weights_for(embedder) if fitted is None else fitted.weights
     static = shipped_embedder()
     if fitted is not None and fitted.ranker is not None:
-        _all_numbered(store)  # it was trained on steps by their numbers
-    steps = _steps(store, embedder, lazy_schema)
+        statistics.list_relations()  # it was trained on steps by their numbers
+    steps = _steps(statistics, embedder)
     importance = lru_cache(1 << 14)(static.importance)
-    answer_types = AnswerTypePredictor(store, lazy_schema)
+    answer_types = AnswerTypePredictor(statistics)
 
     def explained(word: str) -> float:
-        _all_numbered(store)
+        statistics.list_relations()
         return float(steps.refresh().label_similarity(word).max(initial=0.0))
 
     spotter = MentionSpotter(
@@ -138,9 +141,7 @@ def build_parser_and_ranker(
         explained=lru_cache(1 << 14)(explained),
         # Rare and misspelt words fall into pieces.
         familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
-        is_type=(lambda word: False)
-        if lazy_schema
-        else lru_cache(1 << 14)(lambda word: bool(answer_types.type_named(word))),
+        is_type=lru_cache(1 << 14)(lambda word: bool(answer_types.type_named(word))),
     )
     learnt = None
     if fitted is not None and fitted.ranker is not None:
@@ -150,23 +151,18 @@ def build_parser_and_ranker(
     return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
 
 
-def _steps(store: GraphStore, embedder: Embedder, lazy_schema: bool) -> RelationSimilarity:
-    """Return the schema linking of a graph; embeddings of a transformer are kept in the user's cache, in full
-    precision."""
-    if lazy_schema or not isinstance(embedder, SentenceTransformerEmbedder):
-        return RelationSimilarity(store, embedder, lazy_schema=lazy_schema)
+def _steps(statistics: SchemaStatistics, embedder: Embedder) -> RelationSimilarity:
+    """Return the schema linking of a graph; embeddings of a transformer are cached on disk, in full precision."""
+    store = statistics.store
+    if statistics.grows or not isinstance(embedder, SentenceTransformerEmbedder):
+        return RelationSimilarity(store, embedder, statistics=statistics)
     kept = CachedEmbedder(embedder, user_cache() / "embeddings", "float32")
     try:
-        return RelationSimilarity(store, embedder, names=kept)
+        return RelationSimilarity(store, embedder, statistics=statistics, names=kept)
     except CacheUnusable:
-        return RelationSimilarity(store, embedder)
+        return RelationSimilarity(store, embedder, statistics=statistics)
     finally:
         kept.close()
-
-
-def _all_numbered(store: GraphStore) -> None:
-    """Have a server list its relations, of which it gives numbers to those that it meets."""
-    len(store.relations)
 
 
 _GENEROUS = SpottingSettings(another=0.15, most=6)

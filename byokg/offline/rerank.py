@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
@@ -85,7 +84,7 @@ class CandidateReranker:
         self._scorer = scorer
         self._embedder = embedder
         self._unit = unit
-        self._behind = not scorer.steps.lazy_schema and bool((scorer.steps.nameless > 0.5).any())
+        self._behind = bool((scorer.steps.nameless > 0.5).any())
         self._vector = lru_cache(1 << 12)(lambda word: exact(embedder.encode([word])[0]))
 
     def rerank(self, context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -197,7 +196,7 @@ class CandidateReranker:
         relations are unknown on a server.
         """
         best = compared[0]
-        if self._scorer.steps.lazy_schema or len(best.paths) > 1:
+        if len(best.paths) > 1:
             return best
         meant = best.paths[0].source, self._meaning(best.paths[0].relations)
         for one in compared[1:]:
@@ -213,7 +212,7 @@ class CandidateReranker:
         meant = []
         for step in relations:
             label, turned = step.removeprefix(INVERSE), step.startswith(INVERSE)
-            twins = inverse_relations(self._store).get(label, ())
+            twins = self._scorer.steps.statistics.inverses().get(label, ())
             meant.append(min([(label, turned), *((twin, not turned) for twin in twins)]))
         return tuple(meant)
 

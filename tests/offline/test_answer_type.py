@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.offline.answer_type import AnswerType, AnswerTypePredictor
+from byokg.offline.statistics import SampledStatistics, WalkedStatistics
 from byokg.types import EntityId, Mention, Node, Triple
 
 # 50 nodes n00 … n49 lead to s: every third is a Country, every third from the second on a City, the others untyped
@@ -14,12 +15,11 @@ def typed(*types: str) -> AnswerType:
     return AnswerType(frozenset(types))
 
 
-def kinds(types: tuple[str, str, str], lazy_schema: bool = True) -> AnswerTypePredictor:
+def kinds(types: tuple[str, str, str], walked: bool = True) -> AnswerTypePredictor:
     nodes = [Node(id, id, types[number % 3]) for number, id in enumerate(IDS)]
     edges = [Triple(id, "speaks", EntityId("s")) for id in IDS]
-    return AnswerTypePredictor(
-        ColumnarGraph.from_records([*nodes, Node(EntityId("s"), "s", "Language")], edges), lazy_schema
-    )
+    graph = ColumnarGraph.from_records([*nodes, Node(EntityId("s"), "s", "Language")], edges)
+    return AnswerTypePredictor(WalkedStatistics(graph) if walked else SampledStatistics(graph))
 
 
 def test_whether_a_path_fits_does_not_depend_on_the_order_of_its_ends() -> None:
@@ -55,7 +55,7 @@ UNTYPED += [("Up", "film__film__director", "Dora"), ("Dora", "born", "1950")]
 
 def test_without_types_relations_say_what_their_ends_are() -> None:
     graph = ColumnarGraph.from_triples(UNTYPED)
-    of = AnswerTypePredictor(graph)
+    of = AnswerTypePredictor(SampledStatistics(graph))
     ends = [EntityId(name) for name in ("Ann", "Ben", "Red", "Cid", "Up", "Dora", "1950")]
     found = {
         noun: of.filter(ends, of.predict(f"which {noun} are there", (), ()))
@@ -73,7 +73,7 @@ def test_without_types_relations_say_what_their_ends_are() -> None:
 
 
 def test_nobody_is_a_date() -> None:
-    of = AnswerTypePredictor(ColumnarGraph.from_triples(UNTYPED))
+    of = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_triples(UNTYPED)))
     assert not of.may_answer("Who made Dora?", [EntityId("1950")])
     assert of.may_answer("Who made Up?", [EntityId("1950"), EntityId("Dora")])
     assert of.may_answer("When was Dora born?", [EntityId("1950")])
@@ -83,7 +83,7 @@ def test_a_type_may_be_meant_by_another_noun() -> None:
     nodes = [Node(EntityId(type), type, type) for type in ("Manufacturer", "DrugClass", "Medicine")]
     graph = ColumnarGraph.from_records(nodes, [])
     near = {("company", "manufacturer"): 0.7, ("drug", "medicine"): 0.7, ("drug", "class"): 0.1}
-    of = AnswerTypePredictor(graph, likeness=lambda noun, other: near.get((noun, other), 0.0))
+    of = AnswerTypePredictor(SampledStatistics(graph), likeness=lambda noun, other: near.get((noun, other), 0.0))
     assert of.predict("which companies are there", (), ()) == AnswerType(frozenset({"Manufacturer"}), similarity=0.7)
     assert of.predict("which drugs are there", (), ()) == AnswerType(frozenset({"Medicine"}), similarity=0.7)
     assert not of.predict("which rivers are there", (), ())
@@ -91,8 +91,10 @@ def test_a_type_may_be_meant_by_another_noun() -> None:
 
 def test_of_relations_with_one_verb_those_say_less_whose_heads_are_called_otherwise() -> None:
     league = [("Red", "plays_in_league", "First"), ("Blue", "plays_in_league", "First")]
-    both = AnswerTypePredictor(ColumnarGraph.from_triples([*UNTYPED, ("Cay", "plays_in_club", "Blue"), *league]))
-    alone = AnswerTypePredictor(ColumnarGraph.from_triples(league))
+    both = AnswerTypePredictor(
+        SampledStatistics(ColumnarGraph.from_triples([*UNTYPED, ("Cay", "plays_in_club", "Blue"), *league]))
+    )
+    alone = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_triples(league)))
     people, clubs = [EntityId(name) for name in ("Ann", "Ben", "Cay")], [EntityId("Red"), EntityId("Blue")]
     for question in ("which players are there", "who plays in the First"):
         asked = both.predict(question, (), ())
@@ -104,24 +106,26 @@ SHOP = [Node(EntityId(type), type, type) for type in ("Order", "Customer", "Ware
 
 
 def test_who_and_where_ask_for_what_may_be_a_person_or_a_place() -> None:
-    of = AnswerTypePredictor(ColumnarGraph.from_records([*SHOP, Node(EntityId("x"), "x", "")], []))
+    of = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_records([*SHOP, Node(EntityId("x"), "x", "")], [])))
     ends = [*(node.id for node in SHOP), EntityId("x")]
     assert of.filter(ends, of.predict("Who has ordered it?", (), ())) == ("Customer", "x")
     assert of.filter(ends, of.predict("To whom was it sold?", (), ())) == ("Customer", "x")
     assert of.filter(ends, of.predict("Whose order is it?", (), ())) == ("Customer", "x")
     assert of.filter(ends, of.predict("Where is it kept?", (), ())) == ("Warehouse", "x")
     assert not of.predict("What was ordered?", (), ())
-    people = AnswerTypePredictor(ColumnarGraph.from_records([Node(EntityId("a"), "a", "Person")], []))
+    people = AnswerTypePredictor(
+        SampledStatistics(ColumnarGraph.from_records([Node(EntityId("a"), "a", "Person")], []))
+    )
     assert not people.predict("Who knows her?", (), ())  # where all may be, nothing is told
 
 
 def test_no_place_is_a_date() -> None:
-    of = AnswerTypePredictor(ColumnarGraph.from_triples(UNTYPED))
+    of = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_triples(UNTYPED)))
     assert not of.may_answer("Where was Dora born?", [EntityId("1950")])
 
 
 def test_nodes_that_relations_call_by_a_synonym_are_meant_a_little() -> None:
-    of = AnswerTypePredictor(ColumnarGraph.from_triples(UNTYPED))
+    of = AnswerTypePredictor(SampledStatistics(ColumnarGraph.from_triples(UNTYPED)))
     meant = of.predict("which movies are there", (), ())
     assert of.filter([EntityId("Up"), EntityId("Dora")], meant) == ("Up",)
     assert not meant.exact

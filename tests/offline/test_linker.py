@@ -12,17 +12,19 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import Growth, follow
 from byokg.linking.entities import EntityLinker
-from byokg.offline.linker import OfflineLinker, drop_symmetric_duplicates
+from byokg.offline.linker import OfflineLinker
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
 from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.statistics import SampledStatistics, WalkedStatistics, drop_symmetric_duplicates
 from byokg.types import Artifacts, Context, EntityId, Linked, Mention, Question
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
 
-def linker(graph: ColumnarGraph, lazy_schema: bool = False, **settings: Any) -> OfflineLinker:
+def linker(graph: ColumnarGraph, walked: bool = False, **settings: Any) -> OfflineLinker:
     entities = EntityLinker(graph)
-    steps = RelationSimilarity(graph, EMBEDDER, lazy_schema=lazy_schema)
+    statistics = WalkedStatistics(graph) if walked else SampledStatistics(graph)
+    steps = RelationSimilarity(graph, EMBEDDER, statistics=statistics)
     spotter = MentionSpotter(
         entities, lambda word: 1.0, lambda word: float(steps.label_similarity(word).max(initial=0.0))
     )
@@ -44,10 +46,10 @@ class TestWhatIsProposed:
         assert (first.relations, first.source) == (("directed_by",), "Alien")
 
     def test_relations_may_be_learnt_while_they_are_walked(self, film_linker: OfflineLinker) -> None:
-        lazy_schema = linker(films(), lazy_schema=True)
+        walked = linker(films(), walked=True)
         for text in ("who directed Alien", "when did the films directed by Ridley Scott come out"):
-            assert propose(lazy_schema, text).paths[0].relations == propose(film_linker, text).paths[0].relations
-            assert propose(lazy_schema, text) == propose(linker(films(), lazy_schema=True), text)
+            assert propose(walked, text).paths[0].relations == propose(film_linker, text).paths[0].relations
+            assert propose(walked, text) == propose(linker(films(), walked=True), text)
 
     def test_mentions_are_given_where_they_stand(self, film_linker: OfflineLinker) -> None:
         assert propose(film_linker, "who directed Alien").mentions == (Mention("Alien", 13, 18),)

@@ -15,6 +15,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import grow, start
 from byokg.offline.parse import Role
 from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.statistics import WalkedStatistics
 from byokg.types import INVERSE, EntityId
 from tests.linking.graphs import EMBEDDER, countries, films, marriages
 
@@ -45,11 +46,11 @@ def test_steps_of_a_relation_that_was_not_told_of_are_learnt_when_it_is_met(monk
     all_labels = graph.relations
     with monkeypatch.context() as fewer:
         fewer.setattr(ColumnarGraph, "relations", all_labels[:1])
-        steps = RelationSimilarity(graph, EMBEDDER, lazy_schema=True)
+        steps = RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph))
     assert steps.count == 2
     growth = grow(graph, start(0), np.zeros(1, np.int64), np.empty(0, np.int64), 10)
     assert growth.steps.max() >= 2
-    told = RelationSimilarity(graph, EMBEDDER, lazy_schema=True).observe(growth)
+    told = RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph)).observe(growth)
     assert steps.observe(growth).count == 2 * len(all_labels)
     assert np.array_equal(steps.observe(growth).name_vectors, told.name_vectors)
 
@@ -181,8 +182,13 @@ def test_two_instances_and_many_threads_say_the_same() -> None:
 @pytest.mark.parametrize("make", [films, countries, marriages])
 def test_lazy_statistics_cover_the_walked_steps(make: Callable[[], ColumnarGraph]) -> None:
     graph = make()
-    sampled, unread = RelationSimilarity(graph, EMBEDDER), RelationSimilarity(graph, EMBEDDER, lazy_schema=True)
-    assert not unread.name_vectors.any() and np.array_equal(unread.text_vectors, sampled.text_vectors)
+    sampled, unread = (
+        RelationSimilarity(graph, EMBEDDER),
+        RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph)),
+    )
+    assert not unread.name_vectors.any() and np.array_equal(
+        unread.relations.text_vectors, sampled.relations.text_vectors
+    )
     from_all = [grow(graph, start(node), [0], np.empty(0, np.int64), 9) for node in range(graph.node_count)]
     first = unread.observe(from_all[0])
     walked = np.unique(from_all[0].steps)
@@ -209,10 +215,12 @@ def test_a_node_with_several_of_what_others_have_one_of_looks_like_namesakes() -
     cast = [(f"film {n}", "actor", f"{actor} {n}") for n in range(40) for actor in ("Ann", "Bob")]
     carrie = [("Carrie", "year", "1976"), ("Carrie", "year", "2013"), ("Carrie", "actor", "Sissy")]
     steps = RelationSimilarity(ColumnarGraph.from_triples([*films, *cast, *carrie]), EMBEDDER)
-    assert steps.name_ambiguity([EntityId("film 1")]) == 0
-    assert steps.name_ambiguity([EntityId("Carrie")]) > 0.5
-    assert steps.name_ambiguity([EntityId("film 1"), EntityId("Carrie")]) == steps.name_ambiguity([EntityId("Carrie")])
-    assert steps.name_ambiguity([]) == 0
+    assert steps.statistics.name_ambiguity([EntityId("film 1")]) == 0
+    assert steps.statistics.name_ambiguity([EntityId("Carrie")]) > 0.5
+    assert steps.statistics.name_ambiguity([EntityId("film 1"), EntityId("Carrie")]) == steps.statistics.name_ambiguity(
+        [EntityId("Carrie")]
+    )
+    assert steps.statistics.name_ambiguity([]) == 0
 
 
 class TestAgainst:

@@ -24,6 +24,7 @@ from byokg.offline.path_ranker import PathRanker, ngrams, product
 from byokg.offline.path_scorer import Weights
 from byokg.offline.pipeline import offline_pipeline
 from byokg.offline.schema_linking import RelationSimilarity
+from byokg.offline.statistics import WalkedStatistics
 from byokg.offline.training.ranker import (
     Chain,
     FitSettings,
@@ -249,15 +250,15 @@ class TestRanker:
         graph = films()
         linker = linker_of(graph)
         steps = linker.scorer.steps
-        lazy_schema = RelationSimilarity(graph, EMBEDDER, lazy_schema=True)
+        walked = RelationSimilarity(graph, EMBEDDER, statistics=WalkedStatistics(graph))
         found = linker.score_candidates(Question("q", "who zapped Alien", (EntityId("Alien"),)))
         parts = [growth.steps for growth in found.growths]
         for growth in found.growths:
-            lazy_schema = lazy_schema.observe(growth)
-        lazy_schema.name_vectors[:] = steps.name_vectors
-        whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, lazy_schema))
+            walked = walked.observe(growth)
+        walked.name_vectors[:] = steps.name_vectors
+        whole, learnt = (PathRanker.load(ranker, graph, each, EMBEDDER) for each in (steps, walked))
         vector = whole.question(found.parsed)
-        known, learned = (one.fits(vector, parts, of) for one, of in ((whole, steps), (learnt, lazy_schema)))
+        known, learned = (one.fits(vector, parts, of) for one, of in ((whole, steps), (learnt, walked)))
         assert np.allclose(known, learned, atol=1e-3)
 
     def test_its_scores_are_the_same_alone_and_together(self, ranker: Path) -> None:

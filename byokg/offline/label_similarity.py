@@ -1,0 +1,182 @@
+"""Similarity of question words to relation labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.arrays import Float32, Float64, Int64
+from byokg.index.embedders import Embedder, exact
+from byokg.offline.relation_words import (
+    NEGATING,
+    NEGATIONS,
+    antonym_relations,
+    content_words,
+    is_agent_noun,
+    is_prohibition,
+    label_names_head,
+)
+from byokg.text.labels import label_words, relation_text
+from byokg.text.names import Lexicon, related, singular
+from byokg.text.synonyms import UNRELATED, synonyms
+
+_CACHE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class WordSettings:
+    """How words are compared with words; found on the dev splits of MetaQA, WebQSP and atlas."""
+
+    derived: float = 0.6
+    """Added to the cosine of two words that share a stem."""
+    synonym: float = 0.5
+    """Added to the cosine of two words that name the same kind of relation (`wife`, `spouse`)."""
+    namespace: float = 0.5
+    """Weight of a word in a relation's namespace against one in its own name (`film.director.film`)."""
+    threshold: float = 0.3
+    """Similarities up to here count as none; the rest is stretched to [0, 1]."""
+
+    def raise_cosines(self, cosines: Float64, kin: Float64) -> Float64:
+        """Raise the cosines of relatives: (N,) and (N,) to (N,), at most 1; an equal word has 1."""
+        nearer: Float64 = np.where(kin >= 1, 1.0, np.minimum(1.0, cosines + kin))
+        return nearer
+
+    def kinship(self, lexicon: Lexicon, word: str) -> Float64:
+        """Return the bonus on the cosine of each word of a lexicon: 1 for an equal one, less for a related one."""
+        kin = np.zeros(len(lexicon.words))
+        for place in lexicon.related(word):
+            kin[place] = 1.0 if lexicon.words[place] == word else self.derived
+        for place in lexicon.singular(synonyms().get(singular(word), UNRELATED).alike):
+            kin[place] = max(kin[place], self.synonym)
+        return kin
+
+    def stretch(self, similarity: Float64) -> Float32:
+        """Map similarities above the threshold to (0, 1], others to 0."""
+        stretched: Float32 = np.clip((similarity - self.threshold) / (1 - self.threshold), 0, 1).astype(np.float32)
+        return stretched
+
+
+class LabelSimilarity:
+    """Compares words with the labels of R relations, of S = 2 · R steps.
+
+    Args:
+        labels: the relations' labels, or the meanings of their properties.
+        embedder: encodes labels.
+        vector: returns the vector of a word.
+        settings: weights and thresholds.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        embedder: Embedder,
+        vector: Callable[[str], Float64],
+        settings: WordSettings,
+    ) -> None:
+        self.labels = labels
+        """(R,) what each relation is called."""
+        self.words = [label_words(label) for label in labels]
+        """(R,) words of the namespace, and of the relation's own name."""
+        self._vector = vector
+        self._settings = settings
+        self._acts = np.array([own[-1] == "by" or is_agent_noun(own[-1]) for _, own in self.words], np.bool_)
+        self.names_head = np.array([label_names_head(own) for _, own in self.words], np.bool_)
+        self.own = [content_words(own) for _, own in self.words]
+        self.namespace = [content_words(namespace) for namespace, _ in self.words]
+        self._antonyms = antonym_relations(self.own)
+        self._lexicon, (self._own_numbers, self._namespace_numbers) = number_words(self.own, self.namespace)
+        self._word_vectors = exact(embedder.encode(self._lexicon.words))
+        self.own_vectors = exact(embedder.encode([" ".join(own) for _, own in self.words]))
+        self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in labels]))
+        """(R, D) one vector for each relation with its namespace."""
+        self.cached_words = max(64, _CACHE_BYTES // (16 * max(1, 2 * len(labels))))
+        self.similarity = lru_cache(self.cached_words)(self._similarity)
+        """Returns how much a word resembles the relation of each step: (S,) in [0, 1]."""
+
+    def _similarity(self, word: str) -> Float32:
+        own, namespace, turned = self.parts(word)
+        either = np.maximum(own, namespace)
+        both = np.maximum(either, turned)
+        alike = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).alike)
+        either = np.where(np.isin(self._own_numbers, alike).any(axis=1), both, either)  # `belong` has both meanings
+        along, back = np.where(self.names_head, both, either), np.where(self.names_head, either, both)
+        return self._settings.stretch(np.stack((along, back), axis=1).ravel())
+
+    def parts(self, word: str) -> tuple[Float64, Float64, Float64]:
+        """Return the similarity of a word to each relation's own name, its namespace, and the name of its other end.
+
+        Each is (R,). The name of a relation names its tail (`parent`), but not one with `of` (`part_of`).
+        """
+        vector, settings = self._vector(word), self._settings
+        cosines = settings.raise_cosines(self._word_vectors @ vector, settings.kinship(self._lexicon, word))
+        cosines = np.append(cosines, -1.0)  # for the padding
+        own = np.maximum(cosines[self._own_numbers].max(axis=1), self.own_vectors @ vector)
+        converse = np.zeros(len(self._lexicon.words) + 1)
+        converse[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)] = settings.synonym
+        turned = np.where(converse[self._own_numbers].max(axis=1) > 0, np.minimum(1.0, own + settings.synonym), 0.0)
+        return own, settings.namespace * cosines[self._namespace_numbers].max(axis=1), turned
+
+    def has_any(self, words: Collection[str]) -> bool:
+        """True if a label has one of some words, in the singular."""
+        return bool(self._lexicon.singular(words))
+
+    def antonym_mask(self, words: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Mask steps whose relation is an antonym of some words: (S,).
+
+        `Contraindicated in` matches `contraindicated`, a synonym (`avoid`), or a `not`; in a prohibition
+        (`which drugs should not be given to X`), `indicated for` does not match.
+        """
+        relations, forbidden = np.zeros(len(self.labels), np.bool_), is_prohibition(words)
+        alike = {singular(word) for word in words}.union(
+            *(synonyms().get(singular(word), UNRELATED).alike for word in words)
+        )
+        for number, (opposite, others) in self._antonyms.items():
+            if forbidden:
+                relations[list(others)] = True
+            elif NEGATIONS.isdisjoint(words) and singular(opposite) not in alike:
+                relations[number] = not any(word.startswith(NEGATING) and related(word, opposite) for word in words)
+        return np.repeat(relations, 2)
+
+    def backward_mask(self, word: str, use: str, outward: bool) -> npt.NDArray[np.bool_]:
+        """Mask steps that a word in a syntactic role leads against, whatever the relation: (S,).
+
+        `The boss of X` goes along a relation, `employees reporting to X` against it. Labels with an agent noun
+        (`managed by`, `manager`) turn a verb for its activity (`who manages X`), labels that name the other end
+        (`manager of`) the noun.
+
+        Args:
+            word: the word.
+            use: its role, see `parse.Use`.
+            outward: its direction, see `parse.Role`.
+        """
+        along = np.full(len(self.own), outward)
+        kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
+        if use == "noun":
+            converse = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)
+            other = np.isin(self._own_numbers, converse).any(axis=1) & ~kin
+            turned = (self.names_head ^ other) | (kin & ~self._acts & is_agent_noun(word))
+        elif use == "active":
+            turned = self._acts
+        else:
+            turned = kin & ~self._acts & (use == "passive")
+        backward = ~(along ^ turned)
+        return np.stack((backward, ~backward), axis=1).ravel()
+
+
+def number_words(*lists: Sequence[Sequence[str]]) -> tuple[Lexicon, list[Int64]]:
+    """Make a lexicon of all words, and turn each list of words into numbers, filled up with -1."""
+    lexicon = Lexicon(sorted({word for words in lists for row in words for word in row}))
+    number = {word: position for position, word in enumerate(lexicon.words)}
+    return lexicon, [_padded([[number[word] for word in row] for row in words]) for words in lists]
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> Int64:
+    """Return the rows as one array, filled up with -1."""
+    out = np.full((len(rows), max(1, max(map(len, rows), default=1))), -1, np.int64)
+    for position, row in enumerate(rows):
+        out[position, : len(row)] = row
+    return out
