@@ -5,40 +5,116 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.errors import ConfigError
-from byokg.files import new_folder
+from byokg.errors import ConfigError, GraphCorrupt, GraphError, QueryTimeout
+from byokg.files import new_folder, user_cache
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names, numbered_nodes
 from byokg.graph.property_view import without_values
-from byokg.graph.store import ALL_VALUES, GraphStore, NodeArray
+from byokg.graph.read_cache import digest
+from byokg.graph.store import ALL_VALUES, GraphStore, NodeArray, Schema
 from byokg.index.names import NameIndex
-from byokg.index.values import MOST_VALUES, IndexedProperty, ValueColumn, ValueIndex
+from byokg.index.values import MOST_VALUES, IndexedProperty, ValueColumn, ValueIndex, kind_of
 from byokg.types import Value
 
+_LOG = logging.getLogger(__name__)
+
 VALUES = "values"
+_PREVIEW, _READ = 100, 20_000
+"""Distinct values of a property that are read from a server first, and at most, unless they are long texts."""
 _HOLDERS = 1000
 """Nodes with a value that are returned at most, by default."""
+
+
+@runtime_checkable
+class DistinctValuesStore(Protocol):
+    """A store on a server, which counts the values of a property."""
+
+    @property
+    def name(self) -> str:
+        """Return the graph's name for messages."""
+
+    @property
+    def names_key(self) -> str:
+        """Return a key that differs between graphs with other ids or names."""
+
+    def schema(self) -> Schema:
+        """Return node types and their properties."""
+
+    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
+        """Return up to `most` values of a property, the most frequent first, each with the number of its nodes.
+
+        Args:
+            type: of the nodes; empty for nodes without a type.
+            property: as the schema calls it.
+            most: values at most.
+        """
+
+    def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
+        """Return up to `most` nodes of a type with a value of a property: numbers, ascending."""
 
 
 def value_index(store: GraphStore) -> ValueIndex:
     """Return the index over the values of a graph's node properties: the one in its folder, else one made in memory.
 
+    The values of a graph on a server are read once, up to 20,000 of each property, and kept in the user's cache as long
+    as its schema stays the same.
+
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
+        QueryFailed, StoreUnavailable: errors of the store.
     """
     store = without_values(store)
+    if isinstance(store, DistinctValuesStore):
+        return _server_values(store)
     if store.folder is not None and (store.folder / VALUES).exists():
         return ValueIndex.open(store.folder / VALUES, store.checksum)
     graph = store.columnar
     return ValueIndex.build(list(_collected(store) if graph is None else _columns(graph)))
+
+
+def _server_values(store: DistinctValuesStore) -> ValueIndex:
+    schema = store.schema()
+    made_for = digest(store.names_key, asdict(schema))
+    folder = user_cache() / VALUES / store.names_key[:24]
+    with suppress(GraphCorrupt):
+        return ValueIndex.open(folder, made_for)
+    _LOG.warning("%s: reading the values of properties, once; they are kept", store.name)
+    index = ValueIndex.build(list(_read(store, schema)))
+    with suppress(OSError, GraphError):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with new_folder(folder, overwrite=True, refuse=None) as partial:
+            index.write(partial, made_for)
+    return index
+
+
+def _read(store: DistinctValuesStore, schema: Schema) -> Iterator[ValueColumn]:
+    """Yield the most frequent values of each property of a graph on a server; properties that time out have none."""
+    for type, names in schema.node_properties.items():
+        for name in names:
+            if name.endswith(ALL_VALUES):
+                continue
+            try:
+                found = store.distinct_values(type, name, _PREVIEW)
+                column = _counted(type, name, dict(found), schema.node_types.get(type, 0))
+                if len(found) == _PREVIEW and kind_of(column.values, column.counts) is not None:
+                    found = store.distinct_values(type, name, _READ)
+                    column = _counted(type, name, dict(found), schema.node_types.get(type, 0))
+            except QueryTimeout as error:
+                _LOG.warning("%s: the values of %s.%s are not indexed: %s", store.name, type, name, error)
+                continue
+            if found:
+                yield replace(column, whole=len(found) < _READ)
 
 
 def build_values(graph: ColumnarGraph, most: int = MOST_VALUES) -> ValueIndex:
@@ -95,6 +171,8 @@ def nodes_holding(store: GraphStore, type: str, property: str, value: Value, mos
         most: nodes at most.
     """
     store = without_values(store)
+    if isinstance(store, DistinctValuesStore):
+        return store.holders(type, property, value, most)
     graph = store.columnar
     if graph is None:
         found = (
@@ -154,9 +232,9 @@ def _collected(store: GraphStore) -> Iterator[ValueColumn]:
         yield _counted(type, key, counted, sizes[type])
 
 
-def _counted(type: str, key: str, counted: Counter[Value], of: int) -> ValueColumn:
+def _counted(type: str, key: str, counted: Mapping[Value, int], of: int) -> ValueColumn:
     """Return a column of values of any kinds; of several kinds as text."""
     kinds = {bool if isinstance(value, bool) else value.__class__ for value in counted}
     stored = list(counted) if len(kinds) == 1 else [str(value) for value in counted]
-    values = pa.array(stored, pa.large_string()) if isinstance(stored[0], str) else pa.array(stored)
+    values = pa.array(stored) if stored and not isinstance(stored[0], str) else pa.array(stored, pa.large_string())
     return ValueColumn(type, key, values, np.fromiter(counted.values(), np.int64, len(counted)), of)

@@ -191,6 +191,24 @@ class CypherReads:
             "properties(r) AS properties"
         )
 
+    def frequent_values(self, type: str, property: str, most: int) -> Sequence[Sequence[Any]]:
+        """Return the values of a property that most nodes of a label have, with their numbers; none if unwritable."""
+        if not all(map(writable, filter(None, (type, property)))):
+            return []
+        value = f"n.{quote(property)}"
+        return self.ask(
+            f"{_of_type(type)} {value} IS NOT NULL WITH {value} AS value, count(n) AS nodes "
+            f"RETURN value, nodes ORDER BY nodes DESC, value LIMIT {most}",
+            {},
+        )
+
+    def holders(self, type: str, property: str, value: Value, most: int) -> Sequence[Sequence[Any]]:
+        """Return the identities of up to `most` nodes of a label with a value of a property."""
+        if not all(map(writable, filter(None, (type, property)))):
+            return []
+        text = f"{_of_type(type)} n.{quote(property)} = $value RETURN {self.identified('n')} LIMIT {most}"
+        return self.ask(text, {"value": value})
+
     def in_parts(
         self, keys: Sequence[str], ask: Callable[[Sequence[str]], Sequence[Sequence[Any]]]
     ) -> list[Sequence[Any]]:
@@ -220,3 +238,8 @@ def plain_value(value: Any) -> Value:
 def natural(text: str) -> tuple[int, str]:
     """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
     return len(text), text
+
+
+def _of_type(type: str) -> str:
+    """Write the beginning of a query for the nodes `n` with a label, or with none, up to its condition."""
+    return f"MATCH (n:{quote(type)}) WHERE" if type else "MATCH (n) WHERE size(labels(n)) = 0 AND"

@@ -52,7 +52,7 @@ from byokg.graph.store import (
     Schema,
 )
 from byokg.text.names import encodable
-from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 
 _SAMPLED_ROWS = 20_000
 """Rows of one round trip when edges are sampled."""
@@ -397,6 +397,20 @@ class CypherStore(NumberingStore):
         """Yield ids with their names, in pages."""
         for page in self._counted_out(self.all_nodes(), ended=False):
             yield [(node.id, node.name) for node in page]
+
+    # Values
+
+    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
+        """Return the most frequent values of a property with their numbers of nodes; see `DistinctValuesStore`."""
+        found: Counter[Value] = Counter()
+        for value, nodes in self._reads.frequent_values(type, property, most):
+            found[plain_value(value)] += nodes
+        return list(found.items())
+
+    def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
+        """Return the nodes of a type with a value of a property; see `DistinctValuesStore`."""
+        rows = self._reads.holders(type, property, value, most)
+        return np.unique(self._meet([row[0] for row in rows], [row[1] for row in rows]))
 
     # Queries
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -32,7 +33,7 @@ from byokg.graph.servers.sparql_client import SparqlClient
 from byokg.graph.servers.sparql_names import RdfNames, group_values
 from byokg.graph.servers.sparql_reads import Naming, SparqlReads, Stated, read_triple
 from byokg.graph.servers.sparql_schema import SAMPLE, Question, look_at
-from byokg.graph.servers.sparql_text import Binding, values_of
+from byokg.graph.servers.sparql_text import Binding, read_literal, values_of
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -43,7 +44,7 @@ from byokg.graph.store import (
     Schema,
 )
 from byokg.text.names import encodable
-from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties
+from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 
 _TYPES_SPELLED = 40
 """Types whose IRI the notes for query writers list."""
@@ -437,6 +438,27 @@ class SparqlStore(NumberingStore):
             yield [(node_id(iri), fallback_name(iri)) for iri in iris if iri not in seen]
 
     # QueryStore
+
+    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
+        """Return the most frequent values of a property with their numbers of nodes; see `DistinctValuesStore`."""
+        where = sparql.frequent_values(self._values(type, property), most)
+        found: Counter[Value] = Counter()
+        for row in self._client.select("?v ?count", where, self._client.timeout_s)[0]:
+            found[read_literal(row["v"]).value] += int(row["count"]["value"])
+        return list(found.items())
+
+    def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
+        """Return the nodes of a type with a value of a property; see `DistinctValuesStore`."""
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        where = f"{{ SELECT DISTINCT ?n WHERE {{ {self._values(type, property, text)} }} LIMIT {most} }}"
+        rows = self._client.select("?n", where, self._client.timeout_s)[0]
+        return np.unique(self._nodes.add(sorted(values_of(rows, "n"))))
+
+    def _values(self, type: str, property: str, text: str | None = None) -> str:
+        """Match the values of a property at the nodes of a type."""
+        called = self._names.class_names(self.class_iris)
+        classes = [iri for iri in self.class_iris if called[iri] == type] if type else []
+        return sparql.values_of_type(self._reads.words(), classes, self._names.prefixes.expand(property), text)
 
     @property
     def language(self) -> Language:

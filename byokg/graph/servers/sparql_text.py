@@ -430,6 +430,20 @@ def node_properties(
     return f"{{ SELECT {group} {_EXTREMES} WHERE {{ {where} }} GROUP BY {group} }}"
 
 
+def values_of_type(words: NamePredicates, classes: Sequence[str], predicate: str, text: str | None = None) -> str:
+    """Match the literals ?v of a property at nodes ?n of some classes, or of none; `text` is what they have to be."""
+    class_ = typed_node("?n", words)
+    class_ = f"{_bind_values('?t', classes)} {class_}" if classes else f"FILTER NOT EXISTS {{ {class_} }}"
+    same = "" if text is None else f" FILTER(STR(?v) = {of_value(text)})"
+    return f"?n <{predicate}> ?v . FILTER(isLiteral(?v) && !isBlank(?n)){same} {class_}"
+
+
+def frequent_values(where: str, most: int) -> str:
+    """Match the values ?v of a pattern that most nodes ?n have, each with their number ?count."""
+    counted = f"SELECT ?v (COUNT(DISTINCT ?n) AS ?count) WHERE {{ {where} }} GROUP BY ?v"
+    return f"{{ {counted} ORDER BY DESC(?count) ?v LIMIT {most} }}"
+
+
 def typed_node(node: str, words: NamePredicates) -> str:
     """Match a node's classes as ?t, leaving out uninformative ones."""
     path = "|".join(f"<{iri}>" for iri in words.types)

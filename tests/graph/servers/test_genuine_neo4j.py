@@ -19,6 +19,7 @@ from byokg.graph.name_indexes import open_dense_lookup
 from byokg.graph.servers.bolt import BoltServer, Neo4jStore
 from byokg.graph.store import Direction, QueryLimits
 from byokg.graph.traversal import triples
+from byokg.graph.value_indexes import nodes_holding, value_index
 from byokg.index.embedders import Embedder, StaticEmbedder, Vectors, unit_rows
 from byokg.linking.entities import EntityLinker
 from byokg.types import EntityId, Mention, Node, Triple
@@ -317,3 +318,17 @@ def test_a_query_that_runs_away_is_seen_to_end_on_the_server(database: Database)
 def _running(database: Database) -> list[str]:
     rows = database.query("SHOW TRANSACTIONS YIELD currentQuery RETURN currentQuery AS text")
     return [row["text"] for row in rows if "SHOW TRANSACTIONS" not in row["text"]]
+
+
+def test_values_are_read_by_queries(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    database.query(
+        "UNWIND ['Powell', 'Powell', 'Moore'] AS s CREATE (:Officer {surname: s, joined: date('2017-08-29')})"
+    )
+    database.query("CREATE ({surname: 'Powell'})")
+    store = database.open()
+    index = value_index(store)
+    assert [(one.type, one.value, one.count) for one in index.find("Powel")] == [("Officer", "Powell", 2)]
+    assert index.find("29 August 2017")[0].value == "2017-08-29"
+    assert len(nodes_holding(store, "Officer", "surname", "Powell")) == 2
+    assert len(nodes_holding(store, "", "surname", "Powell")) == 1

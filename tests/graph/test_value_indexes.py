@@ -1,0 +1,73 @@
+"""Values of a graph on a server are read by distinct-value queries, once, and found as those of a graph in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.property_view import PropertyView
+from byokg.graph.rdf.files import graph_quads
+from byokg.graph.servers.sparql import SparqlEndpoint
+from byokg.graph.value_indexes import build_values, nodes_holding, value_index, verify_value_index
+from byokg.types import EntityId, Node, Triple
+from tests.graph.sparql_server import serving
+
+OFFICERS = [
+    Node(EntityId(f"o{at}"), f"{name} {surname}", "Officer", {"surname": surname, "calls": calls})
+    for at, (name, surname, calls) in enumerate([("Ada", "Powell", 7), ("Eve", "Powell", 9), ("Ann", "Moore", 9)])
+]
+EDGES = [Triple(EntityId("o0"), "knows", EntityId("o1"))]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> ColumnarGraph:
+    ColumnarGraph.from_records(OFFICERS, EDGES).save(tmp_path / "graph")
+    return ColumnarGraph.open(tmp_path / "graph")
+
+
+@pytest.fixture
+def endpoint(graph: ColumnarGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparqlEndpoint]:
+    pyoxigraph = pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed: pip install 'byokg[sparql]'")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    held = pyoxigraph.Store()
+    held.extend(graph_quads(graph))
+    with serving(held) as served, SparqlEndpoint(served.url) as store:
+        yield store
+
+
+def test_a_server_gives_the_same_values(graph: ColumnarGraph, endpoint: SparqlEndpoint) -> None:
+    index = value_index(endpoint)
+    assert index.find("Powel")[:1] == value_index(graph).find("Powel")[:1]
+    assert [(one.value, one.count) for one in index.values("Officer", "calls")] == [(9, 2), (7, 1)]
+    found = nodes_holding(endpoint, "Officer", "surname", "Powell")
+    assert sorted(node.name for node in endpoint.nodes(endpoint.ids(found))) == ["Ada Powell", "Eve Powell"]
+    assert len(nodes_holding(endpoint, "Officer", "calls", 7)) == 1
+    assert len(nodes_holding(endpoint, "", "surname", "Powell")) == 0
+
+
+def test_values_of_a_server_are_read_once(endpoint: SparqlEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = value_index(endpoint)
+    monkeypatch.setattr(SparqlEndpoint, "distinct_values", None)
+    assert value_index(endpoint).properties() == first.properties()
+
+
+def test_a_view_has_the_values_of_its_graph(graph: ColumnarGraph) -> None:
+    view = PropertyView(graph)
+    assert value_index(view).find("Moore") == value_index(graph).find("Moore")
+    assert nodes_holding(view, "Officer", "surname", "Moore").tolist() == [2]
+
+
+def test_a_graph_without_properties_has_no_index(tmp_path: Path) -> None:
+    ColumnarGraph.from_triples([("a", "r", "b")]).save(tmp_path / "graph")
+    bare = ColumnarGraph.open(tmp_path / "graph")
+    assert build_values(bare).properties() == ()
+    assert verify_value_index(bare) is None and not (tmp_path / "graph" / "values").exists()
+
+
+def test_facts_of_a_saved_index(graph: ColumnarGraph) -> None:
+    build_values(graph)
+    facts = verify_value_index(graph)
+    assert facts is not None and (facts.entries, len(facts.properties)) == (4, 2)
