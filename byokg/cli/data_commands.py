@@ -388,8 +388,6 @@ def _rewritten(made: Testset, settings: Settings) -> Testset:
     """Rewrite the wording of a test set, and print a summary."""
     from byokg.cli.language_model import open_model
     from byokg.evaluation.datasets.rewriting import rewrite
-    from byokg.llm.usage import dollars
-    from byokg.types import Spending
 
     llm = open_model(settings, note)
 
@@ -399,12 +397,9 @@ def _rewritten(made: Testset, settings: Settings) -> Testset:
 
     try:
         found = rewrite(made, llm.model, llm.prompts, settings.run.workers, progress)
-        every = (*made.questions, *made.unanswerable)
-        spent = sum((each for one in every for each in llm.meter.take(one.id).stages.values()), Spending())
+        note(f"{llm.model.name}: {llm.bill(one.id for one in (*made.questions, *made.unanswerable))}")
     finally:
         llm.close()
-    replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
-    note(f"{llm.model.name}: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
     note(f"{found.taken:,} questions are in other words")
     for reason, count in found.kept.items():
         note(f"{count:,} stay as they were: the rewriting {reason}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +49,15 @@ class ModelSession:
     def close(self) -> None:
         """Close the file of replies."""
         self.replies.close()
+
+    def bill(self, ids: Iterable[str]) -> str:
+        """Return one line on the calls of some questions, and what they cost."""
+        from byokg.llm.usage import dollars
+        from byokg.types import Spending
+
+        spent = sum((each for id in ids for each in self.meter.take(id).stages.values()), Spending())
+        replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
+        return f"{spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}"
 
     def run(
         self, once: Callable[[], Metrics], folder: Path, settings: Settings, note: Callable[[str], None]

@@ -214,12 +214,11 @@ def compare(
     from byokg.evaluation.profiles import PROFILES, select_profiles
     from byokg.evaluation.run_folder import read_runs
 
-    if profile not in PROFILES:
-        raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
+    scored_by = _profile(profile)
     listed = read_published(published.anchors) if published.anchors else []
     read = read_runs(runs)
     alone = len(read) == 1 and listed
-    compared = [] if alone else compare_runs(read, PROFILES[profile], metric, force, seed)
+    compared = [] if alone else compare_runs(read, scored_by, metric, force, seed)
     subjects = [run_conditions(run) for run in read]
     like, unlike = split_published(listed, subjects, published.published_graph)
     ours: dict[tuple[str, str], dict[str, float]] = {}
@@ -255,16 +254,22 @@ def table(
     Holm's correction; the best are bold among runs on the same questions and graph with the same grants and code, and
     the notes list differences of the others.
     """
-    from byokg.evaluation.profiles import PROFILES
     from byokg.evaluation.report.paper_table import paper_table, written
     from byokg.evaluation.run_folder import read_runs
 
-    if profile not in PROFILES:
-        raise ConfigError(f"--profile {profile} is not known; use one of {', '.join(PROFILES)}")
+    scored_by = _profile(profile)
     if latex + as_csv + markdown > 1:
         raise ConfigError("--latex, --markdown and --csv are three formats; ask for one at a time")
-    made = paper_table(read_runs(runs), PROFILES[profile], seed)
+    made = paper_table(read_runs(runs), scored_by, seed)
     print(written(made, "latex" if latex else "csv" if as_csv else "markdown"), end="")
+
+
+def _profile(name: str) -> Profile:
+    from byokg.evaluation.profiles import PROFILES
+
+    if name not in PROFILES:
+        raise ConfigError(f"--profile {name} is not known; use one of {', '.join(PROFILES)}")
+    return PROFILES[name]
 
 
 # The judge
@@ -295,8 +300,6 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
     from byokg.cli.config import read_settings
     from byokg.cli.language_model import open_model
     from byokg.evaluation.compare import judge_cases, judge_profile
-    from byokg.llm.usage import dollars
-    from byokg.types import Spending
 
     # The pipeline that asks a model and needs no graph; only its model is made.
     settings = read_settings([*words, "pipeline=direct"])
@@ -310,13 +313,9 @@ def judged(cases: Sequence[Case], words: Sequence[str], note: Callable[[str], No
                 note(f"{done:,} answers judged")
 
         verdicts = judge_cases(cases, llm.model, llm.prompts, settings.run.workers, progress)
-        spent = Spending()
-        for case in cases:
-            spent = sum(llm.meter.take(case.id).stages.values(), spent)
+        note(f"{verdicts.model} judged: {llm.bill(case.id for case in cases)}")
     finally:
         llm.close()
-    replayed = f", {spent.replayed.calls:,} replayed" if spent.replayed.calls else ""
-    note(f"{verdicts.model} judged: {spent.asked.calls:,} calls{replayed}, {dollars(spent.asked.usd)}")
     if verdicts.unreadable:
         note(
             f"no score in {len(verdicts.unreadable):,} replies, which count as 0: {', '.join(verdicts.unreadable[:5])}"

@@ -58,12 +58,7 @@ def with_answer(examples: Sequence[Example], store: GraphStore, names: NameIndex
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Experimental Setup": MedQA questions "whose answer candidates appear in the
     KG (via entity matching)". Differs: of the candidates, the right one counts, and the name has to be equal.
     """
-    return [
-        example
-        for example in examples
-        if any(holds(store, (id,)) for id in example.answer_ids)
-        or any(len(names.exact(name)) for name in example.answers)
-    ]
+    return [example for example in examples if any(_answer_nodes(example, store, names))]
 
 
 @dataclass(frozen=True)
