@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bz2
 import codecs
+import csv
 import ctypes
 import errno
 import gc
@@ -125,6 +126,17 @@ def write_json(path: Path, value: object) -> None:
     """Write a value as indented JSON; lone surrogates as in `json_line`."""
     text = json.dumps(value, ensure_ascii=False, indent=1)
     path.write_bytes(f"{text}\n".encode("utf-8", "backslashreplace"))
+
+
+def csv_lines(rows: Iterable[Iterable[object]]) -> Iterator[bytes]:
+    """Yield rows as lines of CSV in UTF-8; lone surrogates are escaped."""
+    line = io.StringIO()
+    writer = csv.writer(line, lineterminator="\n")
+    for row in rows:
+        writer.writerow(row)
+        yield line.getvalue().encode("utf-8", "backslashreplace")
+        line.seek(0)
+        line.truncate()
 
 
 def write_file(path: Path, content: Iterable[bytes], mode: int = 0o666) -> None:

@@ -8,9 +8,7 @@ job are read as for a single run, before the first one starts.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +36,7 @@ from byokg.evaluation.report.summary import average_usage
 from byokg.evaluation.run_folder import read_metrics
 from byokg.evaluation.runner import merge_runs
 from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table
-from byokg.files import json_line, refuse_taken, write_file
+from byokg.files import csv_lines, json_line, refuse_taken, write_file
 
 LAUNCHERS = {"joblib": "sweep", "submitit_local": "slurm", "submitit_slurm": "slurm"}
 """Launchers that need an extra, and which."""
@@ -195,14 +193,11 @@ def _refuse_settings(questions: Path, settings: Settings, out: Path) -> None:
 def _answer_lines(found: Sequence[Prediction], texts: Mapping[str, str], ending: str) -> Iterator[bytes]:
     """Yield the lines of a file of answers: JSON lines, CSV, or for `.txt` the answers of each question in a line."""
     if ending == ".csv":
-        rows = io.StringIO()
-        writer = csv.writer(rows, lineterminator="\n")
-        writer.writerow(["id", "question", "answers", "answer_ids", "grounded", "status"])
+        yield from csv_lines([("id", "question", "answers", "answer_ids", "grounded", "status")])
         for each in found:
             ids = "; ".join(id or "" for id in each.answer_ids)
             grounded = "; ".join("yes" if one else "no" for one in each.grounded)
-            writer.writerow([each.id, texts[each.id], "; ".join(each.answers), ids, grounded, each.status])
-        yield rows.getvalue().encode("utf-8", "backslashreplace")
+            yield from csv_lines([(each.id, texts[each.id], "; ".join(each.answers), ids, grounded, each.status)])
         return
     for each in found:
         if ending == ".txt":

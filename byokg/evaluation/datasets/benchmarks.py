@@ -15,14 +15,13 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import json
 import pickle
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -50,6 +49,7 @@ from byokg.evaluation.datasets.base import (
 )
 from byokg.evaluation.datasets.result_sets import NODE
 from byokg.evaluation.datasets.stark_graph import write_stark_graph
+from byokg.files import csv_lines, write_file
 from byokg.types import Cell, EntityId
 
 Times = Literal["property", "relation", "both"]
@@ -234,25 +234,24 @@ def _write_cron_graph(root: Path, out: Path, times: Times) -> None:
     relations = {} if relation_file is None else _names(relation_file)
     out.mkdir(parents=True, exist_ok=True)
     nodes: dict[str, None] = {}
-    with (out / "edges.csv").open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("head", "relation", "tail", *(() if times == "relation" else ("start:int", "end:int"))))
+
+    def edges() -> Iterator[tuple[str, ...]]:
+        yield "head", "relation", "tail", *(() if times == "relation" else ("start:int", "end:int"))
         for number, line in facts.lines:
             fields = line.split("\t")
             if len(fields) != _CRON_COLUMNS:
                 reason = f"has {len(fields)} fields; expected head, relation, tail, start, end separated by tabs"
                 raise DatasetError(facts.path, number, reason)
             head, relation, tail, start, end = fields
-            nodes |= {head: None, tail: None}
+            nodes.update({head: None, tail: None})
             label = relations.get(relation, relation)
             years = start if start == end else f"{start}-{end}"
             if times != "property" and years:
                 label = f"{label}: {years}"
-            table.writerow((head, label, tail, *(() if times == "relation" else (start, end))))
-    with (out / "nodes.csv").open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("id", "name"))
-        table.writerows((id, entities.get(id, id)) for id in nodes)
+            yield head, label, tail, *(() if times == "relation" else (start, end))
+
+    write_file(out / "edges.csv", csv_lines(edges()))
+    write_file(out / "nodes.csv", csv_lines([("id", "name"), *((id, entities.get(id, id)) for id in nodes)]))
 
 
 class _Plain(pickle.Unpickler):

@@ -9,13 +9,13 @@ Source: Wu et al., "STaRK" (arXiv:2404.13207), the published layout.
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
 import pickle
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import DatasetError
+from byokg.files import csv_lines, write_file
 
 _MAG_NODES = {0: "author", 1: "institution", 2: "field_of_study", 3: "paper"}
 _MAG_EDGES = {0: "affiliated_with", 1: "cites", 2: "has_topic", 3: "writes"}
@@ -65,17 +66,14 @@ def write_stark_graph(folder: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     rows = [_described(info[number], folder) for number in range(len(of_node))]
     keys = list(dict.fromkeys(key for _, properties in rows for key in properties))
-    with (out / "nodes.csv").open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("id", "name", "type", *(_headed(key, rows) for key in keys)))
-        for number, (name, properties) in enumerate(rows):
-            kind = types.get(int(of_node[number]), "")
-            table.writerow((number, name or number, kind, *(properties.get(key, "") for key in keys)))
-    with (out / "edges.csv").open("w", encoding="utf-8", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(("head", "relation", "tail"))
-        for head, tail, kind in zip(*edges.tolist(), kinds.tolist(), strict=True):
-            table.writerow((head, relations.get(kind, str(kind)), tail))
+    nodes = (
+        (number, name or number, types.get(int(of_node[number]), ""), *(properties.get(key, "") for key in keys))
+        for number, (name, properties) in enumerate(rows)
+    )
+    write_file(out / "nodes.csv", csv_lines([("id", "name", "type", *(_headed(key, rows) for key in keys)), *nodes]))
+    triples = zip(*edges.tolist(), kinds.tolist(), strict=True)
+    named = ((head, relations.get(kind, str(kind)), tail) for head, tail, kind in triples)
+    write_file(out / "edges.csv", csv_lines(chain([("head", "relation", "tail")], named)))
 
 
 def _headed(key: str, rows: Sequence[tuple[str, Mapping[str, str | int | float]]]) -> str:

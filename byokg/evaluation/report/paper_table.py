@@ -7,8 +7,6 @@ correction. Best figures are bold among runs under one contract; notes list diff
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.summary import average_usage
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.tables import TITLES, half_width, percent, questions_told
+from byokg.files import csv_lines
 
 Format = Literal["latex", "markdown", "csv"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -229,10 +228,8 @@ def _escaped(text: str) -> str:
 
 
 def _csv(table: PaperTable) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
     ends = [f"{metric} {end}" for metric in table.metrics for end in ("%", "low", "high", "p")]
-    writer.writerow(["run", "contract", "n", *ends, *table.columns])
+    rows: list[list[object]] = [["run", "contract", "n", *ends, *table.columns]]
     for number, group in enumerate(table.groups, start=1):
         for run in group:
             cells: list[object] = []
@@ -242,5 +239,5 @@ def _csv(table: PaperTable) -> str:
                 cells += [f"{100 * share:.4f}" for share in shares] or [""] * 3
                 cells.append(table.p[run].get(metric, ""))
             costs = [table.extra[run].get(each) for each in table.columns]
-            writer.writerow([table.runs[run], number, table.scores[run].n, *cells, *costs])
-    return out.getvalue()
+            rows.append([table.runs[run], number, table.scores[run].n, *cells, *costs])
+    return b"".join(csv_lines(rows)).decode()
