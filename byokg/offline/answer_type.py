@@ -117,12 +117,13 @@ class AnswerTypePredictor:
         nouns = self._nouns(text, mentions)
         if self._statistics.grows and not nouns and _ASKS.match(text) is None:
             return _NO_KIND
-        types = self._types_of(ends) if self._statistics.grows else self._types
+        grows = self._statistics.grows
+        types = self._types_of(ends) if grows else self._types
         if types:
-            names = (self.type_named(noun) if types is self._types else _named(noun, types) for noun in nouns)
+            names = (_named(noun, types) if grows else self.type_named(noun) for noun in nouns)
             if named := next(filter(None, names), ""):
                 return AnswerType(_called_alike(named, types))
-            return _answering(text, types) or (self._alike(nouns[0]) if nouns else _NO_KIND)
+            return _answering(text, types) or (self._alike(nouns[0]) if nouns and not grows else _NO_KIND)
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
 
     def class_mention(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
@@ -202,8 +203,6 @@ class AnswerTypePredictor:
         verb = singular(parsed.words[1])
         return AnswerType(heads=frozenset(number for number, other in enumerate(self._verbs) if other == verb))
 
-    # Parts of the schema that are known without a request
-
     @cached_property
     def _labels(self) -> list[tuple[list[str], list[str]]]:
         return [] if self._statistics.grows else [label_words(label) for label in self._store.relations]
@@ -220,7 +219,7 @@ class AnswerTypePredictor:
 
     @cached_property
     def _types(self) -> Mapping[str, Sequence[str]]:
-        return {} if self._statistics.grows else _worded(self._store.schema().node_types)
+        return _worded(self._store.schema().node_types)
 
     @cached_property
     def _relations(self) -> Mapping[str, Sequence[str]]:

@@ -141,7 +141,7 @@ def build_parser_and_ranker(
         explained=lru_cache(1 << 14)(explained),
         # Rare and misspelt words fall into pieces.
         familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
-        is_type=lru_cache(1 << 14)(lambda word: bool(answer_types.type_named(word))),
+        is_type=lru_cache(1 << 14)(lambda word: not statistics.grows and bool(answer_types.type_named(word))),
     )
     learnt = None
     if fitted is not None and fitted.ranker is not None:

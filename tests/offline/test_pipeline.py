@@ -194,12 +194,13 @@ class TestSameAgain:
     def test_processes_with_other_hash_seeds_give_the_same_bytes(self) -> None:
         program = (
             "from tests.linking.graphs import countries, films, marriages\n"
+            "from byokg.linking.parts import Parts\n"
             "from byokg.offline.pipeline import offline_pipeline\n"
             "from byokg.types import Question\n"
             "from tests.offline.test_pipeline import FILM_QUESTIONS\n"
             "asked = FILM_QUESTIONS + ['capital of Peru', 'who borders Peru and speaks Quechua', 'spouse of Ann']\n"
             "for graph in (films, countries, marriages):\n"
-            "    pipeline = offline_pipeline(graph())\n"
+            "    pipeline = offline_pipeline(Parts(graph()))\n"
             "    for text in asked:\n"
             "        answer = pipeline.run(Question('ask', text))\n"
             "        print(answer.items, answer.rounds)\n"
