@@ -19,8 +19,12 @@ from byokg.graph.sorted_ids import (
     first_of_each,
     group_of,
     incoming_order,
+    match_rows,
+    portions,
     positions,
     ranges,
+    rank_of,
+    rows_at,
     sample_positions,
     sort_distinct,
     sort_order,
@@ -174,3 +178,23 @@ def test_marks_lent_within_one_search_are_not_lent_twice() -> None:
     with borrow_visited(1) as (one,), borrow_visited(1) as (other,):
         one.add(np.array([3]))
         assert not other.met(np.array([3]))[0]
+
+
+@given(st.lists(st.integers(0, 6), max_size=12), st.lists(st.integers(0, 8), max_size=12))
+def test_numbers_are_joined_with_all_equal_rows(column: list[int], numbers: list[int]) -> None:
+    ascending = sorted(column)
+    pairs = [(place, row) for place, one in enumerate(numbers) for row, other in enumerate(ascending) if one == other]
+    for join in (match_rows, rows_at):
+        place, row = join(np.array(ascending, np.int64), np.array(numbers, np.int64))
+        assert list(zip(place.tolist(), row.tolist(), strict=True)) == pairs
+    assert rank_of(np.array(ascending, np.int64)).tolist() == [
+        row - ascending.index(one) for row, one in enumerate(ascending)
+    ]
+
+
+@given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 12))
+def test_portions_follow_each_other_and_hold_so_much_or_one_place(counts: list[int], most: int) -> None:
+    found = list(portions(np.array(counts, np.int64), most))
+    assert [place for first, last in found for place in range(first, last)] == list(range(len(counts)))
+    for first, last in found:
+        assert last == first + 1 or sum(counts[first:last]) <= most

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.errors import EntityNotFound, RelationNotFound
+from byokg.graph import traversal
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import follow
 from byokg.graph.store import Direction
-from byokg.graph.traversal import ReachedEdges, k_hop_edges, neighbours, triples
+from byokg.graph.traversal import Caps, ReachedEdges, expand, k_hop_edges, neighbours, triples
 from byokg.types import EntityId, Path, Triple
 from tests.graph.contract import edge, ids, node, spelled
 
@@ -36,6 +37,48 @@ FILMS = [
 @pytest.fixture
 def films() -> ColumnarGraph:
     return ColumnarGraph.from_triples(FILMS)
+
+
+class TestExpand:
+    @pytest.mark.parametrize("many", [0, 1 << 13], ids=["capped while read", "capped afterwards"])
+    @settings(max_examples=40, deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(0, 4), st.integers(0, 2), st.integers(0, 4), st.booleans()), max_size=40),
+        st.sampled_from(Direction),
+        st.sampled_from((None, [1], [0, 2])),
+        st.sampled_from((None, 1, 3)),
+        st.sampled_from((None, 1, 2)),
+    )
+    def test_caps_keep_the_first_edges_of_each_node_and_relation(
+        self,
+        many: int,
+        edges: list[tuple[int, int, int, bool]],
+        direction: Direction,
+        relations: list[int] | None,
+        per_node: int | None,
+        per_relation: int | None,
+    ) -> None:
+        made = [Triple(f"n{a}", f"r{r}", f"n{b}", undirected=both) for a, r, b, both in edges]  # type: ignore[arg-type]
+        made += [Triple("n0", f"r{r}", "n1") for r in range(3)]  # type: ignore[arg-type]
+        graph = ColumnarGraph.from_records([node(f"n{n}") for n in range(5)], made)
+        wanted = None if relations is None else np.array(relations)
+        whole = graph.edges(np.arange(5), direction, wanted)
+        seen: Counter[tuple[int, ...]] = Counter()
+        kept = []
+        for row, (origin, inverse, relation) in enumerate(
+            zip(whole.origin.tolist(), whole.inverse.tolist(), whole.relation.tolist(), strict=True)
+        ):
+            if per_relation is None or seen[origin, inverse, relation] < per_relation:
+                seen[origin, inverse, relation] += 1
+                if per_node is None or seen[origin,] < per_node:
+                    seen[origin,] += 1
+                    kept.append(row)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(traversal, "_MANY", many)
+            found = expand(graph, np.arange(5), direction, wanted, Caps(per_node, per_relation))
+        assert found.edges.edge.tolist() == whole.edge[kept].tolist()
+        assert found.edges.origin.tolist() == whole.origin[kept].tolist()
+        assert found.truncated == (len(kept) < len(whole))
 
 
 class TestNeighbours:

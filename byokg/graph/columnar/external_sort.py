@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
@@ -155,20 +156,17 @@ class Scratch:
             rows = [(min(READ, total - start), False) for start in range(0, total, READ)]
         if not rows:
             return
-        triples = self._path("triples", number).open("rb")
-        apart = self._path("apart", number).open("rb") if self._marked else None
-        properties = pa.OSFile(str(path)) if (path := self._path("properties", number)).exists() else None
-        try:
+        with ExitStack() as opened:
+            triples = opened.enter_context(self._path("triples", number).open("rb"))
+            apart = opened.enter_context(self._path("apart", number).open("rb")) if self._marked else None
+            path = self._path("properties", number)
+            properties = opened.enter_context(pa.OSFile(str(path))) if path.exists() else None
             for count, has in rows:
                 yield Chosen(
                     np.fromfile(triples, np.int32, 3 * count).reshape(-1, 3),
                     None if apart is None else np.fromfile(apart, np.int64, count),
                     _read_batch(properties) if has else None,
                 )
-        finally:
-            for file in (triples, apart, properties):
-                if file is not None:
-                    file.close()
 
     def _path(self, kind: str, number: int) -> Path:
         return self.folder / f"{kind}-{number}.scratch"

@@ -34,6 +34,7 @@ from byokg.graph.pathql.query import (
     Link,
     NameTerm,
     PathExpression,
+    Term,
     TriplePattern,
     Variable,
     variables,
@@ -375,6 +376,7 @@ _ORIGIN = "\0edge"
 """Property of the edges of `Inferred.graph`: the number in the stored graph, or -1 and below for inferred ones."""
 
 _SUB_PROPERTY, _SUB_CLASS = NameTerm(RDFS + "subPropertyOf"), NameTerm(RDFS + "subClassOf")
+_TYPE = NameTerm("http://www.w3.org/1999/02/22-rdf-syntax-ns#type")
 _INVERSE = NameTerm(OWL + "inverseOf")
 _KINDS = {"SymmetricProperty": "symmetric", "TransitiveProperty": "transitive"}
 
@@ -387,8 +389,12 @@ def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
     """
     names = NameResolver(graph, {})
     x, y, z = Variable("x"), Variable("y"), Variable("z")
-    type_ = Link(NameTerm("http://www.w3.org/1999/02/22-rdf-syntax-ns#type"))
-    rules = []
+    rules: list[InferenceRule] = []
+
+    def add(*triples: tuple[Term, NameTerm, Term]) -> None:
+        """Add a rule of some premises and a conclusion."""
+        *when, then = (TriplePattern(start, Link(name), end) for start, name, end in triples)
+        rules.append(InferenceRule(tuple(when), (then,)))
 
     def pairs(name: NameTerm) -> Iterator[tuple[NameTerm, NameTerm]]:
         number = names.relation_or_none(name)
@@ -401,23 +407,20 @@ def schema_rules(graph: ColumnarGraph) -> list[InferenceRule]:
             yield NameTerm(head), NameTerm(end)
 
     for one, other in pairs(_SUB_PROPERTY):
-        rules.append(InferenceRule((TriplePattern(x, Link(one), y),), (TriplePattern(x, Link(other), y),)))
+        add((x, one, y), (x, other, y))
     for one, other in pairs(_INVERSE):
-        for first, second in ((one, other), (other, one)):
-            rules.append(InferenceRule((TriplePattern(x, Link(first), y),), (TriplePattern(y, Link(second), x),)))
+        add((x, one, y), (y, other, x))
+        add((x, other, y), (y, one, x))
     for one, other in pairs(_SUB_CLASS):
-        rules.append(InferenceRule((TriplePattern(x, type_, one),), (TriplePattern(x, type_, other),)))
+        add((x, _TYPE, one), (x, _TYPE, other))
     members = {kind: graph.node_types.members(kind).tolist() for kind in _KINDS}
     for number, kind in sorted((number, name) for name, some in members.items() for number in some):
-        link = Link(NameTerm(graph.ids(np.array([number]))[0]))
+        name = NameTerm(graph.ids(np.array([number]))[0])
         if _KINDS[kind] == "symmetric":
-            rules.append(InferenceRule((TriplePattern(x, link, y),), (TriplePattern(y, link, x),)))
+            add((x, name, y), (y, name, x))
         else:
-            rules.append(
-                InferenceRule((TriplePattern(x, link, y), TriplePattern(y, link, z)), (TriplePattern(x, link, z),))
-            )
-    known = [rule for rule in rules if all(_is_known(names, triple, rules) for triple in rule.when)]
-    return known
+            add((x, name, y), (y, name, z), (x, name, z))
+    return [rule for rule in rules if all(_is_known(names, triple, rules) for triple in rule.when)]
 
 
 def _is_known(names: NameResolver, triple: TriplePattern, rules: Sequence[InferenceRule]) -> bool:
