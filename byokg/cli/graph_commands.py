@@ -247,6 +247,13 @@ def _ends(types: Sequence[str]) -> str:
     return f"{shown}, +{len(types) - _ENDS}" if len(types) > _ENDS else shown
 
 
+def _templates(graph: ColumnarGraph) -> list[str]:
+    """Return a line on the display templates of the node types, if there are any."""
+    templates = graph.source.get("display_names", {})
+    listed = "; ".join(f"{type or 'nodes'} by {template}" for type, template in templates.items())
+    return [f"names of nodes: {listed}"] if templates else []
+
+
 def _say_more(console: Console, count: int, noun: str, everything: bool) -> None:
     if count > _ROWS and not everything:
         console.print(f"the {_ROWS} most frequent of {count:,} {noun}; all of them: --all", highlight=False)
@@ -335,14 +342,20 @@ class TableLayout:
     undirected: Annotated[
         bool, typer.Option("--undirected", help="Edges of tables lead both ways, unless a column states it.")
     ] = False
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TYPE=TEMPLATE", help="Names of nodes: Person='{name} {surname}'; may be repeated."),
+    ] = None
 
     @property
     def options(self) -> TableOptions:
-        """Return the options of an importer."""
+        """Return the options of an importer. Raises `ConfigError` for a text that is no template."""
+        from byokg.graph.display_names import parse_templates
         from byokg.graph.importers.dialects import TableOptions
 
-        names = tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()
-        return TableOptions(names, self.header, self.delimiter, self.comment, self.undirected)
+        columns = tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()
+        names = tuple(parse_templates(self.name or ()).items())
+        return TableOptions(columns, self.header, self.delimiter, self.comment, self.undirected, names)
 
 
 @graph_app.command("build")
@@ -368,6 +381,9 @@ def build(
     Delimiter, header and the columns of tables are detected, and printed in one line for each file. A file that may be
     read in several ways is refused with the option that decides: --columns, --header, --delimiter or --comment.
 
+    Nodes without a name are named by a template, which is chosen for each type by uniqueness and coverage of its
+    properties, and printed; --name decides.
+
     Files may be larger than memory. A build of triples that was interrupted or killed goes on when the same command is
     given again.
 
@@ -391,7 +407,7 @@ def build(
         indexed = "names are not indexed" if reading.no_names else _index(graph, aliases or [])
         counts = f"{graph.node_count:,} nodes, {graph.edge_count:,} edges, {len(graph.relations):,} relations"
         dropped = f", {graph.dropped_duplicates:,} repeated triples left out" if graph.dropped_duplicates else ""
-        read = files_read(graph)
+        read = [*files_read(graph), *_templates(graph)]
         del graph  # Windows renames no folder with files that are mapped
         for language in wanted:
             add_engine(partial, language)
@@ -430,7 +446,7 @@ def _make(
     if not edge_properties:
         raise ConfigError("--no-edge-properties is for files; a copy of a server's graph has all that edges have")
     if options != TableLayout().options:
-        reason = "--columns, --header, --delimiter, --comment and --undirected are for tables"
+        reason = "--columns, --header, --delimiter, --comment, --undirected and --name are for tables"
         raise ConfigError(f"{reason}; leave them out for a server")
     from byokg.cli.terminal import copied
     from byokg.graph.exporter import copy_graph

@@ -78,19 +78,21 @@ def write_graph_as(store: GraphStore, format: str, out: str | Path, progress: Pr
 def node_blocks(graph: ColumnarGraph) -> _Blocks:
     """Yield the nodes as columns id, name and type, with those of their properties behind; null is absent.
 
-    At least one block comes. A node's name is null if it equals its id, its type if it has none. A type is a cell, as
-    `node_types` has them, which holds all types of a node.
+    At least one block comes. A node's name is null if it equals its id and no node has properties, of which an import
+    would make a name; its type if it has none. A type is a cell, as `node_types` has them, which holds all types of a
+    node.
     """
     nodes, properties = graph.node_columns
     for start in _starts(graph.node_count):
         some, stop = nodes.slice(start, _ROWS), min(start + _ROWS, graph.node_count)
         ids = graph.node_ids.take(np.arange(start, stop))
-        names, types = pa.nulls(len(ids), TEXT), graph.node_types.cells(start, stop)
+        names, types = ids, graph.node_types.cells(start, stop)
         if "name" in nodes.schema.names:
             names = some.column("name").cast(TEXT)
+        held = properties.rows(start, stop)
+        if not held:
             names = pc.if_else(pc.equal(names, ids), pa.scalar(None, TEXT), names)
-        columns = dict(zip(NODE_COLUMNS, (ids, names, types), strict=True))
-        yield _with_properties(columns, properties.rows(start, stop))
+        yield _with_properties(dict(zip(NODE_COLUMNS, (ids, names, types), strict=True)), held)
 
 
 def edge_blocks(graph: ColumnarGraph) -> _Blocks:
@@ -150,7 +152,9 @@ def networkx_graph(store: GraphStore) -> networkx.MultiGraph:
     undirected = _is_undirected(held)
     graph: networkx.MultiGraph = library.MultiGraph() if undirected else library.MultiDiGraph()
     for block in _listed_types(held):
-        graph.add_nodes_from(_records(block, ["id"]))
+        ids, names = block.column("id"), block.column("name")
+        own = pc.if_else(pc.equal(names, ids), pa.scalar(None, TEXT), names)
+        graph.add_nodes_from(_records(block.set_column(1, "name", own), ["id"]))
     for block in edge_blocks(held):
         edges = _records(block, ["head", "tail"])
         plain = held.topology.undirected is None

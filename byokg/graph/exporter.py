@@ -60,7 +60,8 @@ def export_graph(store: GraphStore, out: str | Path, progress: Progress | None =
         with nodes, edges:
             for some, leaving in _batches(store, progress):
                 for node in some:
-                    name = "" if node.name == node.id else node.name
+                    # Without a name, an import would make one of properties.
+                    name = "" if node.name == node.id and not node.properties else node.name
                     nodes.add((node.id, name, write_types(node.types)), node.properties)
                 for edge in leaving:
                     mark = "false" if edge.undirected else ""

@@ -258,14 +258,16 @@ class CandidateRanker(Protocol):
 
 
 def dialect_of(store: GraphStore) -> NodeIdSyntax:
-    """Return how a store's queries name nodes: a graph of ours by `id`, a server as it was opened."""
-    return NodeIdSyntax(store.id_property, store.identity) if isinstance(store, CypherStore) else NodeIdSyntax()
+    """Return how a store's queries name nodes: a graph of ours by its property of ids, a server as it was opened."""
+    if isinstance(store, CypherStore):
+        return NodeIdSyntax(store.id_property, store.identity)
+    return NodeIdSyntax(getattr(store, "id_property", "id"))
 
 
 def anchors_of(store: GraphStore, ids: Sequence[EntityId]) -> list[Anchor]:
     """Return entities as candidates start from them. Raises `EntityNotFound`."""
     nodes = store.nodes(ids)
-    keys: list[str | None] = ["name"] * len(nodes)
+    keys: list[str | None] = [getattr(store, "name_key", "name")] * len(nodes)
     if isinstance(store, CypherStore):
         keys = [store.name_property(node.type) for node in nodes]
         for at, element in enumerate(store.elements(ids)):  # a name may stand in another property, or be a number there

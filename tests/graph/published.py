@@ -58,6 +58,23 @@ def movies(folder: Path) -> ColumnarGraph:
     return ColumnarGraph.from_records(nodes.values(), edges)
 
 
+def pole(out: Path) -> Path:
+    """Write the POLE graph as it was published: without made names, and with its own names of properties and texts."""
+    folder = needed("zograscope")
+    out.mkdir()
+    renamed = {"name_": "name", "kind": "type_", "reference": "id_", "call_duration:int": "call_duration"}
+    renamed |= {"age:int": "age", "year:int": "year"}
+    with lzma.open(folder / "nodes.csv.xz", "rt", encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    made = header.index("name")
+    with (out / "nodes.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file)
+        for row in ([renamed.get(name, name) for name in header], *rows):
+            table.writerow([*row[:made], *row[made + 1 :]])
+    (out / "edges.csv").write_bytes(lzma.decompress((folder / "edges.csv.xz").read_bytes()))
+    return out
+
+
 def northwind(folder: Path) -> ColumnarGraph:
     """Load the tables as the published script does, surplus fields dropped."""
 

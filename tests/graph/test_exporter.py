@@ -73,7 +73,7 @@ values = (
 def test_any_text_and_number_comes_back(
     tmp_path_factory: pytest.TempPathFactory, properties: dict[str, str | int | float | bool], one: str, relation: str
 ) -> None:
-    reserved = {"id", "name", "type", "head", "relation", "tail"}
+    reserved = {"id_", "name_", "type_", "head", "relation", "tail", "id", "name", "type"}
     properties = {key: value for key, value in properties.items() if key not in reserved}
     out = tmp_path_factory.mktemp("export") / "out"
     graph = ColumnarGraph.from_records(
@@ -85,11 +85,12 @@ def test_any_text_and_number_comes_back(
 
 def test_properties_named_like_fixed_columns_get_an_underscore(tmp_path: Path) -> None:
     graph = ColumnarGraph.from_records(
-        [node("a", id=7, name_="x")], [Triple(EntityId("a"), "r", EntityId("a"), properties={"tail": True})]
+        [node("a", id=7, name="x")], [Triple(EntityId("a"), "r", EntityId("a"), properties={"tail": True})]
     )
     export_graph(graph, tmp_path / "out")
+    assert (tmp_path / "out/nodes.csv").read_text("utf-8").startswith("id,name,type,id_:int,name_\n")
     again = import_graph(tmp_path / "out")
-    assert again.nodes([EntityId("a")])[0].properties == {"id_": 7, "name_": "x"}
+    assert again.nodes([EntityId("a")])[0].properties == {"id": 7, "name": "x"}
     assert content(again)[1] == [("a", "r", "a", {"tail_": True})]
 
 

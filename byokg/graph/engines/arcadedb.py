@@ -8,9 +8,9 @@
 which are far quicker at it; query text goes to ArcadeDB. How the graph looks to a query:
 
 - Every node has the label `Entity`, and each of its types as a further label.
-- Every node has the properties `id` and `name`, both indexed, and its own ones under their own names. A property of
-  the graph that is itself called `id` or `name` is left out if it always says the same, and otherwise called
-  `property_id` or `property_name`; `schema` says so.
+- Every node has the properties `id` and `name`, both indexed, and its own ones under their own names. If nodes have
+  properties `id` or `name` that differ from these, those keep their names, and ids and names of all nodes are
+  `node_id` and `display_name`; nodes of types without such a property have them as `id` and `name`, too.
 - Relations keep their labels, whatever characters they hold, and edges their properties; parallel edges are kept.
 - Dates are text such as `2001-09-30`; `date(n.born).year` reads one.
 """
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 FOLDER = ENGINE_FOLDERS["cypher"]
 BUILD = "build.json"
 FORMAT = "byokg-arcadedb"
-VERSION = 2
+VERSION = 3
 
 _ENGINE = "byokg.graph.engines.arcadedb_process:ArcadeEngine"
 _SPARE_FILES = 300
@@ -131,8 +131,6 @@ class ArcadeStore(QueryableGraph):
     language: Language = "cypher"
     base_label = BASE
     """The label that every node has in queries."""
-    notes = f"In openCypher, every node has the label {BASE}, and the properties id and name.\n"
-    """See `QueryStore`."""
 
     def __init__(
         self,
@@ -232,6 +230,22 @@ class ArcadeStore(QueryableGraph):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def id_property(self) -> str:
+        """Return the property that holds the id of every node in queries."""
+        return self._names.id_key
+
+    @property
+    def name_key(self) -> str:
+        """Return the property that holds the name of every node in queries."""
+        return self._names.name_key
+
+    @property
+    def notes(self) -> str:
+        """Return notes for the author of a query; see `QueryStore`."""
+        held = f"{self.id_property} and {self.name_key}"
+        return f"In openCypher, every node has the label {BASE}, and the properties {held}.\n"
 
     @property
     def worker(self) -> Worker:
@@ -424,26 +438,28 @@ class BothEngines(ArcadeStore):
 def names_of(graph: ColumnarGraph) -> NameMapping:
     """Choose the labels and property names of a graph in ArcadeDB."""
     schema = graph.schema()
-    keys = {key for kind in schema.node_properties.values() for key in kind}
     return NameMapping.of(
         schema.node_types,
         [relation.name for relation in schema.relations],
-        keys,
+        {key for kind in schema.node_properties.values() for key in kind},
         {key for relation in schema.relations for key in relation.properties},
-        _redundant(graph, keys & {"id", "name"}),
+        _own_types(graph),
         graph.node_types.sets,
     )
 
 
-def _redundant(graph: ColumnarGraph, keys: set[str]) -> set[str]:
-    """Return those of the properties `id` and `name` that equal the node's id or name wherever they occur."""
-    left = set(keys)
+def _own_types(graph: ColumnarGraph) -> dict[str, tuple[str, ...]]:
+    """Return, for `id` and `name`, the types with a property of that name, if it ever differs from id or name."""
+    held = graph.schema().node_properties
+    left = {key for named in held.values() for key in named} & {"id", "name"}
+    found = set[str]()
     entities = graph.entities()
     while left and (block := list(islice(entities, 1 << 15))):
         for node in graph.nodes(block):
             own = {"id": node.id, "name": node.name}
-            left -= {key for key in left if node.properties.get(key, own[key]) != own[key]}
-    return left
+            found |= {key for key in left if node.properties.get(key, own[key]) != own[key]}
+        left -= found
+    return {key: tuple(type for type, named in held.items() if key in named) for key in sorted(found)}
 
 
 def refuse_too_many(graph: ColumnarGraph, names: NameMapping) -> None:

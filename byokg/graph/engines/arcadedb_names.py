@@ -10,8 +10,9 @@ named `A~B`: queries find it by each label, and `labels(n)` lists these and not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 from byokg.graph.guard.tokens import Edit, Token, Unreadable, apply, tokenise_cypher
@@ -21,7 +22,10 @@ BASE = "Entity"
 """The label that every node has; the only one of a node without a type."""
 
 _COMMA, _EMPTY, _RELATION, _TILDE = "\ue000", "\ue001", "\ue002", "\ue003"
-_OWN = frozenset({"id", "name"})
+_OWN = {"id": "node_id", "name": "display_name"}
+"""Properties that hold id and name of a node, and others that do if nodes have properties of these names."""
+
+_LOOKED_UP = frozenset((*_OWN, *_OWN.values()))
 
 _CLAUSES = frozenset("MATCH WHERE RETURN WITH UNWIND CALL YIELD ORDER UNION".split())
 _BEFORE_LABEL = frozenset(":|&!%")
@@ -40,6 +44,25 @@ class NameMapping:
     """The graph's name of the type of nodes that have the label `BASE` only."""
     composites: Sequence[str] = ()
     """Types of nodes with several labels."""
+    own: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """For `id` and `name`, the graph's types whose nodes have a property of that name besides; other nodes have id and
+    name there, too."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Properties that hold id and name of every node, by `id` and `name`, if they are others."""
+
+    @property
+    def id_key(self) -> str:
+        """Return the property that holds the id of every node."""
+        return self.keys.get("id", "id")
+
+    @property
+    def name_key(self) -> str:
+        """Return the property that holds the name of every node."""
+        return self.keys.get("name", "name")
+
+    def implied(self, types: Sequence[str]) -> list[str]:
+        """Return those of `id` and `name` that nodes of some types have as a copy of id and name."""
+        return [key for key in self.keys if not set(types or ("",)).intersection(self.own[key])]
 
     @classmethod
     def of(
@@ -48,7 +71,7 @@ class NameMapping:
         relations: Iterable[str],
         node_properties: Iterable[str],
         edge_properties: Iterable[str],
-        same: Iterable[str] = (),
+        own: Mapping[str, Sequence[str]] = MappingProxyType({}),
         type_sets: Iterable[Sequence[str]] = (),
     ) -> NameMapping:
         """Choose names.
@@ -56,10 +79,10 @@ class NameMapping:
         Args:
             types: node types; the empty one is for nodes without.
             relations: relation labels.
-            node_properties: property names of nodes. `id` and `name` are taken by the node's id and name, so a
-                property of that name becomes `property_id` or `property_name`.
+            node_properties: property names of nodes.
             edge_properties: property names of edges.
-            same: those of `id` and `name` that always equal the node's id or name, and need no other name.
+            own: those of `id` and `name` that are properties and differ from the node's id or name, with the types that
+                have them. They keep their names, and id and name are `node_id` and `display_name`.
             type_sets: the types of nodes that have several.
         """
         found = set(types)
@@ -74,9 +97,11 @@ class NameMapping:
         names = cls(
             _changed(stored_types),
             _changed(stored_relations),
-            _changed(_property_names(node_properties, _OWN - set(same))),
-            _changed(_property_names(edge_properties, frozenset())),
+            _changed(_property_names(taken := set(node_properties))),
+            _changed(_property_names(edge_properties)),
             BASE if BASE in found else "",
+            own={key: tuple(some) for key, some in own.items()},
+            keys={key: _free(_OWN[key], taken) for key in own},
         )
         several = {names.stored_type(some) for some in type_sets}
         return replace(names, composites=tuple(sorted(each for each in several if len(labels_of(each)) > 1)))
@@ -85,7 +110,8 @@ class NameMapping:
     def from_json(cls, content: Mapping[str, Any]) -> NameMapping:
         """Read what `to_json` gave. Raises `KeyError` or `TypeError` for anything else."""
         held = {item.name: content[item.name] for item in fields(cls)}
-        return cls(**{**held, "composites": tuple(held["composites"])})
+        own = {key: tuple(types) for key, types in held["own"].items()}
+        return cls(**{**held, "composites": tuple(held["composites"]), "own": own})
 
     def stored_type(self, types: Sequence[str]) -> str:
         """Return the type of the vertex of a node with some types, perhaps none."""
@@ -197,21 +223,25 @@ def _sought(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(
         variable.text
         for variable, dot, prop, sign in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)
-        if _is_name(variable) and dot.key == "." and prop.text in _OWN and sign.key in ("=", "IN")
+        if _is_name(variable) and dot.key == "." and prop.text in _LOOKED_UP and sign.key in ("=", "IN")
     )
 
 
-def _property_names(properties: Iterable[str], taken: frozenset[str]) -> dict[str, str]:
+def _property_names(properties: Iterable[str]) -> dict[str, str]:
     """Keep names that can stay, and put a prefix before the others that none of the rest has."""
     names = sorted(set(properties))
-    stored = {name: name for name in names if name not in taken and name and not name.startswith(("@", "_src", "_dst"))}
+    stored = {name: name for name in names if name and not name.startswith(("@", "_src", "_dst"))}
     for name in names:
         if name not in stored:
-            other = f"property_{name.lstrip('@')}"
-            while other in stored.values() or other in taken:
-                other = f"property_{other}"
-            stored[name] = other
+            stored[name] = _free(f"property_{name.lstrip('@')}", stored.values())
     return stored
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """Return a name that is not taken: this one, or one with prefixes."""
+    while name in taken:
+        name = f"property_{name}"
+    return name
 
 
 def _changed(names: Mapping[str, str]) -> dict[str, str]:

@@ -234,6 +234,7 @@ class _CellConverter:
         self._relations = {stored: name for name, stored in names.relations.items()}
         self._node_properties = {stored: name for name, stored in names.node_properties.items()}
         self._edge_properties = {stored: name for name, stored in names.edge_properties.items()}
+        self._names = names
         self._ids: dict[str, EntityId] = {}
         self._characters = 0
 
@@ -287,10 +288,12 @@ class _CellConverter:
 
     def _node(self, vertex: Any) -> NodeCell:
         properties = self._map(vertex.propertiesAsMap())
-        identity = EntityId(str(properties.pop("id", vertex.getIdentity())))
-        name = str(properties.pop("name", identity))
-        renamed = {self._node_properties.get(key, key): value for key, value in properties.items()}
         first, *further = (self._types.get(label, label) for label in labels_of(str(vertex.getTypeName())))
+        identity = EntityId(str(properties.pop(self._names.id_key, vertex.getIdentity())))
+        name = str(properties.pop(self._names.name_key, identity))
+        for key in self._names.implied((first, *further)):
+            properties.pop(key, None)
+        renamed = {self._node_properties.get(key, key): value for key, value in properties.items()}
         return NodeCell(identity, name, first, renamed, tuple(further))  # type: ignore[arg-type]
 
     def _edge(self, edge: Any) -> EdgeCell:
@@ -303,7 +306,7 @@ class _CellConverter:
     def _id(self, vertex: Any) -> EntityId:
         place = str(vertex.getIdentity())
         if place not in self._ids:
-            found = vertex.get("id")
+            found = vertex.get(self._names.id_key)
             self._ids[place] = EntityId(place if found is None else str(found))
         return self._ids[place]
 
@@ -341,7 +344,7 @@ class _Load:
             self._edges(batch)
         finally:
             batch.close()
-        for field, kind in (("name", "NOTUNIQUE"), ("id", "UNIQUE")):
+        for field, kind in ((self._names.name_key, "NOTUNIQUE"), (self._names.id_key, "UNIQUE")):
             self._database.command("sql", f"CREATE INDEX ON {BASE} ({field}) {kind}")
 
     def _types(self) -> None:
@@ -354,7 +357,7 @@ class _Load:
 
         self._database.begin()
         base = schema.buildVertexType().withName(BASE).withBuckets(buckets("node")).create()
-        for field in ("id", "name"):
+        for field in (self._names.id_key, self._names.name_key):
             base.createProperty(field, string)
         labels = sorted({self._names.stored_type([label]) for label in self._graph.schema().node_types} - {BASE})
         for number, stored in enumerate([*labels, *self._names.composites]):
@@ -369,14 +372,16 @@ class _Load:
         self._database.commit()
 
     def _nodes(self, batch: Any) -> None:
-        renamed, same = self._names.node_properties, {"id", "name"} - set(self._names.node_properties)
+        renamed, same = self._names.node_properties, {"id", "name"} - self._names.own.keys()
         start = 0
         for ids in _blocks(self._graph.entities(), _NODE_BLOCK):
             nodes = self._graph.nodes(ids)
             rows: dict[str, list[dict[str, Any]]] = {}
             numbers: dict[str, list[int]] = {}
             for number, node in enumerate(nodes, start):
-                row: dict[str, Any] = {"id": node.id, "name": node.name}
+                own = {"id": node.id, "name": node.name}
+                row: dict[str, Any] = {self._names.id_key: node.id, self._names.name_key: node.name}
+                row |= {key: own[key] for key in self._names.implied(node.types)}
                 for key, value in node.properties.items():
                     if key not in same:
                         row[renamed.get(key, key)] = value

@@ -417,7 +417,8 @@ def _cypher(store: LintedStore, schema: Schema, text: str) -> list[Finding]:
             for relation in schema.relations
         ]
         schema = replace(schema, relations=tuple(relations), node_types={**schema.node_types, base: 0})
-        everywhere = _EVERYWHERE
+        keys = (getattr(store, key, "") for key in ("id_property", "name_key"))
+        everywhere = tuple(dict.fromkeys((*_EVERYWHERE, *filter(None, keys))))
     elif identity := getattr(store, "id_property", None):
         everywhere = (identity,)
     return lint_cypher(text, schema, everywhere)

@@ -36,7 +36,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from byokg.errors import GraphError, ImportFailed
+from byokg.errors import ConfigError, GraphError, ImportFailed
 from byokg.files import TextFile, in_bytes, new_folder, remove_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -45,6 +45,7 @@ from byokg.graph.export_formats import DIRECTED
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import DETECTED, ENDINGS, TableOptions
 from byokg.graph.importers.json_lines import JsonLinesFile
+from byokg.graph.importers.table_stream import TableStream
 from byokg.graph.importers.tables import (
     EDGE_COLUMNS,
     MAPPING,
@@ -261,7 +262,26 @@ def _stream(
         streamed: N-Triples are read without holding their edges, if possible.
         skip_bad: bad lines of N-Triples to leave out at most.
         skipped: called with each.
+
+    Raises:
+        ConfigError: display templates are given for a source whose nodes have no properties.
     """
+    stream = _unnamed_stream(found, left_out, options, streamed, skip_bad, skipped)
+    if isinstance(stream, TableStream):
+        stream.given_names = {**stream.given_names, **dict(options.names)}
+    elif options.names:
+        raise ConfigError(f"the nodes of {found.source} have no properties that --name could write; leave it out")
+    return stream
+
+
+def _unnamed_stream(
+    found: _SourceFiles,
+    left_out: Mapping[str, frozenset[int]],
+    options: TableOptions,
+    streamed: bool,
+    skip_bad: int,
+    skipped: Callable[[ImportFailed], object] | None,
+) -> GraphStream:
     if found.mapping:
         return mapped_tables(found.mapping)
     if found.edges and _ending(found.edges[0]) == PARQUET:

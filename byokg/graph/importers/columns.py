@@ -265,12 +265,15 @@ def node_header(fields: Sequence[str], rows: Rows = ()) -> list[Column] | None:
         if len(labels) > 3 and 2 * len(set(labels)) <= len(labels):  # as `Person` and `City`
             name, type_ = None, name
     roles = {type_: "type", name: "name", id_: "id"}
+    fixed = {split[at][0] for at in roles if at is not None}
     columns = []
     for at, (text, kind) in enumerate(split):
         role = roles.get(at, "property")
         if role == "type" and kind not in ("", "string"):
             role = "property"
-        columns.append(Column(at, text, role, kind))
+        # As `exporter` writes a property that is named like a fixed column.
+        own = role == "property" and text.endswith("_") and text[:-1] in fixed
+        columns.append(Column(at, text[:-1] if own else text, role, kind))
     return columns
 
 

@@ -75,6 +75,7 @@ class TableOptions:
         delimiter: one of `,` `;` `|` `tab` `space`; empty detects it.
         comment: start of comment lines; empty if there are none, None detects it.
         undirected: True if edges lead both ways, unless a column states their direction.
+        names: display templates of node types, see `display_names.parse_templates`; those of other types are chosen.
 
     Raises:
         ConfigError: the delimiter or the comment is not one character.
@@ -85,6 +86,7 @@ class TableOptions:
     delimiter: str = ""
     comment: str | None = None
     undirected: bool = False
+    names: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if self.delimiter and self.separator not in SEPARATOR_NAMES:

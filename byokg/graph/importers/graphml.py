@@ -117,7 +117,7 @@ class GraphmlFile(TableStream):
         relation = self._relation_key()
         return {key: KINDS[kind][0] for key, kind in self._kinds["edge"].items() if key != relation}
 
-    def source(self) -> dict[str, Any]:
+    def _origin(self) -> dict[str, Any]:
         """Return the entry of the file in a graph's `source`."""
         return {"kind": "GraphML", "files": [self._file.description()]}
 

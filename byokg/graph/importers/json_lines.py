@@ -287,7 +287,7 @@ class JsonLinesFile(TableStream):
         """Return the edges' properties."""
         return self._kinds
 
-    def source(self) -> dict[str, Any]:
+    def _origin(self) -> dict[str, Any]:
         """Return the entry of the file in a graph's `source`."""
         nodes = 0 if self.distinct else len(self._ids)
         told = {"read_as": f"JSON lines; {self._read_as()}", "rows": self._edges + nodes}

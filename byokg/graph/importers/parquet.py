@@ -118,7 +118,7 @@ class ParquetTables(TableStream):
         """Return the edges' properties."""
         return self._edge_types
 
-    def source(self) -> dict[str, Any]:
+    def _origin(self) -> dict[str, Any]:
         """Return the entry of the files in a graph's `source`."""
         files = []
         for one in (*self._node_files, *self._edge_files):

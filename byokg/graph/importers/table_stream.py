@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from byokg.graph.columnar.schema import (
     property_batch,
 )
 from byokg.graph.columnar.writer import Triples
+from byokg.graph.display_names import name_nodes
 
 DEFAULT_RELATION = "related_to"
 """Relation of edges that name none."""
@@ -46,14 +48,28 @@ class TableStream(ABC):
         self._codes: list[Integers] = [np.empty(0, np.int32)]
         self._parts: list[tuple[int, pa.RecordBatch | None]] = []
         self._content: dict[str, pa.Array] = {}
+        self.given_names: Mapping[str, str] = {}
+        """Display templates by type, see `display_names`; those of other types are chosen."""
+        self.display_names: Mapping[str, str] = {}
+        """Those of all types that have one, once the nodes were returned."""
 
     def nodes(self) -> NodeColumns:
-        """Return the nodes."""
+        """Return the nodes. Raises `ConfigError` for a given template that does not fit."""
         content, ids = dict(self._content), self._ids.strings
         names, cells = content.pop(NAME, None), content.pop(TYPE, None)
         types, further = (None, NO_FURTHER) if cells is None else read_types(cells)
+        names, content, self.display_names = name_nodes(ids, names, types, content, self.given_names)
         names = None if names is None else pc.coalesce(pc.if_else(pc.equal(names, ""), None, names), ids)
         return NodeColumns(ids, names, types, of_all_nodes(content), self._ids.hashes, further=further)
+
+    def source(self) -> dict[str, Any]:
+        """Return the graph's `source`."""
+        told = self._origin()
+        return told | {"display_names": dict(self.display_names)} if self.display_names else told
+
+    @abstractmethod
+    def _origin(self) -> dict[str, Any]:
+        """Describe the files."""
 
     def relations(self) -> list[str]:
         """Return the relation labels."""

@@ -4,7 +4,8 @@ Own manner: `id,name,type,<property>[:kind],…` for nodes, of which only `id` m
 `head,relation,tail,<property>[:kind],…` for edges, or the other names that `columns` lists. Kinds are string, int,
 float, bool, date, and flag for 1 or 0. If a header gives any kind, columns without one are texts; if it gives none, the
 values decide. Files of edges need no header; one that may be read in several ways is refused. Several types of
-a node are separated by `|`: `Person|Songwriter`; a `|` within a type is written `\\|`.
+a node are separated by `|`: `Person|Songwriter`; a `|` within a type is written `\\|`. A column `name_` beside `name`
+holds a property `name`; so do `id_` and `type_`.
 
 Manner of `neo4j-admin import`:
 
@@ -30,7 +31,7 @@ Graphs in tables that were not made for graphs: a file `graph.yaml` says what ea
       Product:                                # the type
         file: products.csv
         id: productID                         # the node's id is `Product:<productID>`
-        name: productName                     # may be left out: then the id is the name
+        name: productName                     # or a template, "{firstName} {lastName}"; if left out, one is chosen
         kinds: {unitPrice: float, discontinued: flag}
         leave_out: [picture]
     edges:
@@ -87,6 +88,7 @@ from byokg.graph.columnar.schema import (
     whole,
 )
 from byokg.graph.columnar.writer import EdgeBlock, ahead
+from byokg.graph.display_names import placeholders
 from byokg.graph.importers.columns import (
     Column,
     InferredKinds,
@@ -280,11 +282,18 @@ def _checked(
         if column.role not in ("property", "time", "direction", "") and column.kind not in ("", "string"):
             reason = f"column {column.name!r} is always text; leave out its type {column.kind!r}"
             raise ImportFailed(file.path, line, reason)
-        if column.role and any(column.name == other.name for other in used):
+        same = [other for other in used if other.name == column.name and not _is_own(fields, other, column)]
+        if column.role and same:
             raise ImportFailed(file.path, line, f"column {column.name!r} stands twice in the header; rename one")
         if column.role:
             used.append(column)
     return used if is_marked(fields) else with_kinds(used)
+
+
+def _is_own(fields: Sequence[str], one: Column, other: Column) -> bool:
+    """Return True if one of two columns is a property that is named like the other, a fixed column of nodes."""
+    named = [split_kind(fields[column.position])[0] for column in (one, other)]
+    return named[0] != named[1] and "property" in (one.role, other.role) and one.role != other.role
 
 
 # Files of edges with or without a header
@@ -520,7 +529,7 @@ class PropertyTables(TableStream):
         """Return the edges' properties."""
         return inferred_types(self._edge_types, self._edge_kinds)
 
-    def source(self) -> dict[str, Any]:
+    def _origin(self) -> dict[str, Any]:
         """Return the graph's `source`."""
         told = dict(self._source)
         tables = {one.file.path.name: (one, self._node_kinds) for one in self._node_tables}
@@ -736,7 +745,9 @@ def mapped_tables(mapping: Path) -> PropertyTables:
     reader = _MappingReader(mapping)
     nodes, edges = reader.tables()
     source = {"kind": "mapped tables", "files": reader.descriptions()}
-    return PropertyTables(str(mapping.parent), nodes, edges, source, spaced=True)
+    tables = PropertyTables(str(mapping.parent), nodes, edges, source, spaced=True)
+    tables.given_names = reader.names
+    return tables
 
 
 def mapped_files(mapping: Path) -> list[Path]:
@@ -752,6 +763,8 @@ class _MappingReader:
     def __init__(self, mapping: Path) -> None:
         self.mapping = mapping
         self.files: dict[str, RecordFile] = {}
+        self.names: dict[str, str] = {}
+        """Display templates by type."""
         try:
             content = yaml.safe_load(mapping.read_text("utf-8"))
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -800,8 +813,12 @@ class _MappingReader:
         for name in left_out:
             self._position(f"{place}: leave_out", file, fields, name)
         columns = [Column(self._position(f"{place}: id", file, fields, entry.get("id")), ":ID", "id", space=type_)]
-        if "name" in entry:
-            columns.append(Column(self._position(f"{place}: name", file, fields, entry["name"]), ":NAME", "name"))
+        if "{" in str(name := entry.get("name", "{")):
+            for used in placeholders(name) if "name" in entry else ():
+                self._position(f"{place}: name", file, fields, used)
+                self.names[type_] = name
+        else:
+            columns.append(Column(self._position(f"{place}: name", file, fields, name), ":NAME", "name"))
         for name in kinds:
             self._position(f"{place}: kinds", file, fields, name)
         for position, name in enumerate(fields):

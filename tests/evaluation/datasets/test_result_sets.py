@@ -13,6 +13,7 @@ from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.store import QueryLimits
 from byokg.types import EntityId, NodeCell
+from tests.graph.published import pole
 
 CHAI, CHANG = ("Chai", 18), ("Chang", 19)
 ORDERED = "MATCH (p:Product) RETURN p.name AS name, p.price ORDER BY p.price DESC"
@@ -125,9 +126,9 @@ def engine(arcade_process: ArcadeStore) -> ArcadeStore:
     return arcade_process
 
 
-def missed(engine: ArcadeStore, folder: Path, sample: int | None = None) -> dict[str, str]:
+def missed(engine: ArcadeStore, graph: Path, folder: Path, sample: int | None = None) -> dict[str, str]:
     """Return the gold queries whose result is not the recorded one, by question."""
-    engine.replace(import_graph(folder))
+    engine.replace(import_graph(graph))
     examples = text2cypher(folder).examples()
     found = {}
     for example in examples if sample is None else random.Random(0).sample(examples, sample):
@@ -146,5 +147,11 @@ GROUPS = (52, 114, 116, 354)
 
 
 def test_gold_queries_over_real_questions_equal_their_recorded_rows(engine: ArcadeStore, real_data: Path) -> None:
-    found = missed(engine, real_data / "mind_the_query_er")
+    found = missed(engine, real_data / "mind_the_query_er", real_data / "mind_the_query_er")
     assert set(found) == {f"mtq-er-{number}" for number in (*SCOPE, *TIES, *GROUPS)}
+
+
+def test_gold_queries_over_a_graph_of_properties_equal_their_answers(
+    engine: ArcadeStore, real_data: Path, tmp_path: Path
+) -> None:
+    assert missed(engine, pole(tmp_path / "pole"), real_data / "zograscope", sample=300) == {}

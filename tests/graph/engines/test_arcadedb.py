@@ -140,15 +140,15 @@ class TestWhatQueriesSee:
         rows = held.run("MATCH (n) RETURN n ORDER BY n.id").rows
         assert rows == ((NodeCell(EntityId("a"), "a", "Entity"),), (NodeCell(EntityId("b"), "b", ""),))
 
-    def test_id_and_name_of_a_node_are_the_graph_s_and_other_properties_of_this_name_get_a_prefix(
+    def test_properties_called_id_and_name_keep_their_names_beside_id_and_name_of_the_node(
         self, held: ArcadeStore
     ) -> None:
         alien = Node(EntityId("Q1"), "Alien", "Film", {"id": 7, "name": "Das unheimliche Wesen", "year": 1979})
         held.replace(ColumnarGraph.from_records([alien], []))
-        assert held.run("MATCH (n) RETURN n.id, n.name, n.property_id, n.property_name, n.year").rows == (
+        assert held.run("MATCH (n) RETURN n.node_id, n.display_name, n.id, n.name, n.year").rows == (
             ("Q1", "Alien", 7, "Das unheimliche Wesen", 1979),
         )
-        assert held.schema().node_properties == {"Film": ("property_id", "property_name", "year")}
+        assert held.schema().node_properties == {"Film": ("id", "name", "year")}
         assert held.run("MATCH (n) RETURN n").rows == ((NodeCell(alien.id, "Alien", "Film", alien.properties),),)
         assert held.nodes(ids("Q1")) == [alien]
 

@@ -6,7 +6,11 @@ from byokg.graph.engines.arcadedb_names import NameMapping
 
 PLAIN = NameMapping.of(["", "Film"], ["directed_by"], ["year"], ["since"])
 ODD = NameMapping.of(
-    ["film", "a, b"], ["film", "x, y", "plain"], ["name", "id", "@rid", "year"], ["@in", "since"], ["id"]
+    ["film", "a, b"],
+    ["film", "x, y", "plain"],
+    ["name", "id", "@rid", "year", "display_name"],
+    ["@in", "since"],
+    {"name": ["film"]},
 )
 
 
@@ -22,14 +26,17 @@ class TestNames:
         assert not any("," in name for name in stored)
 
     def test_properties_that_collide_get_a_prefix(self) -> None:
-        assert ODD.node_properties == {"name": "property_name", "@rid": "property_rid"}
+        assert ODD.node_properties == {"@rid": "property_rid"}
         assert ODD.edge_properties == {"@in": "property_in"}
 
     def test_a_prefix_never_makes_two_properties_one(self) -> None:
-        names = NameMapping.of([], [], ["name", "property_name", "@name"], [])
-        stored = [names.node_properties.get(key, key) for key in ("name", "property_name", "@name")]
-        assert len(set(stored)) == 3
-        assert "name" not in stored
+        names = NameMapping.of([], [], ["rid", "property_rid", "@rid"], [])
+        assert names.node_properties == {"@rid": "property_property_rid"}
+
+    def test_a_property_called_name_keeps_its_name_and_names_of_nodes_have_another(self) -> None:
+        assert (PLAIN.id_key, PLAIN.name_key) == ("id", "name")
+        assert (ODD.id_key, ODD.name_key) == ("id", "property_display_name")
+        assert (ODD.implied(["film"]), ODD.implied([]), PLAIN.implied([])) == ([], ["name"], [])
 
     def test_the_base_label_is_a_type_where_the_graph_has_one_of_its_name(self) -> None:
         assert PLAIN.base_type == ""
