@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from byokg.errors import (
@@ -144,6 +144,11 @@ _NO_PARAMETERS = frozenset({"model", "model_id", "model_name", "deployment_name"
 """Parameters of chat models that decide no reply, or are part of a call already."""
 
 
+def _warn(text: str) -> None:
+    warnings.warn(text, stacklevel=2)
+
+
+@dataclass(eq=False)
 class LanguageModel:
     """Calls a chat model, and never twice for the same reply.
 
@@ -178,65 +183,47 @@ class LanguageModel:
         ConfigError: it can neither call nor replay, or a reply's identity is undefined.
     """
 
-    def __init__(
-        self,
-        chat_model: BaseChatModel | None,
-        provider: str | None = None,
-        model: str | None = None,
-        parameters: Mapping[str, JSON] | None = None,
-        *,
-        store: ReplyStore | None = None,
-        meter: Meter | None = None,
-        retry: RetryPolicy | None = None,
-        limits: RateLimits | None = None,
-        timeout_s: float | None = None,
-        prompt_caching: bool = True,
-        callbacks: Sequence[BaseCallbackHandler] = (),
-        note: Callable[[str], None] | None = None,
-        pending: PendingCalls | None = None,
-        structured: bool = False,
-    ) -> None:
-        if timeout_s is not None and not timeout_s > 0:
-            raise ConfigError(f"timeout_s of a language model is {timeout_s}; give a number above 0")
-        if chat_model is None:
-            if store is None:
-                raise ConfigError("a language model that only replays needs a store of replies; name the one to read")
-            if provider is None or model is None:
-                raise ConfigError("a language model that only replays needs the provider and model of what it replays")
-        else:
-            provider = provider or chat_model._llm_type
-            model = model or _model_name(chat_model)
-            parameters = _identifying(chat_model) if parameters is None else parameters
-        self.provider = provider
-        self.model = model
-        self.parameters: Mapping[str, JSON] = dict(parameters or {})
-        self._chat_model = chat_model
-        self._store = store
-        self._meter = meter
-        self._pending = pending
-        self._structured = structured
-        self._retry = retry or RetryPolicy()
-        self._limits = limits or RateLimits()
-        self._timeout_s = timeout_s
-        self._marks = cache_marks(chat_model) if chat_model is not None and prompt_caching else None
-        self._callbacks = list(callbacks)
-        self._note = note or _warn
+    chat_model: BaseChatModel | None
+    provider: str = ""
+    model: str = ""
+    parameters: Mapping[str, JSON] | None = None
+    _: KW_ONLY
+    store: ReplyStore | None = None
+    meter: Meter | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    limits: RateLimits = field(default_factory=RateLimits)
+    timeout_s: float | None = None
+    prompt_caching: bool = True
+    callbacks: Sequence[BaseCallbackHandler] = ()
+    note: Callable[[str], None] | None = None
+    pending: PendingCalls | None = None
+    structured: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise ConfigError(f"timeout_s of a language model is {self.timeout_s}; give a number above 0")
+        chat_model = self.chat_model
+        if chat_model is not None:
+            self.provider = self.provider or chat_model._llm_type
+            self.model = self.model or _model_name(chat_model)
+            self.parameters = _identifying(chat_model) if self.parameters is None else self.parameters
+        elif self.store is None:
+            raise ConfigError("a language model that only replays needs a store of replies; name the one to read")
+        elif not self.provider or not self.model:
+            raise ConfigError("a language model that only replays needs the provider and model of what it replays")
+        self.parameters = dict(self.parameters or {})
+        self._marks = cache_marks(chat_model) if chat_model is not None and self.prompt_caching else None
         self._not_noted = threading.Lock()
         """Acquired, and never released, by the thread that decides whether traces leave the machine."""
         self._flights: SingleFlight[Reply] = SingleFlight()
         try:
-            Call(provider, model, (), self.parameters).key  # noqa: B018
+            Call(self.provider, self.model, (), self.parameters).key  # noqa: B018
         except (TypeError, ValueError) as error:
             raise ConfigError(
                 f"parameters of {self.name} cannot identify a reply: {error}; give JSON values"
             ) from error
         if getattr(chat_model, "max_retries", 0):
             _log.warning("%s repeats calls on its own; make it with max_retries=0, byokg repeats them", self.name)
-
-    @property
-    def chat_model(self) -> BaseChatModel | None:
-        """Return who answers; None where replies are only replayed."""
-        return self._chat_model
 
     @property
     def name(self) -> str:
@@ -252,9 +239,10 @@ class LanguageModel:
         schema: Mapping[str, JSON] | None = None,
     ) -> Call:
         """Return the record of what `reply` would ask with the same arguments."""
-        parameters = {**self.parameters, "tools": list(tools)} if tools else self.parameters
-        parameters = {**parameters, _BODY: dict(body)} if body else parameters
-        parameters = {**parameters, "schema": schema} if schema is not None and self._structured else parameters
+        parameters: dict[str, JSON] = dict(self.parameters or {})
+        parameters |= {"tools": list(tools)} if tools else {}
+        parameters |= {_BODY: dict(body)} if body else {}
+        parameters |= {"schema": schema} if schema is not None and self.structured else {}
         return Call(self.provider, self.model, tuple(messages), parameters, sample)
 
     def reply(
@@ -264,12 +252,13 @@ class LanguageModel:
         stage: str,
         question_id: str = "",
         sample: int | None = None,
-        deadline: Deadline | None = None,
         tools: Sequence[Mapping[str, JSON]] = (),
         body: Mapping[str, JSON] | None = None,
         schema: Mapping[str, JSON] | None = None,
     ) -> Reply:
         """Return the model's reply, from the store if it is there.
+
+        Waiting for limits, repetitions and the reply itself ends at the current deadline (`Deadline.apply`), if any.
 
         Args:
             messages: the conversation, at least one message.
@@ -278,8 +267,6 @@ class LanguageModel:
                 so no stage can count its calls elsewhere.
             sample: number among several replies to the same messages; None takes the current one
                 (`calling.sampling`), or the first. A `seed` in the body of its requests is that much higher.
-            deadline: end of waiting, for limits, repetitions and the reply itself; None takes the current one
-                (`Deadline.holding`), if any.
             tools: tools of the model, each as an OpenAI function (`name`, `description`, `parameters`).
             body: further members of this request alone, for servers with OpenAI's chat protocol.
             schema: JSON schema of the reply, with a title; used if the model is `structured`, and the text of the
@@ -296,14 +283,13 @@ class LanguageModel:
             BudgetExceeded: from the meter; nothing was sent.
             ConfigError: there are no messages.
         """
-        deadline = deadline or Deadline.current()
         question_id = current_question() or question_id
         if not messages:
             raise ConfigError(f"{self.name} was asked with no message (stage {stage!r}, question {question_id!r})")
         call = self.call(messages, current_sample() if sample is None else sample, tools, body, schema)
         reply = self._recorded(call, stage, question_id)
         if reply is None:
-            reply = self._fetch_reply(call, stage, question_id, deadline)
+            reply = self._fetch_reply(call, stage, question_id, Deadline.current())
         if reply.stop == "refusal":
             raise LlmRefused(self.name, reply)
         if reply.stop == "length":
@@ -314,23 +300,23 @@ class LanguageModel:
 
     def _recorded(self, call: Call, stage: str, question_id: str) -> Reply | None:
         """Return the reply that the store has, counted as replayed."""
-        if self._store is None:
+        if self.store is None:
             return None
-        reply = self._store.get(call)
+        reply = self.store.get(call)
         if reply is not None:
             self._count(call, reply, stage, question_id, replayed=True)
-        elif self._store.replay_only or (self._chat_model is None and self._pending is None):
-            raise ReplyMissing(self.name, question_id, stage, call.key, self._store.nearest(call))
+        elif self.store.replay_only or (self.chat_model is None and self.pending is None):
+            raise ReplyMissing(self.name, question_id, stage, call.key, self.store.nearest(call))
         return reply
 
     def _fetch_reply(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
         """Ask, or wait for the thread that asks the same already."""
-        if self._pending is not None:
-            if call.key in self._pending.failed:
-                raise LlmInvalidRequest(self.name, self._pending.failed[call.key])
-            self._pending.add(call, stage, question_id)
+        if self.pending is not None:
+            if call.key in self.pending.failed:
+                raise LlmInvalidRequest(self.name, self.pending.failed[call.key])
+            self.pending.add(call, stage, question_id)
             raise ReplyPending(self.name, question_id, stage, call.key)
-        if self._store is None:
+        if self.store is None:
             return self._sent(call, stage, question_id, deadline)
 
         def work() -> Reply:
@@ -346,27 +332,27 @@ class LanguageModel:
     def _sent(self, call: Call, stage: str, question_id: str, deadline: Deadline | None) -> Reply:
         """Send, repeat, count and record."""
         if self._not_noted.acquire(blocking=False) and (notice := tracing_notice(os.environ)) is not None:
-            self._note(notice)
-        if self._meter is not None:
-            self._meter.before(call, stage, question_id)
+            (self.note or _warn)(notice)
+        if self.meter is not None:
+            self.meter.before(call, stage, question_id)
         attempts = 0
 
         def attempt() -> Reply:
             nonlocal attempts
             attempts += 1
-            with self._limits.slot(estimated_tokens(call.messages, call.parameters), self.name, deadline) as spent:
+            with self.limits.slot(estimated_tokens(call.messages, call.parameters), self.name, deadline) as spent:
                 return self._attempt(call, stage, question_id, deadline, spent)
 
         try:
-            reply, retries = self._retry.run(attempt, self.name, deadline)
+            reply, retries = self.retry.run(attempt, self.name, deadline)
         except BaseException:
-            if self._meter is not None:
-                self._meter.failed(call, max(0, attempts - 1), stage, question_id)
+            if self.meter is not None:
+                self.meter.failed(call, max(0, attempts - 1), stage, question_id)
             raise
         reply = replace(reply, retries=retries)
         self._count(call, reply, stage, question_id, replayed=False)
-        if self._store is not None:
-            self._store.put(call, reply, stage)
+        if self.store is not None:
+            self.store.put(call, reply, stage)
         return reply
 
     def _attempt(self, call: Call, stage: str, question_id: str, deadline: Deadline | None, spent: Spent) -> Reply:
@@ -376,7 +362,7 @@ class LanguageModel:
         can a reply that comes drop by drop be given up. Such a thread ends when its connection does.
         """
         limit_s = min(
-            math.inf if self._timeout_s is None else self._timeout_s,
+            math.inf if self.timeout_s is None else self.timeout_s,
             math.inf if deadline is None else deadline.left_s,
         )
         if limit_s <= 0:
@@ -399,18 +385,18 @@ class LanguageModel:
         except FutureTimeout as error:
             if outcome.done():
                 raise
-            if self._timeout_s is not None and limit_s >= self._timeout_s:
-                raise LlmTimeout(self.name, f"no complete reply within {self._timeout_s:g} s (llm.timeout_s)") from None
+            if self.timeout_s is not None and limit_s >= self.timeout_s:
+                raise LlmTimeout(self.name, f"no complete reply within {self.timeout_s:g} s (llm.timeout_s)") from None
             raise LlmDeadline(self.name, "the question's time was over before the reply came") from error
         spent.settle(reply.usage.input_tokens + reply.usage.output_tokens or spent.tokens)
         return reply
 
     def _invoke(self, call: Call, stage: str, question_id: str) -> Reply:
         """Let the chat model answer; whatever it raises is translated here."""
-        assert self._chat_model is not None
+        assert self.chat_model is not None
         began = time.perf_counter()
         try:
-            asked: Any = self._chat_model
+            asked: Any = self.chat_model
             members: dict[str, Any] = dict(getattr(asked, "extra_body", None) or {})
             if call.sample and isinstance(members.get("seed"), int):
                 members["seed"] += call.sample
@@ -428,26 +414,26 @@ class LanguageModel:
             answered = asked.invoke(
                 to_langchain(call.messages, self._marks),
                 config={
-                    "callbacks": self._callbacks,
+                    "callbacks": list(self.callbacks),
                     "run_name": stage,
                     "metadata": {"question_id": question_id, "stage": stage, "sample": call.sample},
                 },
             )
             structured = answered if isinstance(answered, dict) else None
             message = answered if structured is None else _convert_structured(structured)
-            reply = from_langchain(message, self._chat_model, self.name, time.perf_counter() - began)
+            reply = from_langchain(message, self.chat_model, self.name, time.perf_counter() - began)
             return replace(reply, stop="end") if structured is not None and reply.stop == "tool" else reply
         except ByokgError:
             raise
         except Exception as error:  # every provider has its own exception tree
             if is_filtered(error):
                 return Reply("", stop="refusal", model=self.name, seconds=time.perf_counter() - began)
-            failure = as_llm_error(error, self.name, known_secrets(self._chat_model))
+            failure = as_llm_error(error, self.name, known_secrets(self.chat_model))
             raise failure from failure.__cause__
 
     def _count(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:
-        if self._meter is not None:
-            self._meter.after(call, reply, stage, question_id, replayed)
+        if self.meter is not None:
+            self.meter.after(call, reply, stage, question_id, replayed)
 
 
 def _convert_structured(answered: Mapping[str, Any]) -> AIMessage:
@@ -463,10 +449,6 @@ def _convert_structured(answered: Mapping[str, Any]) -> AIMessage:
         broken = [str(call.get("args") or "") for call in message.invalid_tool_calls]
         text = str(message.text) or next(iter([*calls, *broken]), "")
     return message.model_copy(update={"content": text, "tool_calls": [], "invalid_tool_calls": []})
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, stacklevel=2)
 
 
 def _model_name(chat_model: BaseChatModel) -> str:

@@ -244,7 +244,7 @@ def test_a_call_is_repeated_until_it_succeeds(server: ModelServer) -> None:
     meter = CountingMeter()
     server.faults.planned.extend(["overloaded", "drop", "malformed"])
     asked = providers.Anthropic("claude-test", base_url=server.url).language_model(meter=meter)
-    asked._retry = RetryPolicy(sleep=lambda _: None)
+    asked.retry = RetryPolicy(sleep=lambda _: None)
     reply = ask(asked)
     assert reply.retries == 3
     assert server.counts().requests == 4
@@ -256,7 +256,7 @@ def test_retry_after_is_waited_for(server: ModelServer) -> None:
     server.faults = Faults(retry_after="7")
     server.faults.planned.append("rate_limit")
     asked = model("anthropic", server)
-    asked._retry = RetryPolicy(sleep=waits.append, random=lambda: 0.0)
+    asked.retry = RetryPolicy(sleep=waits.append, random=lambda: 0.0)
     ask(asked)
     assert waits == [7.0]
 
@@ -299,7 +299,7 @@ def test_under_many_faults_nothing_is_lost_and_nothing_is_sent_again_after_succe
     server.faults = Faults(kinds=quick, rate=0.06)
     store, meter = MemoryReplies(), CountingMeter()
     asked = model(provider, server, store=store, meter=meter)
-    asked._retry = RetryPolicy(attempts=50, sleep=lambda _: None)
+    asked.retry = RetryPolicy(attempts=50, sleep=lambda _: None)
     texts = [f"question {number % 100}" for number in range(200)]
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda text: ask(asked, text), texts))
@@ -318,10 +318,10 @@ def test_under_many_faults_nothing_is_lost_and_nothing_is_sent_again_after_succe
 
 def test_a_question_is_given_up_at_its_deadline(server: ModelServer) -> None:
     server.faults.planned.append("hang")
-    with pytest.raises(LlmDeadline, match="time was over before the reply came"):
-        ask(model("anthropic", server), deadline=Deadline.after(0.2))
-    with pytest.raises(LlmDeadline, match="no time is left"):
-        ask(model("anthropic", server), deadline=Deadline.after(0.0))
+    with pytest.raises(LlmDeadline, match="time was over before the reply came"), Deadline.after(0.2).apply():
+        ask(model("anthropic", server))
+    with pytest.raises(LlmDeadline, match="no time is left"), Deadline.after(0.0).apply():
+        ask(model("anthropic", server))
 
 
 def test_no_more_calls_than_allowed_are_under_way(server: ModelServer) -> None:
@@ -342,7 +342,7 @@ def test_tokens_that_the_service_counts_are_what_the_limit_is_kept_by(server: Mo
 
     server.answer = lambda asked: Answered("word " * 98)
     limits = RateLimits(tokens_per_minute=100, sleep=sleep, clock=lambda: now)
-    asked = LanguageModel(model("anthropic", server)._chat_model, limits=limits)
+    asked = LanguageModel(model("anthropic", server).chat_model, limits=limits)
     ask(asked, "one two")
     assert now == 0.0
     ask(asked, "three four")
@@ -408,7 +408,7 @@ def test_llm_replay_asks_nobody_even_where_others_would(server: ModelServer) -> 
 def test_a_budget_lets_no_call_too_many_out(server: ModelServer) -> None:
     server.faults = Faults(kinds=("overloaded", "drop"), rate=0.1)
     meter = CountingMeter(max_calls=10)
-    asked = Untiring(model("anthropic", server)._chat_model, meter=meter, store=MemoryReplies())
+    asked = Untiring(model("anthropic", server).chat_model, meter=meter, store=MemoryReplies())
     errors = at_once(lambda number: ask(asked, f"question {number}"), 32)
     assert sum(error is None for error in errors) == 10
     assert all(error is None or isinstance(error, BudgetExceeded) for error in errors)
@@ -463,7 +463,7 @@ def test_keys_are_in_no_log_no_trace_and_no_record(
     caplog.set_level(logging.DEBUG)
     recorder, store = Recorder(), MemoryReplies()
     asked = model(provider, server, store=store, callbacks=[recorder], attempts=2)
-    asked._retry = RetryPolicy(attempts=2, sleep=lambda _: None)
+    asked.retry = RetryPolicy(attempts=2, sleep=lambda _: None)
     server.faults.planned.append("server_error")
     ask(asked)
     logged = "\n".join(record.getMessage() + str(record.args) for record in caplog.records)
