@@ -114,7 +114,7 @@ def _linkers(graph: ColumnarGraph, embedder: StaticEmbedder) -> dict[str, Entity
     names = EntityLinker(graph).names
     return {
         name: EntityLinker(
-            graph, method, embedder=embedder, extend=extend, disambiguate=disambiguate, names=names, dense=dense
+            graph, method, embedder=embedder, extend=extend, disambiguate=disambiguate, known_names=names, dense=dense
         )
         for name, (method, extend, disambiguate) in SETTINGS.items()
     }

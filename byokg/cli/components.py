@@ -35,7 +35,7 @@ CONFIG_DIR = "BYOKG_CONFIG_DIR"
 
 GIVEN = {
     "graph": frozenset({"username", "password", "client"}),
-    "linking": frozenset({"store", "embedder", "names", "dense"}),
+    "linking": frozenset({"store", "embedder", "known_names", "dense"}),
 }
 """By group, arguments that are no settings: other components, clients and credentials."""
 

@@ -324,8 +324,8 @@ def _linkers(settings: Settings, store: GraphStore, embedder: Embedder) -> dict[
     first = EntityLinker(store, "exact", **shared)
     named: dict[str, EntityLinker] = {}
     for method in METHODS:
-        named[method] = EntityLinker(store, method, names=first.names, **shared)
-    named[_DISAMBIGUATED] = EntityLinker(store, "both", disambiguate=True, names=first.names, **shared)
+        named[method] = EntityLinker(store, method, known_names=first.names, **shared)
+    named[_DISAMBIGUATED] = EntityLinker(store, "both", disambiguate=True, known_names=first.names, **shared)
     return named
 
 

@@ -435,22 +435,13 @@ def distill(
     place, name = located_model(model, revision)
     try:
         import torch
+        import transformers  # noqa: F401
         from model2vec.distill import distill_from_model
-        from transformers import AutoModel, AutoTokenizer
     except ImportError as error:
         raise MissingExtra("model2vec[distill]", "distill", "making a static embedder") from error
 
     with _reproducible(torch, strictly=device == "cpu"):
-        # A folder is complete by itself, so nothing may be looked up on a hub for it.
-        local = isinstance(place, Path)
-        try:
-            network = AutoModel.from_pretrained(str(place), revision=revision, local_files_only=local)
-            tokenizer = AutoTokenizer.from_pretrained(str(place), revision=revision, local_files_only=local)
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ConfigError(
-                f"the model {model!r} cannot be loaded: {reason}; give minilm, a folder, or a model-hub name"
-            ) from error
+        network, tokenizer = _load_network(model, place, revision)
         width = int(network.config.hidden_size)
         if dimensions > width:
             raise ConfigError(f"{dimensions} dimensions are asked for, {model!r} has {width}; use {width} or fewer")
@@ -468,6 +459,22 @@ def distill(
         (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", "utf-8", newline="\n")
         for file in ("model.safetensors", "tokenizer.json"):
             shutil.copyfile(Path(scratch) / file, folder / file)
+
+
+def _load_network(model: str, place: Path | str, revision: str | None) -> tuple[Any, Any]:
+    """Return the network and the tokenizer of a transformer. Raises `ConfigError` if they cannot be loaded."""
+    from transformers import AutoModel, AutoTokenizer
+
+    # A folder is complete by itself, so nothing may be looked up on a hub for it.
+    local = isinstance(place, Path)
+    try:
+        network = AutoModel.from_pretrained(str(place), revision=revision, local_files_only=local)
+        return network, AutoTokenizer.from_pretrained(str(place), revision=revision, local_files_only=local)
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ConfigError(
+            f"the model {model!r} cannot be loaded: {reason}; give minilm, a folder, or a model-hub name"
+        ) from error
 
 
 def refuse_taken(folder: Path, overwrite: bool) -> None:

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
-from byokg.index.name_table import MASK, NameTable, members, word_hashes
+from byokg.index.name_table import MASK, NameArrays, NameTable, members, word_hashes
 from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
 
 SET, PART, FAR_PART = 0.95, 0.9, 0.6
@@ -149,7 +149,7 @@ class NameCandidates:
         slots = list(dict.fromkeys(words))
         numbers = _Numbers(table.vocabulary, slots)
         if len(slots) > _MOST_WORDS:
-            slots = self._rarest(slots, numbers)
+            slots = _rarest(table, slots, numbers)
         guesses = self._guesses(slots, numbers, effort)
         known = np.array([number for slot in slots if (number := numbers.of(slot)) >= 0], np.int64)
         inside = self._inside(words, numbers)
@@ -165,7 +165,7 @@ class NameCandidates:
         bounds[parts] = np.maximum(bounds[parts], PART + 0.02)
         # Of long names too much is expected: they must not crowd out the others.
         order = np.argsort(-bounds, kind="stable")
-        close = self._is_close(found[order], length)
+        close = _is_close(table.arrays.letters[found[order]].astype(np.int64), length)
         order = np.concatenate((order[close][: effort.given], order[~close][: effort.given // 2]))
         order = order[np.argsort(-bounds[order], kind="stable")]
         return found[order], bounds[order]
@@ -188,12 +188,6 @@ class NameCandidates:
         common, _ = self._common(rows, weights)
         kept: Int64 = rows[common >= share * table.arrays.letters[rows]]
         return kept
-
-    def _rarest(self, slots: Sequence[str], numbers: _Numbers) -> list[str]:
-        """Return the words of a long text that fewest names hold."""
-        found = np.array([numbers.of(slot) for slot in slots])
-        frequency = np.where(found < 0, 0, self._table.frequency(np.maximum(found, 0)))
-        return [slots[at] for at in np.sort(np.argsort(frequency, kind="stable")[:_MOST_WORDS]).tolist()]
 
     # Vocabulary words for the words of a text
 
@@ -281,7 +275,7 @@ class NameCandidates:
                 within = int(np.count_nonzero(before[start + 1 : stop + 1] - before[start] <= left // 3))
                 stop = start + max(within, min(_SURELY_LISTED, stop - start))
             common = guesses[at].common[: stop - start].astype(np.uint16)
-            cut = self._cut(starts[start:stop], counts[start:stop], length, left)
+            cut = _cut(self._table.arrays, starts[start:stop], counts[start:stop], length, left)
             lists.append(_Lists(*cut, common, guesses[at].most))
             left -= lists[-1].size
             covered += guesses[at].most
@@ -298,7 +292,7 @@ class NameCandidates:
         kept = values >= needed - rest
         listed, values = listed[kept], values[kept].astype(np.int64)
         for each in lists[read:]:
-            values += self._looked_up(listed, each)
+            values += _looked_up(self._table.arrays.holders, listed, each)
         if rest:
             kept = values >= needed
             listed, values = listed[kept], values[kept]
@@ -312,20 +306,6 @@ class NameCandidates:
             edge = np.partition(promise, -effort.weighed)[-effort.weighed]
             listed = np.concatenate((listed[promise > edge], listed[promise == edge]))[: 4 * effort.weighed]
         return listed.astype(np.int64)
-
-    def _cut(self, starts: Int64, counts: Int64, length: int, most: int) -> tuple[Int64, Int64]:
-        """Return where lists start and how long they are; of longer ones than `most`, the rows nearest to a length."""
-        arrays = self._table.arrays
-        starts, counts = starts.copy(), counts.copy()
-        for at in np.flatnonzero(counts > most).tolist():
-            # The types agree, or numpy would convert whole columns.
-            letters = arrays.letters.dtype.type(min(length, np.iinfo(arrays.letters.dtype).max))
-            middle = np.int32(arrays.letters.searchsorted(letters, "right"))
-            rows = arrays.holders[int(starts[at]) : int(starts[at] + counts[at])]
-            first = int(rows.searchsorted(middle)) - most // 2
-            starts[at] += min(max(first, 0), len(rows) - most)
-            counts[at] = most
-        return starts, counts
 
     def _summed(self, lists: Sequence[_Lists]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint16]]:
         """Return the rows in some lists, some of them several times, and the letters that the lists cover of each."""
@@ -369,14 +349,6 @@ class NameCandidates:
         if len(starts) == 1:
             return holders[int(starts[0]) : int(starts[0] + counts[0])], lists.common[0]
         return holders[members(starts, counts)], np.repeat(lists.common[::-1], counts)
-
-    def _looked_up(self, rows: npt.NDArray[np.int32], lists: _Lists) -> Int64:
-        """Return the letters that some lists cover of each row."""
-        letters = np.zeros(len(rows), np.int64)
-        for start, count, common in zip(*(column[::-1].tolist() for column in lists[:3]), strict=True):
-            held = self._table.arrays.holders[start : start + count]
-            letters[held.take(held.searchsorted(rows), mode="clip") == rows] = common
-        return letters
 
     def _take(self) -> npt.NDArray[np.uint16]:
         try:
@@ -447,13 +419,43 @@ class NameCandidates:
         covered = (common + np.minimum(shared, shorter)) / (2 * shorter)
         part = np.maximum(PART * covered, np.where(shared > 0, PART * SET, 0.0))
         part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part) + covered / 100
-        return np.where(self._is_close(rows, length), np.maximum(whole, as_set) + whole / 100, part)
+        return np.where(_is_close(letters, length), np.maximum(whole, as_set) + whole / 100, part)
 
-    def _is_close(self, rows: Int64, length: int) -> npt.NDArray[np.bool_]:
-        """Return a mask of the rows of similar length, which are compared as wholes."""
-        letters = self._table.arrays.letters[rows].astype(np.int64)
-        close: npt.NDArray[np.bool_] = np.maximum(letters, length) < FAR * np.minimum(letters, length)
-        return close
+
+def _rarest(table: NameTable, slots: Sequence[str], numbers: _Numbers) -> list[str]:
+    """Return the words of a long text that fewest names hold."""
+    found = np.array([numbers.of(slot) for slot in slots])
+    frequency = np.where(found < 0, 0, table.frequency(np.maximum(found, 0)))
+    return [slots[at] for at in np.sort(np.argsort(frequency, kind="stable")[:_MOST_WORDS]).tolist()]
+
+
+def _cut(arrays: NameArrays, starts: Int64, counts: Int64, length: int, most: int) -> tuple[Int64, Int64]:
+    """Return where lists start and how long they are; of longer ones than `most`, the rows nearest to a length."""
+    starts, counts = starts.copy(), counts.copy()
+    for at in np.flatnonzero(counts > most).tolist():
+        # The types agree, or numpy would convert whole columns.
+        letters = arrays.letters.dtype.type(min(length, np.iinfo(arrays.letters.dtype).max))
+        middle = np.int32(arrays.letters.searchsorted(letters, "right"))
+        rows = arrays.holders[int(starts[at]) : int(starts[at] + counts[at])]
+        first = int(rows.searchsorted(middle)) - most // 2
+        starts[at] += min(max(first, 0), len(rows) - most)
+        counts[at] = most
+    return starts, counts
+
+
+def _looked_up(holders: npt.NDArray[np.int32], rows: npt.NDArray[np.int32], lists: _Lists) -> Int64:
+    """Return the letters that some lists cover of each row."""
+    letters = np.zeros(len(rows), np.int64)
+    for start, count, common in zip(*(column[::-1].tolist() for column in lists[:3]), strict=True):
+        held = holders[start : start + count]
+        letters[held.take(held.searchsorted(rows), mode="clip") == rows] = common
+    return letters
+
+
+def _is_close(letters: Int64, length: int) -> npt.NDArray[np.bool_]:
+    """Return a mask of names of similar length, which are compared as wholes."""
+    close: npt.NDArray[np.bool_] = np.maximum(letters, length) < FAR * np.minimum(letters, length)
+    return close
 
 
 def _cuts(first: str, second: str) -> tuple[int, ...]:

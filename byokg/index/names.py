@@ -559,19 +559,20 @@ class NameIndex:
         least = sorted((score for _, score in found), reverse=True)[k - 1] if len(found) >= k else cutoff
         count = len(rows) if effort is WIDE else int(np.count_nonzero(bounds >= least - _CHANCE))
         found += [(at + _FIRST, score) for at, score in scores(form, spellings[_FIRST:count], least)]
-        best = self._ranked(rows, [(at, score) for at, score in found if score >= least], k)
+        best = _ranked(self._table, rows, [(at, score) for at, score in found if score >= least], k)
         if len(best) < k and least > cutoff:
-            best = self._ranked(rows, scores(form, spellings, cutoff), k)
+            best = _ranked(self._table, rows, scores(form, spellings, cutoff), k)
         return [NameMatch(owner, spellings[at], score) for owner, score, at in best]
 
-    def _ranked(self, rows: Int64, found: Sequence[tuple[int, float]], k: int) -> list[tuple[int, float, int]]:
-        """Return the k best owners of scored rows, each with score and position of its best row."""
-        at = np.array([position for position, _ in found], np.int64)
-        owners, row = self._table.bearers(rows[at])
-        score, position = np.array([score for _, score in found])[row], at[row]
-        best: dict[int, tuple[int, float, int]] = {}
-        for one in np.lexsort((position, owners, -score)).tolist():
-            best.setdefault(int(owners[one]), (int(owners[one]), float(score[one]), int(position[one])))
-            if len(best) == k:
-                break
-        return list(best.values())
+
+def _ranked(table: NameTable, rows: Int64, found: Sequence[tuple[int, float]], k: int) -> list[tuple[int, float, int]]:
+    """Return the k best owners of scored rows, each with score and position of its best row."""
+    at = np.array([position for position, _ in found], np.int64)
+    owners, row = table.bearers(rows[at])
+    score, position = np.array([score for _, score in found])[row], at[row]
+    best: dict[int, tuple[int, float, int]] = {}
+    for one in np.lexsort((position, owners, -score)).tolist():
+        best.setdefault(int(owners[one]), (int(owners[one]), float(score[one]), int(position[one])))
+        if len(best) == k:
+            break
+    return list(best.values())

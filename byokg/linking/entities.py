@@ -212,6 +212,91 @@ class _RankingFeatures:
         return -self.degrees[self.rows[number]], self.node(number).id
 
 
+class _NameLookup:
+    """Finds the nodes of a name, exactly or by resemblance; a server is asked before all its names are read."""
+
+    def __init__(
+        self, store: GraphStore, names: NameIndex | None, dense: Callable[[], NameSearch] | None, by_vectors: bool
+    ) -> None:
+        self._store = store
+        self._names = names
+        self._make_dense = dense
+        self._dense: NameSearch | None = None
+        self._by_vectors = by_vectors
+        self._lock = Lock()
+
+    @property
+    def remote(self) -> bool:
+        """True if names are those of a server and not indexed here."""
+        return self._names is None and self._store.remote
+
+    @property
+    def names(self) -> NameIndex:
+        """Return the index over the names of all nodes, by node number."""
+        with self._lock:  # threads that come while it is made wait, instead of making it again
+            if self._names is None:
+                self._names = name_index(self._store)
+            return self._names
+
+    def meanings(self) -> NameSearch | None:
+        """Return the index of names by meaning, if there is to be one."""
+        with self._lock:
+            if self._dense is None and self._make_dense is not None:
+                self._dense = self._make_dense()
+            return self._dense
+
+    def written_otherwise(self, text: str) -> bool:
+        """True if a text is written like none of the names that equal it."""
+        if self.remote:
+            return False
+        return not any(map(self.names.writes, dict.fromkeys((text, untitled(text)))))
+
+    def by_id(self, spellings: Sequence[str]) -> list[_NodeCandidate]:
+        """Return the node that has one of these ids; ids are written in one way only, so the first found is it."""
+        for spelling in spellings:
+            if not spelling.strip():
+                continue
+            try:
+                number = int(self._store.numbers([EntityId(spelling)])[0])
+            except EntityNotFound:
+                continue
+            return [_NodeCandidate(number, [LinkMatch("id", spelling, 1.0, 1)])]
+        return []
+
+    def bearers(self, names: Sequence[str]) -> list[tuple[str, list[int]]]:
+        """Return each name with the nodes of an equal one.
+
+        A server first looks up the exact spellings, all at once, which needs no index of all names.
+        """
+        distinct = list(dict.fromkeys(names))
+        if self.remote:
+            found = [list(numbers[:_NAMESAKES]) for numbers in self._store.named(distinct)]
+            by_vectors = self._by_vectors and has_vector_index(self._store)
+            if any(found) or by_vectors or self._store.resembling([], 1) is not None:
+                return list(zip(distinct, found, strict=True))
+        bearing = self.names.bearing(distinct)
+        return [(name, owners[:_NAMESAKES].tolist()) for name, owners in zip(distinct, bearing, strict=True)]
+
+    def similar(self, texts: Sequence[str], pool: int, cutoff: float) -> list[list[NameMatch]]:
+        """Return who bears names like each text: of those that a server's own index finds, if it has one."""
+        if self.remote:
+            found = self._store.resembling(texts, _HITS)
+            if found is not None:  # ranked by our own score: the server's first results share few letters
+                hits = [NameIndex.of(entries) for entries in found]
+                return [self._alike(index, [text], pool, cutoff)[0] for index, text in zip(hits, texts, strict=True)]
+        return self._alike(self.names, texts, pool, cutoff)
+
+    def _alike(self, names: NameIndex, texts: Sequence[str], pool: int, cutoff: float) -> list[list[NameMatch]]:
+        """Return who bears names most like each text, and who bears more with all its words: one may be well known."""
+        found = names.search(texts, pool, cutoff)
+        held = names.holding([text if len(text) > _SHORT else "" for text in texts], _HITS, min(cutoff, _HELD))
+        for matches, more in zip(found, held, strict=True):
+            known = {match.owner for match in matches}
+            matches += [match for match in more if match.owner not in known]
+        return found
+
+
+@dataclass(eq=False)
 class EntityLinker:
     """Finds candidate nodes of a mention, best first, each mention apart.
 
@@ -240,7 +325,7 @@ class EntityLinker:
         disambiguate: let the question decide between the candidates of a mention, by their neighbourhoods.
         context_weight: share of that in a candidate's score, in [0, 1].
         embedder: for meanings of names (`dense`, `both`) and of neighbourhoods (`disambiguate`).
-        names: the names of all nodes, by node number; None reads them from the store on first use.
+        known_names: the names of all nodes, by node number; None reads them from the store on first use.
         dense: makes the dense name index, owners being node numbers; called once, on first use. None uses the vector
             index of a server, if its store names one, or else makes one with the embedder.
 
@@ -251,75 +336,57 @@ class EntityLinker:
     Differs: an equal name decides unless `extend` is set, as it would be in the paper; matches have a cutoff.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        method: Method = "fuzzy",
-        top_k: int = 3,
-        cutoff: float = 0.86,
-        dense_cutoff: float = 0.5,
-        fusion: Fusion = "union",
-        extend: bool = False,
-        disambiguate: bool = False,
-        context_weight: float = CONTEXT_WEIGHT,
-        embedder: Embedder | None = None,
-        names: NameIndex | None = None,
-        dense: Callable[[], NameSearch] | None = None,
-    ) -> None:
-        if method not in METHODS:
-            raise ConfigError(f"method={method} is not known; use one of {', '.join(METHODS)}")
-        if fusion not in ("union", "rrf"):
-            raise ConfigError(f"fusion={fusion} is not known; use union or rrf")
-        at_least(1, "links nothing", top_k=top_k)
-        for name, share in (("cutoff", cutoff), ("dense_cutoff", dense_cutoff), ("context_weight", context_weight)):
-            if not 0 <= share <= 1:
+    store: GraphStore
+    method: Method = "fuzzy"
+    top_k: int = 3
+    cutoff: float = 0.86
+    dense_cutoff: float = 0.5
+    fusion: Fusion = "union"
+    extend: bool = False
+    disambiguate: bool = False
+    context_weight: float = CONTEXT_WEIGHT
+    embedder: Embedder | None = None
+    known_names: NameIndex | None = None
+    dense: Callable[[], NameSearch] | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ConfigError(f"method={self.method} is not known; use one of {', '.join(METHODS)}")
+        if self.fusion not in ("union", "rrf"):
+            raise ConfigError(f"fusion={self.fusion} is not known; use union or rrf")
+        at_least(1, "links nothing", top_k=self.top_k)
+        for name in ("cutoff", "dense_cutoff", "context_weight"):
+            if not 0 <= (share := getattr(self, name)) <= 1:
                 raise ConfigError(f"{name}={share} is no share; use a number from 0 to 1")
-        if dense is None and embedder is not None:
-            dense = partial(open_dense_lookup, store, embedder)
-        if dense is None and method in ("dense", "both"):
-            raise ConfigError(f"method={method} needs an index of names by meaning; give an embedder, or use fuzzy")
-        if disambiguate and embedder is None:
+        dense = self.dense
+        if dense is None and self.embedder is not None:
+            dense = partial(open_dense_lookup, self.store, self.embedder)
+        if dense is None and self.method in ("dense", "both"):
+            raise ConfigError(
+                f"method={self.method} needs an index of names by meaning; give an embedder, or use fuzzy"
+            )
+        if self.disambiguate and self.embedder is None:
             raise ConfigError("disambiguate=true compares words by meaning; give an embedder, or use false")
-        self._store = store
-        self._method = method
-        self._top_k = top_k
-        self._cutoff = cutoff
-        self._dense_cutoff = dense_cutoff
-        self._fusion = fusion
-        self._extend = extend
-        self._make_dense = dense
-        self._dense: NameSearch | None = None
-        self._context = ContextScorer(store, embedder) if disambiguate and embedder is not None else None
-        self._context_weight = context_weight
-        self._names = names
-        self._lock = Lock()
+        self._lookup = _NameLookup(self.store, self.known_names, dense, self.method == "dense")
+        disambiguates = self.disambiguate and self.embedder is not None
+        self._context = ContextScorer(self.store, self.embedder) if disambiguates and self.embedder else None
 
     @property
     def names(self) -> NameIndex:
         """Return the index over the names of all nodes, by node number."""
-        with self._lock:  # threads that come while it is made wait, instead of making it again
-            if self._names is None:
-                self._names = name_index(self._store)
-            return self._names
-
-    def _meanings(self) -> NameSearch | None:
-        """Return the index of names by meaning, if there is to be one."""
-        with self._lock:
-            if self._dense is None and self._make_dense is not None:
-                self._dense = self._make_dense()
-            return self._dense
+        return self._lookup.names
 
     @cached_property
     def _numbered(self) -> bool:
         """Whether the ids of most nodes are whole numbers: row numbers, or the like."""
-        some = list(islice(self._store.entities(), _SOME))
+        some = list(islice(self.store.entities(), _SOME))
         return 2 * sum(id.isdecimal() for id in some) > len(some)
 
     def is_row_number(self, text: str) -> bool:
         """Return True for a whole number that is an id and the name of no node, in a graph whose ids are numbers."""
         if not self._numbered:
             return False
-        nodes = self._store.nodes(self._store.ids(self.names.exact(text)[:_NAMESAKES]))
+        nodes = self.store.nodes(self.store.ids(self.names.exact(text)[:_NAMESAKES]))
         return all(node.name == node.id for node in nodes)
 
     def link(self, artifacts: Artifacts, question: str = "") -> Linked:
@@ -384,109 +451,59 @@ class EntityLinker:
         literal = read_literal(text)
         if literal is not None and literal.kind == "id":
             search.settled = True
-            search.candidates = self._by_id(literal.spellings) or _first_named(self._bearers((text,)))
+            search.candidates = self._lookup.by_id(literal.spellings) or _first_named(self._lookup.bearers((text,)))
             return
         spellings = (text,) if literal is None else (text, *literal.spellings)
         wordless = is_wordless(text)
         also = other_names(text) if literal is None else ()
-        lazy_schema = self._names is None and self._store.remote
-        if also and not lazy_schema and not self._written_otherwise(text):
+        lazy_schema = self._lookup.remote
+        if also and not lazy_schema and not self._lookup.written_otherwise(text):
             also = full_names(text)
-        bearers = self._bearers((*spellings, *also))
+        bearers = self._lookup.bearers((*spellings, *also))
         search.candidates = _first_named(bearers[: len(dict.fromkeys(spellings))])
         if lazy_schema and search.candidates:  # an exact name (`Russian`, a language) is meant
             also = full_names(text)
         others = [NameMatch(number, name, _OTHER) for name, numbers in bearers if name in also for number in numbers]
         if not search.candidates and not others and not wordless:
-            search.candidates = self._by_id((text,))
+            search.candidates = self._lookup.by_id((text,))
         if not search.candidates and not others and (short := unqualified(text)):
-            search.candidates = _first_named(self._bearers((short,)))
+            search.candidates = _first_named(self._lookup.bearers((short,)))
         search.casual = (
-            bool(search.candidates) and not self._extend and len(text) > _SHORT and self._written_otherwise(text)
+            bool(search.candidates) and not self.extend and len(text) > _SHORT and self._lookup.written_otherwise(text)
         )
         if search.candidates and others:
             search.found["exact"] = others
         elif others:
             search.candidates = [_NodeCandidate(one.owner, [LinkMatch("exact", one.name, _OTHER, 1)]) for one in others]
-        decided = bool(search.candidates) and not self._extend and not search.casual
+        decided = bool(search.candidates) and not self.extend and not search.casual
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
-
-    def _written_otherwise(self, text: str) -> bool:
-        """True if a text is written like none of the names that equal it."""
-        if self._names is None and self._store.remote:
-            return False
-        return not any(map(self.names.writes, dict.fromkeys((text, untitled(text)))))
-
-    def _by_id(self, spellings: Sequence[str]) -> list[_NodeCandidate]:
-        """Return the node that has one of these ids; ids are written in one way only, so the first found is it."""
-        for spelling in spellings:
-            if not spelling.strip():
-                continue
-            try:
-                number = int(self._store.numbers([EntityId(spelling)])[0])
-            except EntityNotFound:
-                continue
-            return [_NodeCandidate(number, [LinkMatch("id", spelling, 1.0, 1)])]
-        return []
-
-    def _bearers(self, names: Sequence[str]) -> list[tuple[str, list[int]]]:
-        """Return each name with the nodes of an equal one.
-
-        A server first looks up the exact spellings, all at once, which needs no index of all names.
-        """
-        distinct = list(dict.fromkeys(names))
-        if self._names is None and self._store.remote:
-            found = [list(numbers[:_NAMESAKES]) for numbers in self._store.named(distinct)]
-            by_vectors = self._method == "dense" and has_vector_index(self._store)
-            if any(found) or by_vectors or self._store.resembling([], 1) is not None:
-                return list(zip(distinct, found, strict=True))
-        bearing = self.names.bearing(distinct)
-        return [(name, owners[:_NAMESAKES].tolist()) for name, owners in zip(distinct, bearing, strict=True)]
 
     # Similar candidates
 
     def _approximate(self, searches: Sequence[_MentionSearch]) -> None:
         """Ask each index about all mentions at once."""
-        if not searches or self._method == "exact":
+        if not searches or self.method == "exact":
             return
         texts = [untitled(text) if search.casual else text for search in searches for text in (search.mention.text,)]
         known = any(search.casual for search in searches)
-        pool = self._top_k + _SPARE if self._context is None and not known else max(_POOL, self._top_k)
-        if self._method != "dense":
-            for search, matches in zip(searches, self._like(texts, pool), strict=True):
+        pool = self.top_k + _SPARE if self._context is None and not known else max(_POOL, self.top_k)
+        if self.method != "dense":
+            for search, matches in zip(searches, self._lookup.similar(texts, pool, self.cutoff), strict=True):
                 search.found["fuzzy"] = [match for match in matches if match.score > 0]
-        if self._method != "fuzzy" and (dense := self._meanings()) is not None:
-            least = self._dense_cutoff
+        if self.method != "fuzzy" and (dense := self._lookup.meanings()) is not None:
+            least = self.dense_cutoff
             for search, matches in zip(searches, dense.search(texts, pool), strict=True):
                 search.found["dense"] = [match for match in matches if match.score >= least and match.score > 0]
-
-    def _like(self, texts: Sequence[str], pool: int) -> list[list[NameMatch]]:
-        """Return who bears names like each text: of those that a server's own index finds, if it has one."""
-        if self._names is None and self._store.remote:
-            found = self._store.resembling(texts, _HITS)
-            if found is not None:  # ranked by our own score: the server's first results share few letters
-                hits = [NameIndex.of(entries) for entries in found]
-                return [self._alike(index, [text], pool)[0] for index, text in zip(hits, texts, strict=True)]
-        return self._alike(self.names, texts, pool)
-
-    def _alike(self, names: NameIndex, texts: Sequence[str], pool: int) -> list[list[NameMatch]]:
-        """Return who bears names most like each text, and who bears more with all its words: one may be well known."""
-        found = names.search(texts, pool, self._cutoff)
-        held = names.holding([text if len(text) > _SHORT else "" for text in texts], _HITS, min(self._cutoff, _HELD))
-        for matches, more in zip(found, held, strict=True):
-            known = {match.owner for match in matches}
-            matches += [match for match in more if match.owner not in known]
-        return found
 
     # Ranking
 
     def _rank(self, searches: Sequence[_MentionSearch], facts: _RankingFeatures, question: str) -> None:
         """Order each mention's candidates, and keep as many as are wanted."""
         asked = self._context if question.strip() else None
-        most = self._top_k if asked is None else None  # more candidates for disambiguation by the question
+        most = self.top_k if asked is None else None  # more candidates for disambiguation by the question
         for search in searches:
             certain = {candidate.number: candidate for candidate in search.candidates}
-            if search.candidates and not self._extend:
+            if search.candidates and not self.extend:
                 search.found = _better_known(search, facts)
             for candidate in self._united(search.found, facts, most):
                 if candidate.number in certain:
@@ -501,15 +518,15 @@ class EntityLinker:
             beside = _beside(question, search.mention)
             search.candidates.sort(key=partial(_order, search.mention, beside, facts))
             search.candidates = _without_pieces(search, facts)
-            del search.candidates[self._top_k * max(1, len(search.found.keys() - {"exact"})) :]
+            del search.candidates[self.top_k * max(1, len(search.found.keys() - {"exact"})) :]
 
     def _facts(self, searches: Sequence[_MentionSearch]) -> _RankingFeatures:
         """Read the data of all candidate nodes: one call for each kind of data."""
         numbers = list(dict.fromkeys(number for search in searches for number in search.numbers))
         asked = np.array(numbers, np.int64)
         rivals = any(len(search.numbers) > 1 for search in searches)
-        counts = self._store.relation_counts(asked if rivals else asked[:0])
-        nodes = self._store.nodes(self._store.ids(asked))
+        counts = self.store.relation_counts(asked if rivals else asked[:0])
+        nodes = self.store.nodes(self.store.ids(asked))
         rows = {number: row for row, number in enumerate(numbers)}
         return _RankingFeatures(rows, nodes, counts, counts.degrees(len(numbers)).tolist())
 
@@ -544,12 +561,12 @@ class EntityLinker:
     def _score(self, candidate: _NodeCandidate) -> float:
         """Return the ranking score of candidates, in [0, 1]."""
         score = max(match.score for match in candidate.matches)
-        if self._fusion == "rrf" and self._method == "both" and candidate.method in ("fuzzy", "dense"):
+        if self.fusion == "rrf" and self.method == "both" and candidate.method in ("fuzzy", "dense"):
             # Of the most that is possible: first with both methods.
             score = sum(1 / (_RRF + match.rank) for match in candidate.matches) * (_RRF + 1) / 2
         if candidate.context is None:
             return score
-        return (1 - self._context_weight) * score + self._context_weight * candidate.context
+        return (1 - self.context_weight) * score + self.context_weight * candidate.context
 
     def _linked(self, search: _MentionSearch, facts: _RankingFeatures) -> tuple[LinkedEntity, ...]:
         """Turn the remaining candidates of one mention into records."""
@@ -568,7 +585,7 @@ class EntityLinker:
 
     def _given(self, mentions: Iterable[Mention]) -> dict[EntityId, Node]:
         ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
-        return dict(zip(ids, self._store.nodes(ids), strict=True))
+        return dict(zip(ids, self.store.nodes(ids), strict=True))
 
 
 _SAME = ("id", "exact")

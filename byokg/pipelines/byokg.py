@@ -463,18 +463,23 @@ def byokg_pipeline(
         )
 
     stages = [Stage(linker(tasks), tuple(made.values()), rounds.most, rounds.stop_when)]
-    alone = not made and retrievers.get(QUERY) is not None
-    if not parts.languages and (rounds.queries or alone):
+    if rounds.queries or (not made and retrievers.get(QUERY) is not None):
+        _check_queries(parts, made, rounds)
+    if rounds.queries:
+        first: Sequence[Task] = ["query", "answers"] if merge_drafts else ["query"]
+        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, stop_when="rows"))
+    return Loop(parts.entities, stages, LlmAnswerer(parts, context, merge_drafts))
+
+
+def _check_queries(parts: Parts, made: Mapping[str, Retriever], rounds: Rounds) -> None:
+    """Raise `ConfigError` unless the graph runs queries, and a retriever runs those of the first rounds."""
+    if not parts.languages:
         raise ConfigError(
             f"this pipeline asks for queries, and {parts.store.name} runs none; choose graph=arcadedb (openCypher) or "
             "graph=oxigraph (SPARQL)"
         )
-    if rounds.queries:
-        if QUERY not in made:
-            raise ConfigError(f"rounds.queries={rounds.queries} needs the retriever 'query', which is off; use 0")
-        first: Sequence[Task] = ["query", "answers"] if merge_drafts else ["query"]
-        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, stop_when="rows"))
-    return Loop(parts.entities, stages, LlmAnswerer(parts, context, merge_drafts))
+    if rounds.queries and QUERY not in made:
+        raise ConfigError(f"rounds.queries={rounds.queries} needs the retriever 'query', which is off; use 0")
 
 
 def runnable(retrievers: Mapping[str, RetrieverFactory | None], parts: Parts) -> dict[str, RetrieverFactory | None]:

@@ -13,12 +13,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.arrays import Bools, Int64
+from byokg.arrays import Bools, Float64, Int64
 from byokg.errors import EntityNotFound
 from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
@@ -107,6 +107,22 @@ class CandidateFinder:
         ).run()
 
 
+class _Steps(NamedTuple):
+    """E edges that lengthen walks, (E,) each."""
+
+    pair: Int64
+    """Pair of group and node that is lengthened."""
+    node: Int64
+    """Node that is reached."""
+    relation: Int64
+    way: Int64
+    number: Int64
+
+    def take(self, rows: Int64) -> _Steps:
+        """Return the edges in some rows."""
+        return _Steps(*(column[rows] for column in self))
+
+
 class _CandidateSearch:
     """One enumeration."""
 
@@ -118,18 +134,16 @@ class _CandidateSearch:
         conditions: Conditions,
         gold_values: frozenset[str],
     ) -> None:
-        self._finder = finder
         self._store = store = finder.store
         self._templates = finder.templates
         self._dialect = finder.dialect
-        self._conditions = conditions
-        self._gold_values = gold_values
         self._anchors = anchors_of(store, anchors)
         self._numbers = np.asarray(store.numbers(anchors), np.int64)
         self._gold_size = len(gold) or len(gold_values)
         self._gold = _known(store, gold)
         self._labels = store.relations
         self._truncated: list[str] = []
+        self._conditioned = _ConditionedCandidates(finder, conditions, self._gold, gold_values, self._truncated)
 
     def run(self) -> CandidateQueries:
         """Return everything."""
@@ -168,23 +182,21 @@ class _CandidateSearch:
         reach = levels[-1]
         group = reach.group
         columns = [self._edges(reach, groups, relations) for groups, relations in self._affordable(reach, what)]
-        pair, node, relation, way, number = (np.concatenate(each) for each in zip(*columns, strict=True))
-        owner = group[pair]
-        kept_rows = np.ones(len(pair), np.bool_)
+        steps = _Steps(*(np.concatenate(each) for each in zip(*columns, strict=True)))
+        kept_rows = np.ones(len(steps.pair), np.bool_)
         if not self._templates.directed:  # a loop is one edge, and walked once
-            kept_rows = (way != _AGAINST) | (node != reach.nodes[pair])
+            kept_rows = (steps.way != _AGAINST) | (steps.node != reach.nodes[steps.pair])
         if reach.hops:  # an anchor that loops back to itself is walked on from, and is no result
-            kept_rows &= (node != reach.anchors[owner, 0]) & (node != reach.anchors[owner, 1])
-        rows = np.flatnonzero(kept_rows)
-        pair, node, way, owner = pair[rows], node[rows], way[rows], owner[rows]
-        relation, number = relation[rows], number[rows]
-        walks = reach.walks[pair].copy()
+            ends = reach.anchors[group[steps.pair]]
+            kept_rows &= (steps.node != ends[:, 0]) & (steps.node != ends[:, 1])
+        steps = steps.take(np.flatnonzero(kept_rows))
+        walks = reach.walks[steps.pair].copy()
         if reach.hops >= 2 and len(reach.before) == 1:
-            loops = node == reach.nodes[pair]
-            self._leave_out_returns(levels[-2], reach, walks, owner, node, relation, way, loops)
+            self._leave_out_returns(levels[-2], reach, walks, steps)
             rows = np.flatnonzero(walks > 0)
-            pair, node, way, owner = pair[rows], node[rows], way[rows], owner[rows]
-            relation, number, walks = relation[rows], number[rows], walks[rows]
+            steps, walks = steps.take(rows), walks[rows]
+        pair, node, relation, way, number = steps
+        owner = group[pair]
         made = group_walks(owner, relation, way if self._templates.directed else None, node)
         order, first_pair, first_group, of_pair = made
         ways = (reach.ways[pair] << 2) | way
@@ -192,7 +204,7 @@ class _CandidateSearch:
         merged_walks = np.add.reduceat(walks[order], first_pair) if len(order) else walks
         heads = order[first_group]
         edges = None
-        if self._asks("edge"):
+        if self._conditioned.asks("edge"):
             leads = np.repeat(np.arange(len(first_pair)), np.diff(first_pair, append=len(order)))
             edges = leads, number[order]
         return WalkGroups(
@@ -240,25 +252,17 @@ class _CandidateSearch:
         )
         return [(whole, None), (rest, followed)] if len(followed) else [(whole, None)]
 
-    def _leave_out_returns(
-        self,
-        earlier: WalkGroups,
-        reach: WalkGroups,
-        walks: npt.NDArray[np.float64],
-        owner: Int64,
-        node: Int64,
-        relation: Int64,
-        way: Int64,
-        loops: npt.NDArray[np.bool_],
-    ) -> None:
+    def _leave_out_returns(self, earlier: WalkGroups, reach: WalkGroups, walks: Float64, steps: _Steps) -> None:
         """Take away the walks that come straight back over the edge they came by."""
-        back = np.flatnonzero(relation == reach.relation[owner])
+        owner = reach.group[steps.pair]
+        back = np.flatnonzero(steps.relation == reach.relation[owner])
         if self._templates.directed:
             last = reach.ways[reach.bounds[owner[back]]] & 3
-            back = back[(last != way[back]) | (last == _EITHER) | loops[back]]
-        size = 1 + max(int(earlier.nodes.max(initial=0)), int(node.max(initial=0)))
+            loops = steps.node[back] == reach.nodes[steps.pair[back]]
+            back = back[(last != steps.way[back]) | (last == _EITHER) | loops]
+        size = 1 + max(int(earlier.nodes.max(initial=0)), int(steps.node.max(initial=0)))
         held = earlier.group * size + earlier.nodes
-        asked = reach.before[0][owner[back]] * size + node[back]
+        asked = reach.before[0][owner[back]] * size + steps.node[back]
         place = np.minimum(np.searchsorted(held, asked), max(0, len(held) - 1))
         met = held[place] == asked if len(held) else np.zeros(len(asked), np.bool_)
         walks[back[met]] -= earlier.walks[place[met]]
@@ -332,7 +336,7 @@ class _CandidateSearch:
         for row in range(len(reach)):
             steps = self._steps([column[row] for column in relations], ways[row], hops)
             made.append(self._candidate(template, (Leg(self._anchors[anchors[row]], steps),), total[row], hits[row]))
-        yield from self._with_conditions(reach, made)
+        yield from self._conditioned.of(reach, made)
 
     def _meetings(
         self,
@@ -358,7 +362,7 @@ class _CandidateSearch:
                 of_side = bits >> 2 * hops[1] if side == 0 else bits & (4 ** hops[1] - 1)
                 legs.append(Leg(self._anchors[group], self._steps(relations[::-1], of_side, count)))
             made.append(self._candidate(template, tuple(legs), total[row], hits[row], tail))
-        yield from self._with_conditions(reach, made)
+        yield from self._conditioned.of(reach, made)
 
     def _statistics(self, reach: WalkGroups) -> tuple[list[int], list[int], list[int]]:
         """Return for each group its ways, how many nodes it reaches, and how many of them are correct."""
@@ -383,9 +387,28 @@ class _CandidateSearch:
             template, legs, total, hits, self._gold_size, tail, directed=directed, dialect=self._dialect
         )
 
-    # Conditions on the results of a group
 
-    def _with_conditions(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
+class _ConditionedCandidates:
+    """Adds conditions to candidates: a type, a period, an order, a count."""
+
+    def __init__(
+        self,
+        finder: CandidateFinder,
+        conditions: Conditions,
+        gold: Int64,
+        gold_values: frozenset[str],
+        truncated: list[str],
+    ) -> None:
+        self._finder = finder
+        self._store = finder.store
+        self._labels = finder.store.relations
+        self._templates = finder.templates
+        self._conditions = conditions
+        self._gold = gold
+        self._gold_values = gold_values
+        self._truncated = truncated
+
+    def of(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
         """Yield the candidates of a reach, and the same with conditions that some results fulfil."""
         yield from (one for one in made if one.total)
         if self._templates.typed:
@@ -464,7 +487,7 @@ class _CandidateSearch:
                 if total < made[row].total:
                     yield replace(made[row], end_type=name, total=total, hits=hits)
 
-    def _asks(self, place: str) -> bool:
+    def asks(self, place: str) -> bool:
         """True if conditions use values at that place."""
         asked = self._conditions.periods or self._conditions.extremes
         return bool(asked) and any(one.place == place for one in self._finder.attributes)
@@ -476,7 +499,7 @@ class _CandidateSearch:
         """Yield for each attribute the pairs that have a value, and the values."""
         away = reach.nodes != reach.anchors[reach.group, 0]
         nodes, place = np.unique(reach.nodes, return_inverse=True)
-        if self._asks("node"):
+        if self.asks("node"):
             held = [node.properties for node in self._read_nodes(nodes)]
             for attribute in self._of_place("node"):
                 having = np.array([attribute.key in properties for properties in held], np.bool_)
@@ -528,7 +551,7 @@ class _CandidateSearch:
             yield attribute, pairs[kept], values
 
     def _of_place(self, place: str) -> list[Attribute]:
-        return [one for one in self._finder.attributes if one.place == place] if self._asks(place) else []
+        return [one for one in self._finder.attributes if one.place == place] if self.asks(place) else []
 
     def _foremost(self, reach: WalkGroups, group: Int64, pairs: Int64, values: Sequence[Value], highest: bool) -> Int64:
         """Return for each group the pair with the highest or lowest value, the lower id of equal ones."""

@@ -51,7 +51,7 @@ from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.schema_text import Nearness, SchemaRenderer
-from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, as_json
+from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, Schema, as_json
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.text.names import estimate_tokens
@@ -206,6 +206,7 @@ class Tool:
         return {"type": "object", "properties": self.properties}
 
 
+@dataclass(eq=False)
 class GraphTools:
     """Tools over one graph; each takes its arguments as a model, and returns JSON values.
 
@@ -224,28 +225,22 @@ class GraphTools:
         ConfigError: the budget is too small for a result.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        entities: EntityLinker | None = None,
-        schema: SchemaRenderer | None = None,
-        queries: Sequence[QueryStore] = (),
-        budget_tokens: int = 4000,
-        page_tokens: int = 1500,
-        path_queries: bool = False,
-        strict: bool = False,
-    ) -> None:
-        if budget_tokens < 200:
-            raise ConfigError(f"budget_tokens={budget_tokens} leaves no room for a result; use 200 or more")
-        self._store = store
-        self._entities = entities or EntityLinker(store)
-        self._given_schema = schema
-        self._queries = {each.language: each for each in queries}
-        self._budget = budget_tokens
-        self._page = min(page_tokens, budget_tokens)
-        self._room = budget_tokens - _FRAME_TOKENS
-        self._path_queries = path_queries
-        self._strict = strict
+    store: GraphStore
+    entities: EntityLinker | None = None
+    schema: SchemaRenderer | None = None
+    queries: Sequence[QueryStore] = ()
+    budget_tokens: int = 4000
+    page_tokens: int = 1500
+    path_queries: bool = False
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.budget_tokens < 200:
+            raise ConfigError(f"budget_tokens={self.budget_tokens} leaves no room for a result; use 200 or more")
+        self._entities = self.entities or EntityLinker(self.store)
+        self._queries = {each.language: each for each in self.queries}
+        self._page = min(self.page_tokens, self.budget_tokens)
+        self._room = self.budget_tokens - _FRAME_TOKENS
         self.relevance = lru_cache(_HELD)(self._ranked)
         """Ranks predicates for a question, as `engine.bfs_query` wants it."""
 
@@ -253,9 +248,9 @@ class GraphTools:
     def tools(self) -> dict[str, Tool]:
         """Return the tools by name; `run_query` only where something runs queries."""
         described = dict(_TOOLS)
-        if self._strict:
+        if self.strict:
             described["bfs_query"] = (BFS_DESCRIPTION, StrictBfsRequest, _PAGE)
-        if self._path_queries:
+        if self.path_queries:
             described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments, {"paths": _LIST})
         if self._queries:
             languages = " or ".join({"cypher": "openCypher", "sparql": "SPARQL"}[each] for each in self._queries)
@@ -284,7 +279,7 @@ class GraphTools:
 
     def nearest(self, text: str) -> list[Node]:
         """Return a few nodes with names similar to a text, the most similar first: alternatives to an unknown id."""
-        return self._store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
+        return self.store.nodes([one.id for one in self._search.candidates(Mention(text))[:_NEAREST]])
 
     def propose(self, missing: EntityNotFound) -> EntityNotFound:
         """Return the error about an unknown id with the ids and names of the nearest nodes."""
@@ -298,33 +293,14 @@ class GraphTools:
 
     def describe_schema(self, arguments: SchemaArguments) -> Json:
         """Return node types and predicates, the most relevant first, as many as fit."""
-        schema = self._store.schema()
-        shown = self._schema.render(arguments.question, self._budget).relations
-        named = {relation.name: relation for relation in schema.relations}
-        counts = sorted(schema.node_types.items(), key=lambda item: (-item[1], item[0]))
-        types = [
-            {"entity_type": name, "count": count, "properties": list(schema.node_properties.get(name, ()))}
-            for name, count in counts
-            if name
-        ]
-        types_shown = within(types, self._room // 3)
-        predicates = within([_predicate(named[name]) for name in shown], self._room // 3 * 2)
-        result: Json = {"entity_types": types_shown, "predicates": predicates}
-        left_out = {
-            "entity_types": len(types) - len(types_shown),
-            "predicates": len(schema.relations) - len(predicates),
-        }
-        if any(left_out.values()):
-            result["left_out"] = left_out
-        if schema.sampled:
-            result["note"] = schema.sampled
-        return result
+        schema = self.store.schema()
+        return _schema_page(schema, self._schema.render(arguments.question, self.budget_tokens).relations, self._room)
 
     def search_entities(self, arguments: SearchArguments) -> Json:
         """Return nodes whose names are like a text, the most similar first; of equal ones that of more edges."""
         search = self._wide_search if arguments.entity_types else self._search
         found = search.candidates(Mention(arguments.query))
-        nodes = self._store.nodes([one.id for one in found])
+        nodes = self.store.nodes([one.id for one in found])
         wanted = frozenset(arguments.entity_types)
         pairs = zip(found, nodes, strict=True)
         matches = [_match(one, node) for one, node in pairs if not wanted or of_any(node, wanted)]
@@ -342,13 +318,13 @@ class GraphTools:
         """
         if isinstance(arguments, StrictBfsRequest):
             request = BfsRequest.model_validate(arguments.model_dump(exclude_none=True))
-            whole = engine.bfs_query(self._store, request, self.nearest, strict=True)
-            if (tokens := estimate_tokens(compact(whole))) > self._budget:
+            whole = engine.bfs_query(self.store, request, self.nearest, strict=True)
+            if (tokens := estimate_tokens(compact(whole))) > self.budget_tokens:
                 raise RequestInvalid(
-                    [f"max_hops: the subgraph takes {tokens:,} tokens of {self._budget:,}; ask for less"]
+                    [f"max_hops: the subgraph takes {tokens:,} tokens of {self.budget_tokens:,}; ask for less"]
                 )
             return whole
-        return engine.bfs_query(self._store, self._bounded(arguments), self.nearest, self.relevance)
+        return engine.bfs_query(self.store, self._bounded(arguments), self.nearest, self.relevance)
 
     def neighbors(self, arguments: NeighborsRequest) -> Json:
         """Return all values of some predicates of a node, by predicate and direction, page by page.
@@ -363,29 +339,29 @@ class GraphTools:
         return self._show_values(NeighborsRequest(id=arguments.id, question=arguments.question), _FEW_VALUES)
 
     def _show_values(self, arguments: NeighborsRequest, few: int | None) -> Json:
-        known, errors = known_seeds(self._store, [arguments.id], self.nearest)
+        known, errors = known_seeds(self.store, [arguments.id], self.nearest)
         if not known:
             return {"id": arguments.id, "values": [], "errors": errors}
-        (node,) = self._store.nodes(known)
+        (node,) = self.store.nodes(known)
         budget: int = self._bounded(arguments).budget_tokens
         result: Json = clip(full_node(node), budget // 2)
-        labels = frozenset(self._store.relations)
+        labels = frozenset(self.store.relations)
         asked = tuple(label for label in arguments.predicates if label in labels)
         if asked != arguments.predicates:
             result["warnings"] = engine.unknown_names(
-                "predicate", frozenset(arguments.predicates), self._store.relations
+                "predicate", frozenset(arguments.predicates), self.store.relations
             )
         ranks = self.relevance(arguments.question) if arguments.question else None
         request = arguments.model_copy(update={"predicates": asked})
-        found = [] if arguments.predicates and not asked else values.groups(self._store, node.id, request, ranks)
+        found = [] if arguments.predicates and not asked else values.groups(self.store, node.id, request, ranks)
         about = (node.id, asked, arguments.direction, arguments.question)
-        mark = fingerprint(self._store, "values", few, *about, sum(count for *_, count in found))
+        mark = fingerprint(self.store, "values", few, *about, sum(count for *_, count in found))
         start = read_cursor(arguments.cursor, mark) if arguments.cursor else Place()
         room = budget - _FRAME_TOKENS - estimate_tokens(compact(result))
         shown: list[Json] = []
         at, within_group = start.nodes, start.edges
         while at < len(found) and room > 0:
-            group = values.values(self._store, node.id, found[at], few, ranks)
+            group = values.values(self.store, node.id, found[at], few, ranks)
             frame = estimate_tokens(compact(group.as_json(0, 0)))
             left = group.values[within_group:]
             count = fitting_items(left, room - frame) if left else 0
@@ -412,7 +388,7 @@ class GraphTools:
 
     def intersect_subgraphs(self, arguments: IntersectRequest) -> Json:
         """Return the nodes near every seed (see `bfsql.engine`). Raises `RequestInvalid` for a wrong cursor."""
-        return engine.intersect_subgraphs(self._store, self._bounded(arguments), self.nearest, self.relevance)
+        return engine.intersect_subgraphs(self.store, self._bounded(arguments), self.nearest, self.relevance)
 
     def shortest_paths(self, arguments: PathArguments) -> Json:
         """Return the shortest paths between nodes, edges in stored orientation.
@@ -420,8 +396,8 @@ class GraphTools:
         Raises:
             RelationNotFound: a predicate is not in the graph.
         """
-        sources, errors = known_seeds(self._store, arguments.sources, self.nearest)
-        targets, more = known_seeds(self._store, arguments.targets, self.nearest)
+        sources, errors = known_seeds(self.store, arguments.sources, self.nearest)
+        targets, more = known_seeds(self.store, arguments.targets, self.nearest)
         query = connecting(
             sources,
             targets,
@@ -430,7 +406,7 @@ class GraphTools:
             arguments.predicates or None,
             Direction(arguments.direction),
         )
-        found = paths(self._store, query, PathLimits(left_s(_TIMEOUT_S))) if sources and targets else ()
+        found = paths(self.store, query, PathLimits(left_s(_TIMEOUT_S))) if sources and targets else ()
         pairs: dict[tuple[str, str], list[Json]] = {(one, other): [] for one in sources for other in targets}
         for path in found:
             edges = [
@@ -458,7 +434,7 @@ class GraphTools:
             RelationNotFound: a predicate is not in the graph.
         """
         try:
-            found = paths(self._store, arguments.query, PathLimits(left_s(_TIMEOUT_S), _MOST_PATHS))
+            found = paths(self.store, arguments.query, PathLimits(left_s(_TIMEOUT_S), _MOST_PATHS))
         except EntityNotFound as error:
             raise self.propose(error) from None
         listed = found.as_json()["paths"]
@@ -485,7 +461,7 @@ class GraphTools:
         limits = QueryLimits(left_s(_TIMEOUT_S), arguments.max_rows)
         rows = queryable.run(arguments.query, limits=limits)
         result = as_json(rows)
-        notes = self._notes(queryable, arguments.query, empty=not rows.rows)
+        notes = _notes(self, queryable, arguments.query, empty=not rows.rows)
         shown = within(result["rows"], self._room - estimate_tokens(compact(notes)))
         result["truncated"] = rows.truncated or shown != result["rows"]
         if len(shown) < len(rows):
@@ -495,26 +471,16 @@ class GraphTools:
             result["notes"] = notes
         return result
 
-    def _notes(self, queryable: QueryStore, query: str, empty: bool) -> list[str]:
-        """Return notes on unknown names in a query, with the nearest ones; for one without rows, on texts as well."""
-        findings = lint_query(cast("LintedStore", queryable), query)
-        notes = [f"line {found.line}, column {found.column}: {found.message}" for found in findings]
-        for text in strings_in(queryable.language, query)[:_LOOKED_UP] if empty else ():
-            names = [node.name for node in self.nearest(text)]
-            if names and text not in names:
-                notes.append(f"no node is called {text!r}; nearest: {', '.join(map(repr, names))}")
-        return notes
-
     # Inside
 
     @cached_property
     def _schema(self) -> SchemaRenderer:
-        return self._given_schema or SchemaRenderer(self._store.schema, StaticEmbedder(), near=Nearness(self._store))
+        return self.schema or SchemaRenderer(self.store.schema, StaticEmbedder(), near=Nearness(self.store))
 
     def _ranked(self, question: str) -> Ranks:
         """Return for each relation of the store its place by relevance to a question."""
         place = {name: at for at, name in enumerate(self._schema.ranked(question))}
-        return np.array([place.get(name, len(place)) for name in self._store.relations], np.int64)
+        return np.array([place.get(name, len(place)) for name in self.store.relations], np.int64)
 
     @cached_property
     def _search(self) -> EntityLinker:
@@ -526,11 +492,47 @@ class GraphTools:
         return self._searching(_MOST_BEFORE_TYPES)
 
     def _searching(self, most: int) -> EntityLinker:
-        return EntityLinker(self._store, top_k=most, cutoff=_CUTOFF, extend=True, names=self._entities.names)
+        return EntityLinker(self.store, top_k=most, cutoff=_CUTOFF, extend=True, known_names=self._entities.names)
 
     def _bounded(self, request: Any) -> Any:
         """Hold a request to the size of one result; it may ask for less than that, and more than a page."""
-        return request.model_copy(update={"budget_tokens": min(request.budget_tokens or self._page, self._budget)})
+        return request.model_copy(
+            update={"budget_tokens": min(request.budget_tokens or self._page, self.budget_tokens)}
+        )
+
+
+def _notes(tools: GraphTools, queryable: QueryStore, query: str, empty: bool) -> list[str]:
+    """Return notes on unknown names in a query, with the nearest ones; for one without rows, on texts as well."""
+    findings = lint_query(cast("LintedStore", queryable), query)
+    notes = [f"line {found.line}, column {found.column}: {found.message}" for found in findings]
+    for text in strings_in(queryable.language, query)[:_LOOKED_UP] if empty else ():
+        names = [node.name for node in tools.nearest(text)]
+        if names and text not in names:
+            notes.append(f"no node is called {text!r}; nearest: {', '.join(map(repr, names))}")
+    return notes
+
+
+def _schema_page(schema: Schema, relations: Sequence[str], room: int) -> Json:
+    """Return node types by their number, and some predicates, as many as fit into a number of tokens."""
+    named = {relation.name: relation for relation in schema.relations}
+    counts = sorted(schema.node_types.items(), key=lambda item: (-item[1], item[0]))
+    types = [
+        {"entity_type": name, "count": count, "properties": list(schema.node_properties.get(name, ()))}
+        for name, count in counts
+        if name
+    ]
+    types_shown = within(types, room // 3)
+    predicates = within([_predicate(named[name]) for name in relations], room // 3 * 2)
+    result: Json = {"entity_types": types_shown, "predicates": predicates}
+    left_out = {
+        "entity_types": len(types) - len(types_shown),
+        "predicates": len(schema.relations) - len(predicates),
+    }
+    if any(left_out.values()):
+        result["left_out"] = left_out
+    if schema.sampled:
+        result["note"] = schema.sampled
+    return result
 
 
 def _predicate(relation: RelationSchema) -> Json:
