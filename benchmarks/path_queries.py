@@ -42,7 +42,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.rows import Row, write_rows
 from byokg.errors import MissingExtra
-from byokg.graph.columnar.assembly import EdgeTable
+from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.engines.arcadedb import ArcadeStore
@@ -98,7 +98,9 @@ def generated(edges: int, nodes: int = 1_000_000) -> ColumnarGraph:
     ids = pa.array([f"n{number}" for number in range(nodes)], pa.large_string())
     triples = np.column_stack((head, relation, tail))
     names = [f"r{number}" for number in range(1, 6)]
-    return ColumnarGraph.assemble("generated", NodeColumns(ids), names, EdgeTable(triples), source={}, distinct=True)
+    return ColumnarGraph(
+        "generated", assemble_parts(NodeColumns(ids), names, EdgeTable(triples), source={}, distinct=True)
+    )
 
 
 def pairs(graph: ColumnarGraph, count: int) -> list[Pair]:
@@ -266,7 +268,7 @@ def arcadedb(
 ) -> Iterator[tuple[str, Times]]:
     """Yield what ArcadeDB was asked and its time, in a graph with one relation for all."""
     ids = pa.array([str(number) for number in range(graph.node_count)], pa.large_string())
-    held = ColumnarGraph.assemble("plain", NodeColumns(ids), ["r"], EdgeTable(triples), source={}, distinct=True)
+    held = ColumnarGraph("plain", assemble_parts(NodeColumns(ids), ["r"], EdgeTable(triples), source={}, distinct=True))
     numbers = {pair: [str(number) for number in graph.numbers(list(pair)).tolist()] for pair in asked}  # type: ignore[arg-type]
     with ArcadeStore.hold(held) as store:
 

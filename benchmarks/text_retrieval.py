@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 
 from benchmarks.rows import Row, show
 from byokg.arrays import Integers
-from byokg.graph.columnar.assembly import EdgeTable
+from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.store import Direction
@@ -94,13 +94,13 @@ def graph_of(size: Size) -> ColumnarGraph:
     head, tail = ((size.nodes * random.random(size.triples) ** HUBS).astype(np.int32) for _ in range(2))
     shares = 1 / np.arange(1, RELATIONS + 1)
     relation = random.choice(RELATIONS, size.triples, p=shares / shares.sum()).astype(np.int16)
-    return ColumnarGraph.assemble(
-        "random",
+    parts = assemble_parts(
         NodeColumns(pc.cast(pa.array(np.arange(size.nodes)), pa.large_string())),
         [f"relation_{number}" for number in range(RELATIONS)],
         EdgeTable(np.column_stack((head, relation, tail))),
         source={"kind": "random"},
     )
+    return ColumnarGraph("random", parts)
 
 
 def names_of(size: Size, embedder: RandomVectors) -> DenseNames:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from byokg.arrays import Bools, Int64
 from byokg.errors import GraphError, GraphExists, QueryTooLarge
 from byokg.files import new_folder
-from byokg.graph.columnar.assembly import EdgeTable
+from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.node_types import read_types, write_types
 from byokg.graph.columnar.schema import KINDS, NodeColumns, PropertyColumn, is_date, place, text_column
@@ -99,8 +99,7 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
     order = np.argsort(first)  # relations are numbered as they are met
     labels = store.relations
     codes[:, 1] = np.argsort(order)[relation]
-    return ColumnarGraph.assemble(
-        store.name,
+    parts = assemble_parts(
         NodeColumns(
             text_column([node.id for node in nodes]),
             text_column([node.name for node in nodes]),
@@ -116,6 +115,7 @@ def copy_graph(store: GraphStore, progress: Progress | None = None) -> ColumnarG
         ),
         source={"kind": "copy", "store": store.name},
     )
+    return ColumnarGraph(store.name, parts)
 
 
 def _rows(numbers: Int64) -> Int64:

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from tokenize import TokenError
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from byokg.arrays import Bools, Integers
-from byokg.errors import EntityNotFound, GraphCorrupt, GraphError
+from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound
 from byokg.graph.columnar.folder import (
     NO_COLUMNS,
     NODES,
@@ -23,6 +23,7 @@ from byokg.graph.columnar.folder import (
     map_batches,
     read_meta,
     relation_width,
+    stamp,
     write_meta,
     write_nodes,
 )
@@ -44,6 +45,9 @@ from byokg.types import Node, Triple
 
 _EDGE_PROPERTIES = "edge_properties.arrow"
 
+_TRIES = 20
+"""How often a folder is opened that is replaced by another process meanwhile."""
+
 
 @dataclass(frozen=True)
 class GraphParts:
@@ -61,6 +65,9 @@ class GraphParts:
     """Origin of the graph."""
     dropped_duplicates: int = 0
     """Exact repetitions of a triple that were left out."""
+
+
+_Mapped: TypeAlias = tuple[GraphParts, Path, Mapping[str, Mapping[str, Any]]]
 
 
 class EdgeTable(NamedTuple):
@@ -147,7 +154,12 @@ def number_triples(triples: Iterable[tuple[str, str, str]], undirected: Collecti
 def number_records(
     nodes: Sequence[Node], edges: Sequence[Triple], source: Mapping[str, Any] | None, dropped_duplicates: int
 ) -> GraphParts:
-    """Number nodes and edges as they come. Raises `EntityNotFound` and `GraphError`, see `ColumnarGraph`."""
+    """Number nodes and edges as they come.
+
+    Raises:
+        EntityNotFound: an edge ends at a node that is not among `nodes`.
+        GraphError: an id occurs twice, one property holds values of several types, or a text is no UTF-8.
+    """
     ids: dict[str, int] = {}
     for number, node in enumerate(nodes):
         if ids.setdefault(node.id, number) != number:
@@ -177,11 +189,30 @@ def number_records(
     )
 
 
-def map_parts(folder: Path) -> tuple[GraphParts, Path, Mapping[str, Mapping[str, Any]]]:
-    """Map the files of a graph's folder read-only; return the parts, the folder, and its files with their checksums.
+def open_parts(folder: Path) -> _Mapped:
+    """Map the files of a folder, which another process may replace meanwhile.
 
-    Raises `GraphNotFound` and `GraphCorrupt`.
+    Returns:
+        The parts, the folder, and its files with their checksums.
+
+    Raises:
+        GraphNotFound: there is no graph in `folder`.
+        GraphCorrupt: files are missing, cut short, or of another format.
     """
+    for _ in range(_TRIES):
+        before = stamp(folder)
+        try:
+            mapped = _map_parts(folder)
+        except (GraphCorrupt, GraphNotFound):
+            if stamp(folder) == before:
+                raise
+        else:
+            if stamp(folder) == before:
+                return mapped
+    raise GraphCorrupt(folder, "another process keeps replacing it")
+
+
+def _map_parts(folder: Path) -> _Mapped:
     meta = read_meta(folder)
     files = meta["files"]
     try:

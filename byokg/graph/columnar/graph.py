@@ -19,26 +19,16 @@ from typing import Any, cast
 from weakref import proxy
 
 import numpy as np
-import pyarrow as pa
 
 from byokg.arrays import Int64
-from byokg.errors import EntityNotFound, GraphCorrupt, GraphError, GraphNotFound, RelationNotFound
+from byokg.errors import EntityNotFound, GraphError, RelationNotFound
 from byokg.files import new_folder
-from byokg.graph.columnar.assembly import (
-    EdgeTable,
-    GraphParts,
-    assemble_parts,
-    map_parts,
-    number_records,
-    number_triples,
-    write_parts,
-)
-from byokg.graph.columnar.folder import BATCH_ROWS, Arrays, refuse_taken, sample_edges, stamp, verify_checksums
+from byokg.graph.columnar.assembly import GraphParts, number_records, number_triples, open_parts, write_parts
+from byokg.graph.columnar.folder import BATCH_ROWS, refuse_taken, sample_edges, verify_checksums
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex
-from byokg.graph.columnar.node_properties import NodeProperties
 from byokg.graph.columnar.node_types import NodeTypes
-from byokg.graph.columnar.reads import capped_touching_edges, first_touching_edges, touching_edges
-from byokg.graph.columnar.schema import Labels, NodeColumns, read_rows
+from byokg.graph.columnar.reads import capped_touching_edges, first_touching_edges, numbered_edges, touching_edges
+from byokg.graph.columnar.schema import Labels, read_rows
 from byokg.graph.columnar.undirected import count_relations
 from byokg.graph.store import (
     Direction,
@@ -54,9 +44,6 @@ from byokg.graph.store import (
 )
 from byokg.index.string_hashes import Texts, positions
 from byokg.types import EntityId, Node, Properties, Triple
-
-_TRIES = 20
-"""How often a folder is opened that is replaced by another process meanwhile."""
 
 
 class ColumnarGraph(GraphStore):
@@ -77,6 +64,14 @@ class ColumnarGraph(GraphStore):
         self._space = NumberSpace(name)
         self._samples: dict[int, EdgeBatch] = {}
         self._parts = parts
+        self.topology = parts.arrays
+        """All edges in both orders."""
+        self.node_columns = parts.nodes, parts.node_properties
+        """The columns name and first type, as far as there are any, and the properties."""
+        self.edge_columns = parts.edge_properties
+        """The properties of edges, by number, in batches; empty without properties."""
+        self.dropped_duplicates = parts.dropped_duplicates
+        """How many exact repetitions of a triple were left out."""
         self.node_types = NodeTypes(parts.nodes, parts.arrays.further_types)
         """The types of all nodes."""
         self._ids = IdIndex(parts.ids, parts.arrays.id_hash, parts.arrays.id_order)
@@ -87,15 +82,6 @@ class ColumnarGraph(GraphStore):
         self._files = dict(files or {})
         self.source = dict(parts.source)
         """Source of the graph: kind, and name, size and SHA-256 of each file."""
-
-    @property
-    def _arrays(self) -> Arrays:
-        return self._parts.arrays
-
-    @property
-    def dropped_duplicates(self) -> int:
-        """Return how many exact repetitions of a triple were left out."""
-        return self._parts.dropped_duplicates
 
     def __repr__(self) -> str:
         return (
@@ -111,18 +97,7 @@ class ColumnarGraph(GraphStore):
             GraphNotFound: there is no graph in `folder`.
             GraphCorrupt: files are missing, cut short, or of another format.
         """
-        folder = Path(folder)
-        for _ in range(_TRIES):
-            before = stamp(folder)
-            try:
-                graph = cls(str(folder), *map_parts(folder))
-            except (GraphCorrupt, GraphNotFound):
-                if stamp(folder) == before:
-                    raise
-            else:
-                if stamp(folder) == before:
-                    return graph
-        raise GraphCorrupt(folder, "another process keeps replacing it")
+        return cls(str(folder), *open_parts(Path(folder)))
 
     @classmethod
     def from_triples(
@@ -149,28 +124,9 @@ class ColumnarGraph(GraphStore):
         """Hold nodes and edges with their properties in memory; parallel edges are all kept.
 
         Edges are numbered anew: `Triple.edge` of the input is ignored. `source` describes the origin, and
-        `dropped_duplicates` is the number of repeated triples left out before.
-
-        Raises:
-            EntityNotFound: an edge ends at a node that is not among `nodes`.
-            GraphError: an id occurs twice, one property holds values of several types, or a text is no UTF-8.
+        `dropped_duplicates` is the number of repeated triples left out before. Raises as `number_records`.
         """
         return cls(name, number_records(list(nodes), list(edges), source, dropped_duplicates))
-
-    @classmethod
-    def assemble(
-        cls,
-        name: str,
-        nodes: NodeColumns,
-        relations: Sequence[str],
-        edges: EdgeTable,
-        *,
-        source: Mapping[str, Any],
-        distinct: bool = False,
-        dropped_duplicates: int = 0,
-    ) -> ColumnarGraph:
-        """Sort and index edges whose nodes and relations are already numbered; see `assemble_parts`."""
-        return cls(name, assemble_parts(nodes, relations, edges, source, distinct, dropped_duplicates))
 
     # What GraphStore asks
 
@@ -231,24 +187,17 @@ class ColumnarGraph(GraphStore):
     def edges(
         self, nodes: NodeArray, direction: Direction = Direction.BOTH, relations: RelationArray | None = None
     ) -> EdgeBatch:
-        """Return the edges touching `nodes`, optionally of some relations only. See `EdgeBatch` for the order.
-
-        Raises:
-            EntityNotFound: a node number is out of range.
-            RelationNotFound: a relation number is out of range.
-        """
+        """Return the edges touching `nodes`, optionally of some relations only. See `GraphStore.edges`."""
         numbers, wanted = self._checked(nodes), self._checked_relations(relations)
-        return touching_edges(self._arrays, numbers, direction, wanted, self._space)
+        return touching_edges(self.topology, numbers, direction, wanted, self._space)
 
     def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
         """Return up to `most` edges of each node, and whether that left any out."""
-        return first_touching_edges(self._arrays, self._checked(nodes), direction, self._space, most)
+        return first_touching_edges(self.topology, self._checked(nodes), direction, self._space, most)
 
     def degrees(self, nodes: NodeArray) -> Int64:
         """Return how many edges touch each of `nodes`: (N,). Raises `EntityNotFound` when out of range."""
-        starts, stops = self._arrays.slots_of(self._checked(nodes), Direction.BOTH)
-        degrees: Int64 = (stops - starts).reshape(-1, 2).sum(axis=1)
-        return degrees
+        return self.degree(nodes)
 
     def capped_edges(
         self,
@@ -260,35 +209,24 @@ class ColumnarGraph(GraphStore):
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, of each relation of each node at most so many."""
         numbers, wanted = self._checked(nodes), self._checked_relations(relations)
-        return capped_touching_edges(self._arrays, numbers, direction, wanted, self._space, most)
+        return capped_touching_edges(self.topology, numbers, direction, wanted, self._space, most)
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
-        """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32.
-
-        Raises:
-            EntityNotFound: a node number is out of range.
-        """
-        return self._arrays.far_ends(self._checked(nodes), direction)
+        """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32."""
+        return self.topology.far_ends(self._checked(nodes), direction)
 
     def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
-        """Return the edges with both ends among `nodes`, by position of the head, relation, tail, edge number.
-
-        Args:
-            nodes: (N,) node numbers, distinct, in any order.
-
-        Raises:
-            EntityNotFound: a node number is out of range.
-        """
-        return self._arrays.edges_among(self._checked(nodes))
+        """Return the edges with both ends among `nodes`, by position of the head, relation, tail, edge number."""
+        return self.topology.edges_among(self._checked(nodes))
 
     def relation_counts(self, nodes: NodeArray) -> RelationCounts:
         """Return how many edges of each relation touch each of `nodes`. Raises `EntityNotFound` when out of range."""
-        arrays, numbers = self._arrays, self._checked(nodes)
+        arrays, numbers = self.topology, self._checked(nodes)
         return arrays.relation_counts(numbers) if arrays.undirected is None else count_relations(arrays, numbers)
 
     def undirected_relations(self) -> RelationArray:
         """Return the relations that have undirected edges, ascending."""
-        return self._arrays.undirected_relations()
+        return self.topology.undirected_relations()
 
     def every_node(self) -> NodeArray:
         """Return the numbers of all nodes: (N,)."""
@@ -309,14 +247,8 @@ class ColumnarGraph(GraphStore):
         """Return up to `per_relation` edges of each relation, spread evenly over its edges, by relation."""
         if (known := self._samples.get(per_relation)) is not None:
             return known
-        arrays = self._arrays
-        relation = arrays.relation[: self.edge_count]
-        edge = sample_edges(relation, len(self._relations), per_relation, self.checksum)
-        head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
-        forward = np.zeros(len(edge), np.bool_)
-        place = np.arange(len(edge))
-        undirected = None if arrays.undirected is None else arrays.are_undirected(edge, relation[edge])
-        sample = EdgeBatch(head, relation[edge], arrays.other[edge], edge, place, forward, self._space, undirected)
+        edge = sample_edges(self.outgoing[1], len(self._relations), per_relation, self.checksum)
+        sample = numbered_edges(self.topology, edge, self._space)
         self._samples[per_relation] = sample  # a scan of all edges takes seconds in a large graph
         return sample
 
@@ -335,7 +267,7 @@ class ColumnarGraph(GraphStore):
     @property
     def edge_count(self) -> int:
         """Return the number of edges."""
-        return self._arrays.edge_count
+        return self.topology.edge_count
 
     @property
     def folder(self) -> Path | None:
@@ -352,40 +284,21 @@ class ColumnarGraph(GraphStore):
 
     @property
     def outgoing(self) -> tuple[Int64, RelationArray, NodeArray]:
-        """Return all edges without a copy, in the order of their numbers.
-
-        Node n has the edges from bounds[n] up to bounds[n + 1], where bounds is (N + 1,); of each edge there are the
-        relation and the tail, (E,) both.
-        """
-        arrays = self._arrays
+        """Return without a copy bounds, (N + 1,), relations and tails, (E,): n has edges bounds[n] to bounds[n + 1]."""
+        arrays = self.topology
         return arrays.out_index, arrays.relation[: self.edge_count], arrays.other[: self.edge_count]
-
-    @property
-    def topology(self) -> Arrays:
-        """Return all edges in both orders, without a copy."""
-        return self._arrays
-
-    @property
-    def node_columns(self) -> tuple[pa.RecordBatch, NodeProperties]:
-        """Return without a copy the columns name and first type, as far as there are any, and the properties."""
-        return self._parts.nodes, self._parts.node_properties
 
     @property
     def node_ids(self) -> IdColumn:
         """Return the ids of all nodes, in the order of their numbers."""
         return self._ids.ids
 
-    @property
-    def edge_columns(self) -> Sequence[pa.RecordBatch]:
-        """Return without a copy the properties of edges, by number, in batches; empty without properties."""
-        return self._parts.edge_properties
-
     def degree(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> Int64:
         """Return how many edges touch each node: (N,). A self-loop counts once in each direction.
 
         OUT and IN count undirected edges in the orientation in which they are stored.
         """
-        starts, stops = self._arrays.slots_of(self._checked(nodes), direction)
+        starts, stops = self.topology.slots_of(self._checked(nodes), direction)
         counts = stops - starts
         return counts.reshape(-1, 2).sum(axis=1) if direction is Direction.BOTH else counts
 

@@ -71,3 +71,12 @@ def _places_of(relation: Integers, wanted: Int64) -> Int64:
     allowed = np.zeros(int(max(relation.max(initial=0), wanted.max(initial=0))) + 1, np.bool_)
     allowed[wanted] = True
     return np.flatnonzero(allowed.take(relation))
+
+
+def numbered_edges(arrays: Arrays, edge: Int64, space: NumberSpace) -> EdgeBatch:
+    """Return edges by their numbers, in stored orientation; `origin` counts them."""
+    relation = arrays.relation[edge]
+    head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
+    undirected = None if arrays.undirected is None else arrays.are_undirected(edge, relation)
+    forward = np.zeros(len(edge), np.bool_)
+    return EdgeBatch(head, relation, arrays.other[edge], edge, np.arange(len(edge)), forward, space, undirected)

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from byokg.files import write_json
-from byokg.graph.columnar.assembly import EdgeTable
+from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.external_sort import ArrayFile, Chosen, Links, Scratch, StoredArray
 from byokg.graph.columnar.folder import (
     NO_COLUMNS,
@@ -143,8 +143,7 @@ def collect(stream: GraphStream) -> ColumnarGraph:
     triples = np.concatenate([np.empty((0, 3), np.int32), *(block.triples for block in blocks)])
     properties = join_batches([convert(block.properties, types, len(block.triples)) for block in blocks], types)
     marks = [block.apart for block in blocks if block.apart is not None]
-    return ColumnarGraph.assemble(
-        stream.name,
+    parts = assemble_parts(
         stream.nodes(),
         stream.relations(),
         EdgeTable(
@@ -157,6 +156,7 @@ def collect(stream: GraphStream) -> ColumnarGraph:
         distinct=stream.distinct,
         dropped_duplicates=stream.left_out,
     )
+    return ColumnarGraph(stream.name, parts)
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

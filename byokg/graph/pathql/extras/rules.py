@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from byokg.arrays import Int64
 from byokg.errors import PathQueryInvalid, QueryTooLarge
-from byokg.graph.columnar.assembly import EdgeTable
+from byokg.graph.columnar.assembly import EdgeTable, assemble_parts
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.pathql.names import NameResolver
@@ -301,8 +301,7 @@ class Inferred:
         number = np.concatenate((edges, -1 - np.arange(more)))
         heads, tails = np.concatenate((head, keys >> _SHIFT)), np.concatenate((tail, keys & _LOW))
         relations = np.concatenate((relation, np.array([each for each, _ in new], np.int64)))
-        graph = ColumnarGraph.assemble(
-            f"{self.stored.name} with {len(self._rules)} rules",
+        parts = assemble_parts(
             NodeColumns(
                 self.stored.node_ids.whole(),
                 held.get("name"),
@@ -318,6 +317,7 @@ class Inferred:
             ),
             source=self.stored.source,
         )
+        graph = ColumnarGraph(f"{self.stored.name} with {len(self._rules)} rules", parts)
         self._inferred = new
         return graph
 
