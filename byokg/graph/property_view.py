@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -100,6 +101,134 @@ def node_names(store: GraphStore, ids: Collection[EntityId]) -> dict[EntityId, s
     return {node.id: node.name for node in known} | {id: name_of_value(id) for id in values}
 
 
+class PropertyValues:
+    """Reads the values of properties and gives them numbers, which are the same in every run. Threads may share it.
+
+    Args:
+        store: the graph.
+        of_nodes: number of the relation that stands for each property of nodes.
+        of_edges: for each relation with properties, the number of the relation that stands for each of them.
+    """
+
+    def __init__(
+        self, store: GraphStore, of_nodes: Mapping[str, int], of_edges: Mapping[int, Mapping[str, int]]
+    ) -> None:
+        self._store, self._of_nodes, self._of_edges = store, of_nodes, of_edges
+        self.lock = RLock()
+        self._met: dict[int, EntityId] = {}
+        """Values by number that were met lately,"""
+        self._met_before: dict[int, EntityId] = {}
+        """and those before them, which are forgotten when the former are too many."""
+        self._values_of: dict[int, tuple[Int64, Int64]] = {}
+        self._edge_values: dict[int, tuple[Int64, Int64]] = {}
+
+    def number(self, id: EntityId) -> int:
+        """Return the number of a value, and remember whose it is; the lock is held."""
+        number = FIRST_VALUE + (hash_one(id.encode(errors="surrogatepass")) >> 64 - _VALUE_BITS)
+        while (known := self._met.get(number) or self._met_before.get(number)) is not None and known != id:
+            number += 1  # hardly ever
+        self._remember(number, id)
+        return number
+
+    def id_of(self, number: int) -> EntityId:
+        """Return the value of a number that was given out."""
+        id = self._met.get(number)
+        if id is None:
+            with self.lock:
+                id = self._met.get(number) or self._met_before[number]
+                self._remember(number, id)
+        return id
+
+    def _remember(self, number: int, id: EntityId) -> None:
+        if len(self._met) >= _VALUES and number not in self._met:
+            # Reads that return numbers again have to read values again, so that these are cached again.
+            self._met, self._met_before = {}, self._met
+            self._values_of, self._edge_values = {}, {}
+        self._met[number] = id
+
+    def led_to(
+        self, nodes: Int64, relations: Int64 | None, sample: EdgeBatch | None = None
+    ) -> tuple[Int64, Int64, Int64]:
+        """Return the values that nodes lead to: position of the node, relation and number of the value.
+
+        Args:
+            nodes: numbers of nodes that are no values, N of them, distinct.
+            relations: those wanted; None for all.
+            sample: edges to look at in place of all that touch the nodes.
+        """
+        wanted = None if relations is None else frozenset(relations.tolist())
+        parts: list[tuple[Int64, Int64, Int64]] = []
+        if self._of_nodes and (wanted is None or not wanted.isdisjoint(self._of_nodes.values())):
+            found = self._node_values(nodes)
+            counts = [len(relation) for relation, _ in found]
+            if sum(counts):
+                origin = np.repeat(np.arange(len(nodes)), counts)
+                parts.append(
+                    (origin, np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found]))
+                )
+        kinds = [
+            number
+            for number, named in self._of_edges.items()
+            if wanted is None or not wanted.isdisjoint(named.values())
+        ]
+        if kinds:
+            parts += self._at_edges(nodes, np.array(kinds, np.int64), sample)
+        if not parts:
+            none = np.empty(0, np.int64)
+            return none, none, none
+        origin, relation, value = (np.concatenate(column) for column in zip(*parts, strict=True))
+        if relations is not None:
+            kept = np.isin(relation, relations)
+            origin, relation, value = origin[kept], relation[kept], value[kept]
+        return origin, relation, value
+
+    def _node_values(self, nodes: Int64) -> list[tuple[Int64, Int64]]:
+        """Return relations and numbers of the values of each node."""
+        with self.lock:
+            if len(self._values_of) > _REMEMBERED:
+                self._values_of = {}
+            known = self._values_of
+            new = [number for number in nodes.tolist() if number not in known]
+            if new:
+                for number, node in zip(new, self._store.nodes(self._store.ids(np.array(new))), strict=True):
+                    known[number] = self._interned(node.properties, self._of_nodes)
+            return [known[number] for number in nodes.tolist()]
+
+    def _at_edges(self, nodes: Int64, kinds: Int64, sample: EdgeBatch | None) -> list[tuple[Int64, Int64, Int64]]:
+        """Return the values of the properties of edges that touch nodes, once for each node."""
+        if sample is None:
+            batch = self._store.edges(nodes, Direction.BOTH, kinds)
+            near, edges, kind = batch.origin, batch.edge, batch.relation
+        else:
+            kept = np.isin(sample.relation, kinds)
+            edges, kind = np.tile(sample.edge[kept], 2), np.tile(sample.relation[kept], 2)
+            near = np.searchsorted(nodes, np.concatenate((sample.head[kept], sample.tail[kept])))
+        if not len(edges):
+            return []
+        with self.lock:
+            if len(self._edge_values) > _REMEMBERED:
+                self._edge_values = {}
+            known = self._edge_values
+            of = dict(zip(edges.tolist(), kind.tolist(), strict=True))
+            new = [edge for edge in of if edge not in known]
+            for edge, properties in zip(new, self._store.edge_properties(np.array(new, np.int64)), strict=True):
+                timed = {key: value for key, value in properties.items() if _measures(value)}
+                known[edge] = self._interned(timed, self._of_edges.get(of[edge], {}))
+            found = [known[edge] for edge in edges.tolist()]
+        counts = [len(relation) for relation, _ in found]
+        relation, value = (np.concatenate(column) for column in zip(*found, strict=True))
+        rows = np.unique(np.stack((np.repeat(near, counts), relation, value), axis=1), axis=0)
+        return [(rows[:, 0], rows[:, 1], rows[:, 2])]
+
+    def _interned(self, properties: Properties, relations: Mapping[str, int]) -> tuple[Int64, Int64]:
+        told = [
+            (relations[key], self.number(value_id(value)))
+            for key, value in properties.items()
+            if key in relations and len(str(value)) <= _LONGEST
+        ]
+        return np.array([one for one, _ in told], np.int64), np.array([one for _, one in told], np.int64)
+
+
 class PropertyView(GraphStore):
     """A store, and the values of its properties as nodes.
 
@@ -125,26 +254,17 @@ class PropertyView(GraphStore):
             labels.append(label)
         self.meanings: dict[int, str] = {}
         """Words for the relation of an edge's property: `won start`."""
-        self._of_edges: dict[int, dict[str, int]] = {}
-        """For each relation with properties, the number of the relation that stands for each of them."""
+        of_edges: dict[int, dict[str, int]] = {}
         for number, relation in enumerate(self._schema.relations):
             for name in relation.properties:
                 if not name.endswith(ALL_VALUES):
-                    self._of_edges.setdefault(number, {})[name] = len(real) + len(labels)
+                    of_edges.setdefault(number, {})[name] = len(real) + len(labels)
                     self.meanings[len(real) + len(labels)] = f"{relation.name.rpartition('.')[2]} {name}"
                     labels.append(f"{relation.name}.{name}")
         self.real_relations = len(real)
         self._relations = [*real, *labels]
-        self._dated = np.zeros(len(real), np.bool_)
-        self._dated[list(self._of_edges)] = True
         self._space = NumberSpace(store.name)
-        self._lock = RLock()
-        self._met: dict[int, EntityId] = {}
-        """Values by number that were met lately,"""
-        self._met_before: dict[int, EntityId] = {}
-        """and those before them, which are forgotten when the former are too many."""
-        self._values_of: dict[int, tuple[Int64, Int64]] = {}
-        self._edge_values: dict[int, tuple[Int64, Int64]] = {}
+        self._values = PropertyValues(store, self._own, of_edges)
 
     @property
     def prefixes(self) -> Prefixes | None:
@@ -181,9 +301,9 @@ class PropertyView(GraphStore):
         asked = list(ids)
         if not any(map(is_value, asked)):
             return np.asarray(self.store.numbers(asked), np.int64)
-        with self._lock:
+        with self._values.lock:
             known = iter(self.store.numbers([id for id in asked if not is_value(id)]).tolist())
-            return np.array([self._numbered(id) if is_value(id) else next(known) for id in asked], np.int64)
+            return np.array([self._values.number(id) if is_value(id) else next(known) for id in asked], np.int64)
 
     def ids(self, nodes: NodeArray) -> list[EntityId]:
         """Return the id of each node number."""
@@ -192,7 +312,7 @@ class PropertyView(GraphStore):
         if not value.any():
             return self.store.ids(numbers)
         known = iter(self.store.ids(numbers[~value]))
-        return [self._valued(number) if number >= FIRST_VALUE else next(known) for number in numbers.tolist()]
+        return [self._values.id_of(number) if number >= FIRST_VALUE else next(known) for number in numbers.tolist()]
 
     def nodes(self, ids: Collection[EntityId]) -> list[Node]:
         """Return nodes with name, type and properties, in the order of `ids`; of a value its text. Raises
@@ -254,7 +374,7 @@ class PropertyView(GraphStore):
         if direction is Direction.IN or (virtual is not None and len(virtual) == 0):
             added = none
         else:
-            origin, relation, value = self._led_to(some, virtual)
+            origin, relation, value = self._values.led_to(some, virtual)
             added = origin
         if len(added):
             edge = FIRST_EDGE + (some[added] << 16) + (relation - self.real_relations)
@@ -295,23 +415,18 @@ class PropertyView(GraphStore):
         if self._own:
             parts.append(self.store.some_holders(min(per_relation, max(1, _HOLDERS // len(self._own)))))
         met = distinct(np.concatenate(parts))
-        origin, relation, value = self._led_to(met, None, batch)
+        origin, relation, value = self._values.led_to(met, None, batch)
         order = np.argsort(relation, kind="stable")
         origin, relation, value = origin[order], relation[order], value[order]
         kept = spread_evenly(relation, per_relation)
         origin, relation, value = origin[kept], relation[kept], value[kept]
-        columns = [
-            np.concatenate((batch.head.astype(np.int64), met[origin])),
-            np.concatenate((batch.relation.astype(np.int64), relation)),
-            np.concatenate((batch.tail.astype(np.int64), value)),
-            np.concatenate((batch.edge, np.full(len(value), FIRST_EDGE))),
-        ]
-        count = len(columns[0])
-        head, kind, tail, edge = columns
-        undirected = np.zeros(count, np.bool_) if batch.undirected is not None else None
-        if undirected is not None:
-            undirected[: len(batch)] = batch.undirected
-        return EdgeBatch(head, kind, tail, edge, np.arange(count), np.zeros(count, np.bool_), self._space, undirected)
+        added = EdgeBatch(
+            met[origin], relation, value, np.full(len(value), FIRST_EDGE), origin, np.zeros(len(value), np.bool_)
+        )
+        sample = EdgeBatch.concatenate([batch, added])
+        return replace(
+            sample, origin=np.arange(len(sample)), inverse=np.zeros(len(sample), np.bool_), space=self._space
+        )
 
     # Where the indexes of the graph lie
 
@@ -328,114 +443,6 @@ class PropertyView(GraphStore):
     def names_of_nodes(self) -> Texts:
         """Return the name of each node of the graph, which lies in a folder."""
         return self.store.names_of_nodes()
-
-    # Values
-
-    def _numbered(self, id: EntityId) -> int:
-        """Return the number of a value, and remember whose it is; the lock is held."""
-        number = FIRST_VALUE + (hash_one(id.encode(errors="surrogatepass")) >> 64 - _VALUE_BITS)
-        while (known := self._met.get(number) or self._met_before.get(number)) is not None and known != id:
-            number += 1  # hardly ever
-        self._remember(number, id)
-        return number
-
-    def _valued(self, number: int) -> EntityId:
-        """Return the value of a number that was given out."""
-        id = self._met.get(number)
-        if id is None:
-            with self._lock:
-                id = self._met.get(number) or self._met_before[number]
-                self._remember(number, id)
-        return id
-
-    def _remember(self, number: int, id: EntityId) -> None:
-        if len(self._met) >= _VALUES and number not in self._met:
-            # Reads that return numbers again have to read values again, so that these are cached again.
-            self._met, self._met_before = {}, self._met
-            self._values_of, self._edge_values = {}, {}
-        self._met[number] = id
-
-    def _led_to(
-        self, nodes: Int64, relations: Int64 | None, sample: EdgeBatch | None = None
-    ) -> tuple[Int64, Int64, Int64]:
-        """Return the values that nodes lead to: position of the node, relation and number of the value.
-
-        Args:
-            nodes: numbers of nodes that are no values, N of them, distinct.
-            relations: those wanted; None for all.
-            sample: edges to look at in place of all that touch the nodes.
-        """
-        wanted = None if relations is None else frozenset(relations.tolist())
-        parts: list[tuple[Int64, Int64, Int64]] = []
-        if self._own and (wanted is None or not wanted.isdisjoint(self._own.values())):
-            found = self._node_values(nodes)
-            counts = [len(relation) for relation, _ in found]
-            if sum(counts):
-                origin = np.repeat(np.arange(len(nodes)), counts)
-                parts.append(
-                    (origin, np.concatenate([one for one, _ in found]), np.concatenate([one for _, one in found]))
-                )
-        kinds = [
-            number
-            for number, named in self._of_edges.items()
-            if wanted is None or not wanted.isdisjoint(named.values())
-        ]
-        if kinds:
-            parts += self._at_edges(nodes, np.array(kinds, np.int64), sample)
-        if not parts:
-            none = np.empty(0, np.int64)
-            return none, none, none
-        origin, relation, value = (np.concatenate(column) for column in zip(*parts, strict=True))
-        if relations is not None:
-            kept = np.isin(relation, relations)
-            origin, relation, value = origin[kept], relation[kept], value[kept]
-        return origin, relation, value
-
-    def _node_values(self, nodes: Int64) -> list[tuple[Int64, Int64]]:
-        """Return relations and numbers of the values of each node."""
-        with self._lock:
-            if len(self._values_of) > _REMEMBERED:
-                self._values_of = {}
-            known = self._values_of
-            new = [number for number in nodes.tolist() if number not in known]
-            if new:
-                for number, node in zip(new, self.store.nodes(self.store.ids(np.array(new))), strict=True):
-                    known[number] = self._interned(node.properties, self._own)
-            return [known[number] for number in nodes.tolist()]
-
-    def _at_edges(self, nodes: Int64, kinds: Int64, sample: EdgeBatch | None) -> list[tuple[Int64, Int64, Int64]]:
-        """Return the values of the properties of edges that touch nodes, once for each node."""
-        if sample is None:
-            batch = self.store.edges(nodes, Direction.BOTH, kinds)
-            near, edges, kind = batch.origin, batch.edge, batch.relation
-        else:
-            kept = np.isin(sample.relation, kinds)
-            edges, kind = np.tile(sample.edge[kept], 2), np.tile(sample.relation[kept], 2)
-            near = np.searchsorted(nodes, np.concatenate((sample.head[kept], sample.tail[kept])))
-        if not len(edges):
-            return []
-        with self._lock:
-            if len(self._edge_values) > _REMEMBERED:
-                self._edge_values = {}
-            known = self._edge_values
-            of = dict(zip(edges.tolist(), kind.tolist(), strict=True))
-            new = [edge for edge in of if edge not in known]
-            for edge, properties in zip(new, self.store.edge_properties(np.array(new, np.int64)), strict=True):
-                timed = {key: value for key, value in properties.items() if _measures(value)}
-                known[edge] = self._interned(timed, self._of_edges.get(of[edge], {}))
-            found = [known[edge] for edge in edges.tolist()]
-        counts = [len(relation) for relation, _ in found]
-        relation, value = (np.concatenate(column) for column in zip(*found, strict=True))
-        rows = np.unique(np.stack((np.repeat(near, counts), relation, value), axis=1), axis=0)
-        return [(rows[:, 0], rows[:, 1], rows[:, 2])]
-
-    def _interned(self, properties: Properties, relations: Mapping[str, int]) -> tuple[Int64, Int64]:
-        told = [
-            (relations[key], self._numbered(value_id(value)))
-            for key, value in properties.items()
-            if key in relations and len(str(value)) <= _LONGEST
-        ]
-        return np.array([one for one, _ in told], np.int64), np.array([one for _, one in told], np.int64)
 
 
 def viewed(store: GraphStore) -> GraphStore:
