@@ -34,7 +34,6 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,32 +44,26 @@ import pyarrow.compute as pc
 
 from byokg.arrays import Int64
 from byokg.files import TextFile
-from byokg.graph.columnar.external_sort import RowsFile
 from byokg.graph.columnar.ids import Interner
-from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
 from byokg.graph.columnar.schema import TEXT, NodeColumns, place
 from byokg.graph.columnar.writer import EdgeBlock, ahead
+from byokg.graph.rdf.classes import NodeClasses
 from byokg.graph.rdf.files import Documents
 from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
 from byokg.graph.rdf.ntriples import BadLines
 from byokg.graph.rdf.quads import QuadBlock
 from byokg.graph.rdf.terms import (
-    GENERIC_TYPES,
     INSTANCE_OF,
     RDF_OBJECT,
     RDF_PREDICATE,
     RDF_SUBJECT,
     RDF_TYPE,
     Prefixes,
-    local_name,
 )
-from byokg.graph.sorted_ids import changes, contains, distinct, distinct_rows
+from byokg.graph.sorted_ids import distinct_rows
 from byokg.graph.store import ALL_VALUES
 from byokg.index.string_hashes import positions
 from byokg.types import Properties, Value
-
-_TYPES = 1 << 23
-"""Types of nodes, and nodes with types, that are looked at together."""
 
 GRAPH = "graph"
 """Property of an edge that holds the name of the graph it is in."""
@@ -98,14 +91,11 @@ class RdfFile:
         Raises `ImportFailed` when the ending of a name is of no format, or a file is missing.
         """
         self._paths, self._document = paths, Documents(paths, bad)
-        self._nodes, self._predicates, self._graphs, self._classes = Interner(), Interner(), Interner(), Interner()
+        self._nodes, self._predicates, self._graphs = Interner(), Interner(), Interner()
         self._graphs.numbers(pa.array([""], TEXT))
         self._quads: list[npt.NDArray[np.int32]] = []
         """(B, 4) head, predicate, tail and graph of edges, in blocks."""
-        self._types = RowsFile(2)
-        """Node and class."""
-        self._instances = RowsFile(2)
-        """Node, and its class according to Wikidata's `instance of`."""
+        self._classes = NodeClasses()
         self._literals = LiteralStore(self._document.kinds.pairs)
         self._statements: dict[int, _Statement] = {}
         """Triples that some nodes stand for, in the newer forms."""
@@ -164,7 +154,7 @@ class RdfFile:
         every = len(self._kept) == len(ids)
         ids = ids if every else ids.take(pa.array(self._kept))
         names, columns, self._source["literals"] = self._literals.columns(ids, self._kept, self._prefixes)
-        types, further, self._source["types"] = self._read_types(names)
+        types, further, self._source["types"] = self._classes.types(self._nodes, self._kept, names, self._prefixes)
         hashes = self._nodes.hashes if every else None
         return NodeColumns(ids, names, types, columns, hashes, self._nodes.set_aside, further)
 
@@ -218,10 +208,9 @@ class RdfFile:
         if block.graph is not None:
             graph[edge] = _encode(self._graphs, block.graph, rows[edge])
         quads: npt.NDArray[np.int32] = np.column_stack((heads, predicate, tails, graph))[edge]
-        classes = _encode(self._classes, block.end, rows[typed])
-        self._types.append(np.column_stack((heads[typed], classes)))
+        self._classes.add(heads[typed], block.end, rows[typed])
         if (instance := instance & edge).any():
-            self._instances.append(np.column_stack((heads[instance], tails[instance])))
+            self._classes.add_instances(heads[instance], tails[instance])
         if literal.any():
             self._literals.add(heads[literal], block.predicate, block.end, block.kind, rows[literal])
         for row in block.statements:
@@ -264,99 +253,6 @@ class RdfFile:
         found = np.full(len(heads), -1, np.int32)
         found[rows] = numbers[tails]
         return numbers[heads], found
-
-    # Types
-
-    def _classed(self) -> Iterator[tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]]:
-        """Yield (node, class) without generic classes and repetitions, by node, and which is each node's first.
-
-        Classes of one node come in the order of the file, some nodes at a time.
-        """
-        rows = self._types.rows()
-        generic = pc.is_in(self._classes.strings, pa.array(sorted(GENERIC_TYPES), TEXT))
-        telling = ~generic.to_numpy(zero_copy_only=False)
-        parts = [rows[start : start + _TYPES] for start in range(0, len(rows), _TYPES)]
-        stop = max((int(part[:, 0].max()) + 1 for part in parts), default=0)
-        bounds = np.linspace(0, stop, len(parts) + 1).astype(np.int64).tolist()
-        for low, high in pairwise(bounds):
-            here = ((part, (part[:, 0] >= low) & (part[:, 0] < high) & telling[part[:, 1]]) for part in parts)
-            pairs = np.concatenate([part[some] for part, some in here])
-            none = np.zeros(len(pairs), np.int64)
-            pairs = pairs[distinct_rows(pairs[:, 0], none, pairs[:, 1], none)]
-            pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
-            yield pairs, changes(pairs[:, 0])
-
-    def _instance_of(self, typed: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
-        """Return (node, class) of the nodes without a class that Wikidata says are instances of one, by node.
-
-        Args:
-            typed: (N,) whether each node has a class.
-        """
-        rows = self._instances.rows()
-        rows = rows[~typed[rows[:, 0]]]
-        none = np.zeros(len(rows), np.int64)
-        rows = rows[distinct_rows(rows[:, 0], none, rows[:, 1], none)]
-        return rows[np.argsort(rows[:, 0], kind="stable")]
-
-    def _types_of_nodes(self, classes: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the number of the first class of each node, -1 for none, and (node, class) of all others, by node.
-
-        Nodes that are classes are counted behind the `classes` others.
-        """
-        first = np.full(len(self._nodes), -1, np.int32)
-        instances, others = self._instances.rows(), [np.empty((0, 2), np.int32)]
-        said = np.sort(instances[:, 0].astype(np.int64) << 32 | instances[:, 1])
-        for pairs, starts in self._classed():
-            if len(pairs) and len(said):  # a class given both ways, as in an exported graph, is one class
-                node_of = self._nodes.find(self._classes.strings)[pairs[:, 1]]
-                both = contains(said, pairs[:, 0].astype(np.int64) << 32 | np.maximum(node_of, 0)) & (node_of >= 0)
-                pairs[both, 1] = classes + node_of[both]
-            first[pairs[starts, 0]] = pairs[starts, 1]
-            others.append(pairs[~starts])
-        pairs = self._instance_of(first >= 0)
-        if len(pairs):
-            pairs[:, 1] += classes
-            starts = changes(pairs[:, 0])
-            first[pairs[starts, 0]] = pairs[starts, 1]
-            others.append(pairs[~starts])
-        rows = np.concatenate(others)
-        return first, rows if len(others) < 3 else rows[np.argsort(rows[:, 0], kind="stable")]
-
-    def _read_types(self, names: pa.Array) -> tuple[pa.Array | None, FurtherTypes, dict[str, str]]:
-        """Return the types of nodes, and type to class; the second class of a local name gets its prefix."""
-        iris = self._labels(self._classes)
-        class_of, others = self._types_of_nodes(len(iris))
-        class_of = class_of[self._kept]
-        first = np.full(len(iris) + len(self._nodes) + 1, -1, np.int32)  # node of each class; the last is of none
-        for start in reversed(range(0, len(class_of), _TYPES)):
-            some = class_of[start : start + _TYPES][::-1]
-            first[some] = np.arange(start, start + len(some), dtype=np.int32)[::-1]
-        found = np.flatnonzero(first >= 0)
-        found = found[np.argsort(first[found])]
-        never_first = distinct(others[:, 1])
-        found = np.concatenate((found, never_first[first[never_first] < 0]))
-        labels, types = [], dict[str, str]()
-        for one in found.tolist():
-            node = one - len(iris)
-            if one == len(first) - 1:
-                labels.append("")
-                continue
-            if node < 0:
-                iri = iris[one]
-                label = local_name(iri)
-            else:
-                iri, label = self._nodes.strings[node].as_py(), names[int(np.searchsorted(self._kept, node))].as_py()
-            if types.get(label, iri) != iri:
-                label = self._prefixes.label(iri)
-            labels.append(label)
-            types[label] = iri
-        if not types:
-            return None, NO_FURTHER, {}
-        first[found] = np.arange(len(found), dtype=np.int32)
-        column = pa.DictionaryArray.from_arrays(positions(first[class_of]), pa.array(labels, TEXT))
-        kept = contains(self._kept, others[:, 0])
-        node, further = np.searchsorted(self._kept, others[kept, 0]).astype(np.int32), first[others[kept, 1]]
-        return column, FurtherTypes(node, further), types
 
     # Statements about triples
 
@@ -433,7 +329,7 @@ class RdfFile:
     def _drop_nodes(self, absorbed: set[int]) -> None:
         """Keep the nodes that have an edge, a type or a property, and the predicates that are relations."""
         used = np.zeros(len(self._nodes), np.bool_)
-        used[self._types.rows()[:, 0]] = True
+        used[self._classes.typed()] = True
         used[self._literals.nodes()] = True
         used[list(absorbed)] = False
         first = np.full(len(self._predicates), -1, np.int64)

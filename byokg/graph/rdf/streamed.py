@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from byokg.files import uncompressed
-from byokg.graph.columnar.external_sort import RowsFile
 from byokg.graph.columnar.ids import Interner
 from byokg.graph.columnar.schema import TEXT
 from byokg.graph.columnar.writer import EdgeBlock, ReadWhole
+from byokg.graph.rdf.classes import NodeClasses
 from byokg.graph.rdf.importer import RdfFile
 from byokg.graph.rdf.ntriples import START, BadLines, FilePosition
 from byokg.graph.rdf.terms import RDF_OBJECT, RDF_PREDICATE, RDF_SUBJECT
@@ -41,9 +41,7 @@ class TripleStream(RdfFile):
         known = state or {}
         self._nodes = Interner(folder / "nodes", known.get("nodes", 0))
         self._predicates = Interner(folder / "predicates", known.get("predicates", 0))
-        self._classes = Interner(folder / "classes", known.get("classes", 0))
-        self._types = RowsFile(2, folder / "types.scratch", known.get("types", 0))
-        self._instances = RowsFile(2, folder / "instances.scratch", known.get("instances", 0))
+        self._classes = NodeClasses(folder, known)
         self._literals.keep_in(folder, known.get("literals", {}))
         for pair in known.get("kinds", ()):
             self._document.kinds.number(*pair)
@@ -63,9 +61,7 @@ class TripleStream(RdfFile):
         return {
             "nodes": len(self._nodes),
             "predicates": len(self._predicates),
-            "classes": len(self._classes),
-            "types": len(self._types),
-            "instances": len(self._instances),
+            **self._classes.state(),
             "literals": self._literals.state(),
             "kinds": self._document.kinds.pairs,
             "bad": self._document.bad.found,
