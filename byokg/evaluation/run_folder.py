@@ -24,6 +24,7 @@ import hashlib
 import json
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -589,6 +590,66 @@ def flat_settings(config: object, key: str = "") -> dict[str, Any]:
         return {key: config}
     entries = (flat_settings(value, f"{key}.{name}" if key else str(name)) for name, value in config.items())
     return {path: value for entry in entries for path, value in entry.items()}
+
+
+class GrowingLines:
+    """The whole lines of a record file that may still grow. A replaced or shortened file is read from its start.
+
+    Args:
+        path: the file; one that does not exist has no lines.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.places: dict[str, int] = {}
+        """Start of each question's line, as far as the file was read."""
+        self._file, self._end = 0, 0
+        self._lock = threading.Lock()
+
+    def added(self) -> Iterator[bytes]:
+        """Yield the lines since the last call."""
+        with self._lock:
+            try:
+                file = self.path.open("rb")
+            except OSError:
+                return
+            with file:
+                stated = os.fstat(file.fileno())
+                if stated.st_ino != self._file or stated.st_size < self._end:
+                    self.places.clear()
+                    self._file, self._end = stated.st_ino, 0
+                file.seek(self._end)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        return
+                    if (id := line_id(line, str(self.path))) is not None:
+                        self.places.setdefault(id, self._end)
+                    self._end += len(line)
+                    yield line
+
+    def read(self, id: str) -> bytes | None:
+        """Return the line of a question; None if it has none."""
+        for _ in self.added():
+            pass
+        if id not in self.places:
+            return None
+        with self.path.open("rb") as file:
+            file.seek(self.places[id])
+            return file.readline()
+
+
+def read_trace_line(lines: GrowingLines, id: str) -> dict[str, Any]:
+    """Return the record of a question in a file of traces; empty if it has none.
+
+    Raises:
+        RunError: the record cannot be read.
+    """
+    line = lines.read(id)
+    try:
+        record = {} if line is None else json.loads(line)
+    except ValueError as error:
+        raise RunError(f"{lines.path}: the record of question {id!r} cannot be read ({error})") from error
+    return record if isinstance(record, dict) else {}
 
 
 def index_lines(path: Path) -> dict[str, tuple[int, int]]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,6 @@ from byokg.evaluation.records import (
     PREDICTIONS,
     TRACE,
     Prediction,
-    line_id,
     parse_prediction,
     read_config,
     read_timings,
@@ -31,11 +29,13 @@ from byokg.evaluation.report.summary import average_usage, repeats_shown
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
     QUESTIONS,
+    GrowingLines,
     Run,
     asked_in_all,
     is_written,
     read_metrics,
     read_questions,
+    read_trace_line,
     run_names,
 )
 from byokg.evaluation.runner import outcome
@@ -97,11 +97,10 @@ class LiveRun:
     """`finished`, `running` (a process holds the folder) or `stopped`."""
     seen: tuple[object, ...] = ()
     """Sizes and times of its files: if they change, so has the run."""
-    _read: tuple[int, int] = (0, 0)
-    """The predictions' file and how far it was read."""
-    _places: dict[str, int] = field(default_factory=dict)
-    _traced: tuple[int, int] = (0, 0)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._predictions = GrowingLines(self.folder / PREDICTIONS)
+        self.traces = GrowingLines(self.folder / TRACE)
 
     def look(self) -> bool:
         """True if the run has changed since the last look."""
@@ -126,36 +125,18 @@ class LiveRun:
 
     def read(self, asked: SharedQuestions) -> None:
         """Read the predictions that were recorded since."""
-        path = self.folder / PREDICTIONS
-        with self._lock:
-            for line, start in _added(path, self._read, self.rows.clear):
-                prediction = parse_prediction(line, str(path))
-                at = asked.place.get(prediction.id)
-                if at is not None:
-                    self.rows[prediction.id] = _row(asked.examples[at], prediction, len(self.rows))
-                self._read = (start[0], start[1] + len(line))
+        lines = self._predictions
+        for line in lines.added():
+            prediction = parse_prediction(line, str(lines.path))
+            if (at := asked.place.get(prediction.id)) is not None:
+                self.rows[prediction.id] = _row(asked.examples[at], prediction, len(lines.places) - 1)
+        for id in self.rows.keys() - lines.places.keys():
+            self.rows.pop(id, None)
 
-    def prediction(self, id: str) -> Prediction | None:
-        """Return the prediction for one question."""
-        for line, _ in _added(self.folder / PREDICTIONS, (0, 0), lambda: None):
-            if line_id(line, PREDICTIONS) == id:
-                return parse_prediction(line, str(self.folder / PREDICTIONS))
-        return None
-
-    def trace(self, id: str) -> Mapping[str, Any]:
-        """Return what led to the answers of one question; empty if that is not recorded."""
-        path = self.folder / TRACE
-        with self._lock:
-            for line, start in _added(path, self._traced, self._places.clear):
-                if (known := line_id(line, str(path))) is not None:
-                    self._places.setdefault(known, start[1])
-                self._traced = (start[0], start[1] + len(line))
-            if id not in self._places:
-                return {}
-            with path.open("rb") as file:
-                file.seek(self._places[id])
-                record: Mapping[str, Any] = json.loads(file.readline())
-                return record
+    def recorded(self) -> Iterator[Prediction]:
+        """Yield all predictions so far."""
+        lines = GrowingLines(self.folder / PREDICTIONS)
+        return (parse_prediction(line, str(lines.path)) for line in lines.added())
 
 
 def _stated(path: Path) -> tuple[int, int, int] | None:
@@ -164,29 +145,6 @@ def _stated(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _added(path: Path, read: tuple[int, int], again: Callable[[], None]) -> Iterator[tuple[bytes, tuple[int, int]]]:
-    """Yield the whole lines after a place, each with the file's number and its start.
-
-    A replaced or shortened file is read from its start, after a call of `again`.
-    """
-    try:
-        file = path.open("rb")
-    except OSError:
-        return
-    with file:
-        stated = _stated(path) or (0, 0, 0)
-        number, offset = read
-        if number != stated[0] or stated[1] < offset:
-            again()
-            number, offset = stated[0], 0
-        file.seek(offset)
-        for line in file:
-            if not line.endswith(b"\n"):
-                return
-            yield line, (number, offset)
-            offset += len(line)
 
 
 def _row(example: Example, prediction: Prediction, number: int) -> Row:
@@ -346,10 +304,7 @@ class LiveRuns:
 
     def _run(self, run: LiveRun) -> Run:
         """Return a run as far as it is recorded."""
-        predictions = {}
-        for line, _ in _added(run.folder / PREDICTIONS, (0, 0), lambda: None):
-            each = parse_prediction(line, str(run.folder / PREDICTIONS))
-            predictions[each.id] = each
+        predictions = {each.id: each for each in run.recorded()}
         asked = self.asked(run).examples
         return Run(run.name, run.folder, run.config, tuple(one for one in asked if one.id in predictions),
                    predictions, {}, None)  # fmt: skip
@@ -419,10 +374,12 @@ class LiveRuns:
         example = asked.examples[asked.place[id]]
         found = []
         for run in runs:
-            prediction = run.prediction(id)
-            its = {} if prediction is None else {id: prediction}
+            line = GrowingLines(run.folder / PREDICTIONS).read(id)
+            its = {} if line is None else {id: parse_prediction(line, PREDICTIONS)}
             timings = {one.id: one for one in read_timings(run.folder) if one.id == id} if its else {}
-            found.append((Run(run.name, run.folder, run.config, (example,), its, timings, None), run.trace(id)))
+            found.append(
+                (Run(run.name, run.folder, run.config, (example,), its, timings, None), read_trace_line(run.traces, id))
+            )
         return detailed(example, found, self.store, self.replies)
 
 

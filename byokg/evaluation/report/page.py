@@ -18,7 +18,6 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -29,10 +28,10 @@ import numpy as np
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import normalise
-from byokg.evaluation.records import Prediction, Timing, read_evidence
-from byokg.evaluation.report.summary import Traces, summarise
+from byokg.evaluation.records import TRACE, Prediction, Timing, read_evidence
+from byokg.evaluation.report.summary import summarise
 from byokg.evaluation.retrieval_metrics import flat_cells
-from byokg.evaluation.run_folder import Run
+from byokg.evaluation.run_folder import GrowingLines, Run, read_trace_line
 from byokg.evaluation.runner import outcome
 from byokg.files import write_file
 from byokg.graph.property_view import node_names
@@ -155,27 +154,28 @@ def read_details(
         EntityNotFound: a trace holds a node that is not in the store.
     """
     questions, calls, texts, named = Blocks(), Blocks(), Texts(), NodeNames(store)
-    with ExitStack() as open_files:
-        traces = [open_files.enter_context(Traces(run.folder)) for run in runs]
-        numbers = None
-        if replies is not None:
-            wanted = _wanted(runs, examples, traces)
-            numbers = {each.call.key: calls.add(texts.shared(call_detail(each))) for each in replies.recorded(wanted)}
-        for example in examples:
-            read = [trace.read(example.id) for trace in traces]
-            try:
-                record = {
-                    "question": example.question,
-                    "gold": example.answers,
-                    "names": named.of(runs, example, read),
-                    "runs": [run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
-                }
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                raise RunError(
-                    f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no "
-                    f"record of a run ({error!r}); start the run again in another folder"
-                ) from error
-            questions.add(texts.shared(record))
+    if without := next((run for run in runs if not (run.folder / TRACE).is_file()), None):
+        raise RunError(f"no {TRACE} in {str(without.folder)!r}; give the folder that an evaluation wrote")
+    traces = [GrowingLines(run.folder / TRACE) for run in runs]
+    numbers = None
+    if replies is not None:
+        wanted = _wanted(runs, examples, traces)
+        numbers = {each.call.key: calls.add(texts.shared(call_detail(each))) for each in replies.recorded(wanted)}
+    for example in examples:
+        read = [read_trace_line(trace, example.id) for trace in traces]
+        try:
+            record = {
+                "question": example.question,
+                "gold": example.answers,
+                "names": named.of(runs, example, read),
+                "runs": [run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
+            }
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RunError(
+                f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no "
+                f"record of a run ({error!r}); start the run again in another folder"
+            ) from error
+        questions.add(texts.shared(record))
     for blocks in (questions, calls, texts.blocks):
         blocks.close()
     return Details(questions, calls, texts.blocks)
@@ -237,14 +237,14 @@ def _answers(prediction: Prediction, example: Example, scores: Mapping[str, floa
     }
 
 
-def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[Traces]) -> set[str]:
+def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[GrowingLines]) -> set[str]:
     """Return the keys of all replies that the runs used."""
     return {
         call["reply"]
         for run, trace in zip(runs, traces, strict=True)
         for example in examples
         if example.id in run.predictions
-        for call in trace.read(example.id).get("calls", ())
+        for call in read_trace_line(trace, example.id).get("calls", ())
     }
 
 

@@ -9,8 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +29,9 @@ from byokg.evaluation.metrics import (
     selective_by_score,
 )
 from byokg.evaluation.profiles import PROFILES
-from byokg.evaluation.records import TRACE, Timing
+from byokg.evaluation.records import Timing
 from byokg.evaluation.repeats import RepeatFigures, repeat_figures
-from byokg.evaluation.run_folder import Run, flat_settings, index_lines, read_runs
+from byokg.evaluation.run_folder import Run, flat_settings, read_runs
 from byokg.evaluation.runner import outcome
 from byokg.evaluation.significance import auroc, calibration_error, holm
 from byokg.types import Spending
@@ -85,45 +84,6 @@ def asked_by(runs: Sequence[Run]) -> list[Example]:
                     "of the runs before it; report on runs of one version of the data set"
                 )
     return list(asked.values())
-
-
-class Traces:
-    """The traces of one run, read one question at a time.
-
-    Raises:
-        RunError: the run has no file of traces.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / TRACE
-        try:
-            self._file = self._path.open("rb")
-        except FileNotFoundError as error:
-            raise RunError(f"no {TRACE} in {str(folder)!r}; give the folder that an evaluation wrote") from error
-        self._places = index_lines(self._path)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def read(self, id: str) -> dict[str, Any]:
-        """Return the record of a question; empty if it has none.
-
-        Raises:
-            RunError: the record cannot be read.
-        """
-        if id not in self._places:
-            return {}
-        self._file.seek(self._places[id][0])
-        try:
-            record = json.loads(self._file.readline())
-        except ValueError as error:
-            raise RunError(f"{self._path}: the record of question {id!r} cannot be read ({error})") from error
-        return record if isinstance(record, dict) else {}
 
 
 def summarise(runs: Sequence[Run], examples: Sequence[Example], baseline: int, seed: int = 0) -> dict[str, Any]:

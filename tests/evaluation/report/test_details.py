@@ -7,6 +7,7 @@ import json
 import shutil
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,12 @@ def test_a_question_has_gold_answers_and_each_runs_trace(runs: list[Run]) -> Non
 def test_nodes_are_named_by_what_the_trace_says_of_them(runs: list[Run]) -> None:
     # f1 was linked, p1 is an answer, p2 a node and a cell; of f2 nothing is said.
     assert questions(runs)[0]["names"] == {"p1": "Michael Mann", "f1": "Heat", "p2": "Al Pacino"}
+
+
+def test_a_run_without_traces_is_refused(runs: list[Run], tmp_path: Path) -> None:
+    without = replace(runs[0], folder=tmp_path)
+    with pytest.raises(RunError, match=r"no trace\.jsonl"):
+        read_details([without], asked_by([without]))
 
 
 def test_a_graph_names_all_nodes(runs: list[Run], tmp_path: Path) -> None:

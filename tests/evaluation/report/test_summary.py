@@ -13,8 +13,8 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.records import Timing
-from byokg.evaluation.report.summary import Traces, asked_by, read_reported, summarise
-from byokg.evaluation.run_folder import Run, run_names
+from byokg.evaluation.report.summary import asked_by, read_reported, summarise
+from byokg.evaluation.run_folder import GrowingLines, Run, read_trace_line, run_names
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import Consumption, Spending
 from tests.evaluation.report.conftest import BASE, EXAMPLES, Told
@@ -69,10 +69,8 @@ def test_runs_that_disagree_on_a_question_are_refused(folders: tuple[Path, Path]
 
 
 def test_traces_are_read_one_at_a_time_in_any_order(folders: tuple[Path, Path], tmp_path: Path) -> None:
-    with Traces(folders[0]) as traces:
-        assert [len(traces.read(id).get("rounds", [])) for id in ("q3", "q1", "q5", "q9")] == [2, 2, 0, 0]
-    with pytest.raises(RunError, match=r"no trace\.jsonl"):
-        Traces(tmp_path)
+    traces = GrowingLines(folders[0] / "trace.jsonl")
+    assert [len(read_trace_line(traces, id).get("rounds", [])) for id in ("q3", "q1", "q5", "q9")] == [2, 2, 0, 0]
 
 
 def summary(*runs: Run, baseline: int = 0) -> dict[str, Any]:
