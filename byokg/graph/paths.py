@@ -17,7 +17,7 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.graph.cancellation import check
 from byokg.graph.pathql.automaton import single_steps
-from byokg.graph.pathql.expander import Expander, steps_along
+from byokg.graph.pathql.expander import Expander, StepOptions, steps_along
 from byokg.graph.pathql.names import NameResolver
 from byokg.graph.pathql.query import NameTerm
 from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at, sort_distinct, spread
@@ -304,7 +304,7 @@ def follow_all(
     step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
     numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
     read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
-    moves = steps_along(store, single_steps(len(store.met_relations), list(numbers)), most=read)
+    moves = steps_along(store, single_steps(len(store.met_relations), list(numbers)), StepOptions(most=read))
     sources_of = distinct(store.numbers(sources)).astype(np.int64)
     avoided = distinct(np.asarray(store.numbers(avoid), np.int64))
     levels = [_beginning(sources_of)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -92,28 +93,25 @@ def _all(steps: StepRows) -> StepRows:
     return steps
 
 
+@dataclass(frozen=True)
+class StepOptions:
+    """How edges become steps."""
+
+    variable: str | None = None
+    """Variable bound to the relation of each edge."""
+    capped: Callable[[StepRows], StepRows] = _all
+    """May leave steps out."""
+    most: int | None = None
+    """Edges of one relation to read of a node, the first in edge order, if a state continues along one relation only;
+    more need not be read. None reads all."""
+
+
 class EdgeExpander(ABC):
     """Edges of a graph that an automaton allows."""
 
-    def __init__(
-        self,
-        store: GraphStore,
-        automaton: Automaton,
-        variable: str | None = None,
-        capped: Callable[[StepRows], StepRows] = _all,
-        most: int | None = None,
-    ) -> None:
-        """Walk a graph.
-
-        Args:
-            store: source of the edges.
-            automaton: relations from state to state.
-            variable: bound to the relation of each edge.
-            capped: may leave steps out.
-            most: edges of one relation to read of a node, the first in edge order, if a state continues along one
-                relation only; more need not be read. None reads all.
-        """
-        self._store, self._variable, self._capped, self._most = store, variable, capped, most
+    def __init__(self, store: GraphStore, automaton: Automaton, options: StepOptions) -> None:
+        """Walk a graph along the relations that an automaton has from state to state."""
+        self._store, self._options = store, options
         self._automaton = automaton
         self.states, self.accepting, self.empty = automaton.states, automaton.accepting, automaton.empty
 
@@ -123,11 +121,11 @@ class EdgeExpander(ABC):
 
     def forward(self, vertices: Int64) -> StepRows:
         """Return the steps out of vertices."""
-        return self._capped(self._steps(vertices, False))
+        return self._options.capped(self._steps(vertices, False))
 
     def backward(self, vertices: Int64) -> StepRows:
         """Return the steps into vertices."""
-        return self._capped(self._steps(vertices, True))
+        return self._options.capped(self._steps(vertices, True))
 
     @abstractmethod
     def effort(self, vertices: Int64, backward: bool) -> int:
@@ -146,8 +144,8 @@ class EdgeExpander(ABC):
             undirected.tolist(),
             strict=True,
         )
-        turned = ((labels & 1).astype(np.bool_) & ~undirected).tolist()
-        return [one_edge(Triple(*each), back, self._variable) for each, back in zip(walked, turned, strict=True)]
+        turned, variable = ((labels & 1).astype(np.bool_) & ~undirected).tolist(), self._options.variable
+        return [one_edge(Triple(*each), back, variable) for each, back in zip(walked, turned, strict=True)]
 
     @abstractmethod
     def _edge_ends(self, edges: Int64) -> tuple[Integers, Integers, Integers, Bools]:
@@ -175,15 +173,8 @@ class EdgeExpander(ABC):
 class ColumnarExpander(EdgeExpander):
     """Edges of a columnar graph that an automaton allows."""
 
-    def __init__(
-        self,
-        graph: ColumnarGraph,
-        automaton: Automaton,
-        variable: str | None = None,
-        capped: Callable[[StepRows], StepRows] = _all,
-        most: int | None = None,
-    ) -> None:
-        super().__init__(graph, automaton, variable, capped, most)
+    def __init__(self, graph: ColumnarGraph, automaton: Automaton, options: StepOptions) -> None:
+        super().__init__(graph, automaton, options)
         self._arrays = arrays = graph.topology
         self._out, self._in = arrays.out_index, arrays.in_index
         self._relation, self._other = arrays.relation, arrays.other
@@ -256,8 +247,8 @@ class ColumnarExpander(EdgeExpander):
             if len(few) * len(nodes) * 64 < looked_at:
                 starts, stops = self._arrays.narrow(starts, stops, few)
                 split = len(few)
-                if split == 1 and self._most is not None and self._arrays.undirected_edges is None:
-                    stops = np.minimum(stops, starts + self._most)
+                if split == 1 and self._options.most is not None and self._arrays.undirected_edges is None:
+                    stops = np.minimum(stops, starts + self._options.most)
         origin, slot = spread(starts, stops - starts)
         if split > 1:
             origin //= split
@@ -282,15 +273,8 @@ class ColumnarExpander(EdgeExpander):
 class StoreExpander(EdgeExpander):
     """Edges of any store that an automaton allows: one call for each state that is left."""
 
-    def __init__(
-        self,
-        store: GraphStore,
-        automaton: Automaton,
-        variable: str | None = None,
-        capped: Callable[[StepRows], StepRows] = _all,
-        most: int | None = None,
-    ) -> None:
-        super().__init__(store, automaton, variable, capped, most)
+    def __init__(self, store: GraphStore, automaton: Automaton, options: StepOptions) -> None:
+        super().__init__(store, automaton, options)
         self._met: dict[int, tuple[int, int, int, bool]] = {}
         """Head, relation and tail of the edges that were walked, and True for undirected ones."""
         self._ahead: dict[bool, tuple[Int64, Int64, StepRows]] = {}
@@ -379,7 +363,7 @@ class StoreExpander(EdgeExpander):
         direction = way[(inverse, forward) if backward else (forward, inverse)]
         allowed: Bools = np.asarray(table.any(axis=1))
         relations = None if allowed.all() else np.flatnonzero(allowed[self._automaton.classes])
-        caps = Caps(per_relation=self._most if relations is not None and len(relations) == 1 else None)
+        caps = Caps(per_relation=self._options.most if relations is not None and len(relations) == 1 else None)
         batch = expand(self._store, nodes, direction, relations, caps).edges
         against = batch.inverse ^ backward
         kinds = self._automaton.classes.take(batch.relation)
@@ -398,18 +382,10 @@ class StoreExpander(EdgeExpander):
         return batch.origin[rows], far[rows], label
 
 
-def steps_along(
-    store: GraphStore,
-    automaton: Automaton,
-    variable: str | None = None,
-    capped: Callable[[StepRows], StepRows] = _all,
-    most: int | None = None,
-) -> EdgeExpander:
-    """Return the edges of a graph that an automaton allows; see `EdgeExpander`."""
+def steps_along(store: GraphStore, automaton: Automaton, options: StepOptions) -> EdgeExpander:
+    """Return the edges of a graph that an automaton allows."""
     graph = store.columnar
-    if graph is not None:
-        return ColumnarExpander(graph, automaton, variable, capped, most)
-    return StoreExpander(store, automaton, variable, capped, most)
+    return StoreExpander(store, automaton, options) if graph is None else ColumnarExpander(graph, automaton, options)
 
 
 class MatchExpander:

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 from byokg.arrays import Int64
 from byokg.graph.pathql.automaton import Automaton, compile_expression
 from byokg.graph.pathql.budget import PathLimits, SearchBudget, run
-from byokg.graph.pathql.expander import Expander, MatchExpander, steps_along
+from byokg.graph.pathql.expander import Expander, MatchExpander, StepOptions, steps_along
 from byokg.graph.pathql.names import NameResolver, check_bound
 from byokg.graph.pathql.query import (
     AnyLink,
@@ -127,7 +127,7 @@ class Via:
         return known[key][1]
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Expander:
-        return steps_along(self._store, automaton, variable, self._budget.capped)
+        return steps_along(self._store, automaton, StepOptions(variable, self._budget.capped))
 
 
 def _has_undirected(store: GraphStore) -> bool:
