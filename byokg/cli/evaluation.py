@@ -38,6 +38,7 @@ from byokg.errors import (
 from byokg.files import sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.display_names import node_keys
 from byokg.graph.name_indexes import name_index
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
@@ -169,6 +170,10 @@ class Session:
         """Return, for each gold answer, the nodes that have its name."""
         store, names = self.graph(example)
         return [store.ids(names.exact(name)) for name in example.answers]
+
+    def node_keys(self, example: Example, ids: Sequence[EntityId]) -> list[str | None]:
+        """Return the key of each node that is named by it alone."""
+        return node_keys(self.graph(example)[0], ids)
 
     def graph_checksum(self) -> str:
         """Return the identity of the graph for the run's record."""
@@ -401,6 +406,7 @@ def _run(
 
     llm, count = session.llm, _token_counter(settings, session)
     measurement = Measurement(None if llm is None else llm.meter, settings.run.deadline_s, count, session.gold_nodes)
+    measurement = replace(measurement, node_keys=session.node_keys)
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
     counter = _Counter()
     began = time.perf_counter()

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example, read_text
 from byokg.evaluation.datasets.result_sets import NODE
+from byokg.evaluation.metrics import match_gold
 from byokg.evaluation.records import OUTCOMES, Prediction, Status
 from byokg.types import EntityId
 
@@ -64,6 +65,8 @@ class Case:
     """`failed` and `skipped` have no prediction; a question that is missing from the file failed."""
     answer_ids: tuple[str | None, ...] = ()
     """One for each of `answers`; empty if the system gives names alone."""
+    answer_keys: tuple[str | None, ...] = ()
+    """As `Prediction.keys`."""
     drafts: tuple[str, ...] = ()
     """Draft answers of the language model, without the graph, if recorded."""
     reply: str | None = None
@@ -107,6 +110,11 @@ class Case:
     def lines(self) -> tuple[str, ...]:
         """Return the answers as publications count them: the list, or all lines of the text, empty ones included."""
         return self.answers if not self.reply else tuple(self.reply.split("\n"))
+
+    @property
+    def matched_answers(self) -> list[str]:
+        """Return the predicted names, those that are gold answers as these are named; see `match_gold`."""
+        return match_gold(self.answers, self.gold, self.answer_ids, self.gold_ids, self.answer_keys)
 
     @property
     def answer_rows(self) -> tuple[tuple[object, ...], ...]:
@@ -161,6 +169,7 @@ def case_of(example: Example, prediction: Prediction | None, reply: str | None =
         answers=made.answers,
         status=made.status,
         answer_ids=made.answer_ids,
+        answer_keys=made.keys,
         drafts=made.drafts,
         reply=reply,
         question=example.question,

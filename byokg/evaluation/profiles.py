@@ -84,7 +84,7 @@ STRICT = Profile(
         Metric("f1", "harmonic mean of the question's precision and recall"),
         Metric("em", "predicted and gold answers are equal as sets"),
     ),
-    score=lambda case: astuple(score(case.answers, case.gold)),
+    score=lambda case: astuple(score(case.matched_answers, case.gold)),
 )
 
 

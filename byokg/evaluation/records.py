@@ -8,8 +8,9 @@
   (null if topic entities are not annotated or were granted; else their ids as `gold`, and as `found` those among them
   that any round linked), `drafts` (draft answers of the language model in its first round, without the graph),
   `retrieved` (null if the question failed; else the fields of `metrics.Retrieved`: how far gold answers came),
-  `grounding` (likewise of `metrics.Grounding`), and if a query was answered from, `columns` and `rows`: its result,
-  with a node as `{"node": ID, "name": NAME, "type": TYPE}`.
+  `grounding` (likewise of `metrics.Grounding`); `keys`, if an answer is a node that is named by its key alone; and
+  `columns` and `rows`, if a query was answered from: its result, with a node as `{"node": ID, "name": NAME, "type":
+  TYPE}`.
 - `trace.jsonl`, one line per question: `schema`, `id`, and the stages behind the answers; see below.
 - `timings.jsonl`, one line per question: `schema`, `id`, `seconds` by stage, `total` included, and with language
   models `usage` by stage: `asked` and `replayed` with the fields of `types.Consumption`, `failed`,
@@ -301,6 +302,8 @@ class Prediction:
     drafts: tuple[str, ...] = ()
     retrieved: Retrieved | None = None
     grounding: Grounding | None = None
+    keys: tuple[str | None, ...] = ()
+    """Of each answer that is a node named by its key alone, the key (`10307` of `Order 10307`); empty without any."""
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[object, ...], ...] = ()
     """Result of the query that the answers rest on; empty if there is none."""
@@ -326,6 +329,7 @@ def record_answer(
     usage: QuestionUsage | None = None,
     topics: Sequence[EntityId] = (),
     retrieved: Retrieved | None = None,
+    keys: Sequence[str | None] = (),
 ) -> RecordLines:
     """Write the lines of a question that has an outcome.
 
@@ -335,6 +339,7 @@ def record_answer(
         usage: metered language-model usage; None takes the answer's own.
         topics: annotated topic entities that the pipeline had to link; empty if none are annotated.
         retrieved: gold answers in the evidence.
+        keys: as `Prediction.keys`.
 
     Raises:
         ValueError: a score is not finite.
@@ -356,6 +361,7 @@ def record_answer(
         drafts=answer.rounds[0].artifacts.draft_answers if answer.rounds else (),
         retrieved=retrieved,
         grounding=Grounding(tuple(item.support for item in items), cited, cited - wrong),
+        keys=tuple(keys) if any(keys) else (),
         columns=answer.columns,
         rows=tuple(tuple(map(_recorded_cell, row.cells)) for row in answer.rows),
     )
@@ -433,6 +439,7 @@ def parse_prediction(line: bytes, place: str) -> Prediction:
             drafts=record.get("drafts", ()),
             retrieved=None if retrieved is None else Retrieved(**retrieved),
             grounding=None if grounding is None else Grounding(**grounding),
+            keys=record.get("keys", ()),
             columns=record.get("columns", ()),
             rows=record.get("rows", ()),
         )
@@ -555,7 +562,7 @@ def _line(id: str, **fields: object) -> bytes:
 
 
 def _prediction_line(prediction: Prediction) -> bytes:
-    absent = () if prediction.rows else ("columns", "rows")
+    absent = (*(() if prediction.keys else ("keys",)), *(() if prediction.rows else ("columns", "rows")))
     return _line(**{name: value for name, value in vars(prediction).items() if name not in absent})
 
 

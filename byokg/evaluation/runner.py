@@ -29,7 +29,7 @@ from typing import Any, Literal, Protocol
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
 from byokg.evaluation.cases import by_question
 from byokg.evaluation.datasets.base import Example, SubgraphDataset
-from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, Retrieved, aggregate, score
+from byokg.evaluation.metrics import ZERO, Metrics, QuestionScores, Retrieved, Scores, aggregate, match_gold, score
 from byokg.evaluation.records import (
     PREDICTIONS,
     SCHEMA,
@@ -151,12 +151,15 @@ class Measurement:
         count_tokens: tokens of the graph context in a prompt, for the records.
         gold_nodes: returns, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
             evidence can be matched to it. Called from several threads. None matches by name alone.
+        node_keys: returns, for nodes of a question's graph, the key of each that is named by it alone, else None; see
+            `display_names.node_keys`. None records no keys.
     """
 
     meter: UsageMeter | None = None
     deadline_s: float | None = None
     count_tokens: Callable[[str], int] = estimate_tokens
     gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None = None
+    node_keys: Callable[[Example, Sequence[EntityId]], Sequence[str | None]] | None = None
 
 
 def run_evaluation(
@@ -312,7 +315,7 @@ def outcome(example: Example, prediction: Prediction | None) -> QuestionScores:
             ZERO, failed=True, type=example.type, hops=example.hops, linked=linked, cluster=example.group
         )
     return QuestionScores(
-        score(prediction.answers, example.answers) if example.answers else ZERO,
+        _scores(example, prediction.answers, prediction.answer_ids, prediction.keys),
         type=example.type,
         hops=example.hops,
         linked=linked,
@@ -321,6 +324,13 @@ def outcome(example: Example, prediction: Prediction | None) -> QuestionScores:
         score=prediction.scores[0] if prediction.scores else None,
         cluster=example.group,
     )
+
+
+def _scores(example: Example, answers: Sequence[str], ids: Sequence[str | None], keys: Sequence[str | None]) -> Scores:
+    """Score the answers to a question; zero without gold answers."""
+    if not example.answers:
+        return ZERO
+    return score(match_gold(answers, example.answers, ids, example.answer_ids, keys), example.answers)
 
 
 class _RunningScores:
@@ -378,11 +388,14 @@ class _Asker:
             if answer.question_id != example.id:
                 raise RunError(f"the pipeline answered question {answer.question_id!r} when asked {example.id!r}")
             took = meter.take(example.id) if meter else QuestionUsage(answer.usage)
-            found, scores = None, ZERO
-            if example.answers:
-                found = self._retrieved(example, answer, took)
-                scores = score([item.name for item in answer.items], example.answers)
-            return _Answered(example.id, record_answer(answer, seconds, took, topics, found), QuestionScores(scores))
+            found = self._retrieved(example, answer, took) if example.answers else None
+            names, ids, keys = (
+                [one.name for one in answer.items],
+                [one.id for one in answer.items],
+                self._keys(example, answer),
+            )
+            lines = record_answer(answer, seconds, took, topics, found, keys)
+            return _Answered(example.id, lines, QuestionScores(_scores(example, names, ids, keys)))
         except ReplyPending:
             if meter is not None:
                 meter.wait(example.id)
@@ -394,6 +407,15 @@ class _Asker:
             usage = meter.take(example.id) if meter else None
             lines = record_failure(example.id, error, time.perf_counter() - started, usage, topics)
             return _Answered(example.id, lines, QuestionScores(ZERO, failed=True))
+
+    def _keys(self, example: Example, answer: Answer) -> list[str | None]:
+        """Return the keys of the answers that are named by these alone."""
+        ids = [item.id for item in answer.items]
+        named = [id for id in ids if id is not None]
+        if self.measurement.node_keys is None or not named:
+            return []
+        keys = dict(zip(named, self.measurement.node_keys(example, named), strict=True))
+        return [None if id is None else keys[id] for id in ids]
 
     def _retrieved(self, example: Example, answer: Answer, took: QuestionUsage) -> Retrieved:
         """Return the gold answers in the evidence."""

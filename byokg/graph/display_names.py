@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +30,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from byokg.errors import ConfigError
+from byokg.graph.store import GraphStore
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
+from byokg.types import EntityId
 
 NAME = "name"
 """Placeholder, and property, of a node's own name."""
@@ -304,6 +306,24 @@ def _as_text(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
     return pc.utf8_trim_whitespace(values.cast(_TEXT))
+
+
+def node_keys(store: GraphStore, ids: Sequence[EntityId]) -> list[str | None]:
+    """Return the key of each node that is named by its type and that key (`10307` of `Order 10307`); None for others.
+
+    Raises:
+        EntityNotFound: the store lacks a node.
+    """
+    templates = {} if store.columnar is None else store.columnar.source.get("display_names", {})
+    keys = {type: found[1] for type, template in templates.items() if (found := _keyed(type).fullmatch(template))}
+    if not keys:
+        return [None] * len(ids)
+    held = [(node, node.properties.get(keys.get(node.type, ""))) for node in store.nodes(ids)]
+    return [None if key is None or node.name != f"{node.type} {key}" else str(key) for node, key in held]
+
+
+def _keyed(type: str) -> re.Pattern[str]:
+    return re.compile(rf"{re.escape(type)} {_PLACEHOLDER.pattern}")
 
 
 def parse_templates(given: Collection[str]) -> dict[str, str]:

@@ -22,6 +22,7 @@ from byokg.evaluation.metrics import (
     Stage,
     aggregate,
     count_stages,
+    match_gold,
     normalise,
     score,
     selective,
@@ -312,3 +313,18 @@ class TestSelectiveByScore:
         points = selective_by_score([scored(1 - place / 1000, 1) for place in range(1000)])
         assert len(points) == 100
         assert (points[0].coverage, points[-1].coverage) == (0.001, 1.0)
+
+
+def test_answers_match_gold_ones_by_id_by_six_digits_and_by_key() -> None:
+    assert match_gold(["Ann", "Bo"], ["Ann Abt", "Bea"], ["1", "2"], ["1", "3"]) == ["Ann Abt", "Bo"]
+    assert match_gold(["2.4799999999999986"], ["2.48"]) == ["2.48"]
+    assert match_gold(["Order 10307"], ["10307"], ["o"], keys=["10307"]) == ["10307"]
+    assert match_gold(["10307"], ["Order 10307"], [None]) == ["10307"]
+
+
+def test_answers_match_by_nothing_else() -> None:
+    assert match_gold(["Ann Abt"], ["Abt"], ["1"]) == ["Ann Abt"]
+    assert match_gold(["Apollo 13"], ["13"], ["m"], keys=[None]) == ["Apollo 13"]
+    assert match_gold(["2.5", "1000001"], ["2.48", "1000000"]) == ["2.5", "1000001"]
+    assert match_gold(["2.48000001"], ["2.48"], ["a node"]) == ["2.48000001"]
+    assert match_gold(["Ann"], ["Bo", "Bea"], ["1"], ["1"]) == ["Ann"], "ids that are not those of the gold answers"

@@ -11,7 +11,7 @@ import pytest
 
 from byokg.errors import ConfigError, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.display_names import choose_template, fill, parse_templates, placeholders
+from byokg.graph.display_names import choose_template, fill, node_keys, parse_templates, placeholders
 from byokg.graph.engines.arcadedb import ArcadeStore, names_of
 from byokg.graph.exporter import export_graph
 from byokg.graph.importers.choose import build_graph, import_graph
@@ -100,6 +100,15 @@ def test_an_import_names_nodes_and_keeps_the_property_behind_a_name(tmp_path: Pa
     assert nodes[0].properties == {"name": "Ann", "surname": "Abt"}
     assert nodes[3].properties == {}
     assert graph.source["display_names"] == {"Person": "{name} {surname}", "Vehicle": "{plate}"}
+
+
+def test_a_node_that_is_named_by_a_key_alone_has_that_key(tmp_path: Path) -> None:
+    nodes = "id,name,type,orderID\na,,Order,10\nb,,Order,11\nc,Order 12,Film,\n1,x,P,\n2,y,P,\n"
+    graph = import_graph(write(tmp_path, nodes))
+    ids = [EntityId(id) for id in "abc1"]
+    assert [node.name for node in graph.nodes(ids)] == ["Order 10", "Order 11", "Order 12", "x"]
+    assert node_keys(graph, ids) == ["10", "11", None, None]
+    assert node_keys(ColumnarGraph.from_triples([("a", "r", "b")]), ids[:2]) == [None, None]
 
 
 def test_given_templates_decide(tmp_path: Path) -> None:
