@@ -38,7 +38,6 @@ from byokg.errors import (
 from byokg.files import sha256, user_cache
 from byokg.graph.columnar.folder import FORMAT, VERSION
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.display_names import node_keys
 from byokg.graph.name_indexes import name_index
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder
@@ -173,6 +172,8 @@ class Session:
 
     def node_keys(self, example: Example, ids: Sequence[EntityId]) -> list[str | None]:
         """Return the key of each node that is named by it alone."""
+        from byokg.graph.display_names import node_keys
+
         return node_keys(self.graph(example)[0], ids)
 
     def graph_checksum(self) -> str:

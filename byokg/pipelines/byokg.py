@@ -24,7 +24,7 @@ from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import token_counter
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
-from byokg.pipelines.loop import KGLinker, Loop, Stage, retrieve_all
+from byokg.pipelines.loop import KGLinker, Loop, Stage, make_answer, retrieve_all
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
@@ -244,7 +244,7 @@ class DirectQuery:
             else:
                 grounds = CitationChecker(self.parts.store, context.evidence)
                 items = unite(self.direct.run(question).items, context.evidence, grounds)
-        return Answer(question.id, tuple(items), context.rounds, dict(clock.seconds))
+        return make_answer(question, items, context, clock.seconds)
 
 
 class QueryWriter:

@@ -22,7 +22,7 @@ from byokg.offline import OfflineLinker, build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, budgeted, checked_answers, reach, runnable, shown_grounds
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.instrumentation import StageClock
-from byokg.pipelines.loop import ENDED, KGLinker, is_new, propose_and_link, retrieve_all
+from byokg.pipelines.loop import ENDED, KGLinker, is_new, make_answer, propose_and_link, retrieve_all
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
 from byokg.types import Answer, AnswerItem, Artifacts, Context, Question, Request, Retriever, Step
@@ -91,7 +91,7 @@ class Lean:
                 )
                 break
             context = self._retrieved(question, context, _FixedProposer(artifacts), clock)
-        return Answer(question.id, tuple(items), context.rounds, dict(clock.seconds))
+        return make_answer(question, items, context, clock.seconds)
 
     def _retrieved(self, question: Question, context: Context, linker: KGLinker, clock: StageClock) -> Context:
         """Return the context with one more round: a linker's artifacts, linked, and the evidence for them."""

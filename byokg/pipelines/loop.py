@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
@@ -82,8 +82,7 @@ class Loop:
             results["answers"] = [item.name for item in items]
             if self.estimator is not None:
                 items, note = self._estimated(self.estimator, question, context, items)
-        columns, rows = answered_rows(context, items)
-        return Answer(question.id, items, context.rounds, dict(clock.seconds), note=note, columns=columns, rows=rows)
+        return make_answer(question, items, context, clock.seconds, note)
 
     def hooked(self, on_stage: StageHook) -> Self:
         """Return a loop of the same parts that calls one more hook."""
@@ -166,6 +165,14 @@ def retrieve_all(retrievers: Sequence[Retriever], request: Request, clock: Stage
             found.append(retriever.retrieve(request))
             results["evidence"] = len(found[-1])
     return found
+
+
+def make_answer(
+    question: Question, items: Sequence[AnswerItem], context: Context, seconds: Mapping[str, float], note: str = ""
+) -> Answer:
+    """Return an answer from the evidence of a context, with the rows of its query."""
+    columns, rows = answered_rows(context, items)
+    return Answer(question.id, tuple(items), context.rounds, dict(seconds), note=note, columns=columns, rows=rows)
 
 
 def answered_rows(context: Context, items: Sequence[AnswerItem]) -> tuple[tuple[str, ...], tuple[AnswerRow, ...]]:

@@ -111,6 +111,12 @@ class TestAnswers:
             ("Quechua", "que", ("e1",)),
         ]
         assert [item.score for item in answer.items] == [1, 1 / 2, 1 / 3]
+        assert answer.columns == ("l",)
+        assert {cell.id for row in answer.rows for cell in row.cells if isinstance(cell, NodeCell)} == {
+            "spa",
+            "que",
+            "aym",
+        }
         assert len(SEEN) == 3
 
     def test_or_the_model_answers_from_the_rows(self, arcade: ArcadeStore) -> None:
