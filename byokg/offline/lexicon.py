@@ -128,12 +128,11 @@ class Patterns:
     """The patterns that are made of the word lists."""
 
     def __init__(self) -> None:
-        count, order, time, sets = (
-            load_lexicon("count"),
-            load_lexicon("order"),
-            load_lexicon("time"),
-            load_lexicon("sets"),
-        )
+        self._read_counts_and_times(load_lexicon("count"), load_lexicon("time"))
+        self._read_orders(load_lexicon("order"))
+        self._read_clauses(load_lexicon("time"), load_lexicon("sets"))
+
+    def _read_counts_and_times(self, count: Mapping[str, Any], time: Mapping[str, Any]) -> None:
         self.count = _made(rf"{any_of(count['asks'])}")
         asks = any_of([*QUESTION_WORDS, "do", "does", "did", "name", "list", "give", "show"])
         self.counted = _made(rf"^\W*(?!{asks})(?:[a-z]+\s+)*?(?P<noun>[a-z]+)\s+(?P<count>count)\b")
@@ -148,6 +147,8 @@ class Patterns:
         self.before = _made(rf"(?P<until>{any_of(time['until'])})?(?P<before>{any_of(time['before'])})?\s+{dates}")
         self.at = _made(rf"(?:{any_of(time['at'])}\s+)?(?:the\s+)?{dates}")
         self.begins, self.ends = _made(any_of(time["begins"])), _made(any_of(time["ends"]))
+
+    def _read_orders(self, order: Mapping[str, Any]) -> None:
         comparison = rf"(?P<more>{any_of(order['more'])})|(?P<fewer>{any_of(order['fewer'])})|(?P<word>[a-z]+er)\s+than"
         units = any_of(order["units"])
         self.threshold = _made(
@@ -190,6 +191,8 @@ class Patterns:
             rf"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+(?P<word>[a-z]+)\s+"
             rf"(?P<phrase>[a-z][a-z\s-]*[a-z])(?=\s*(?:[,?.;{HIDDEN}]|$))"
         )
+
+    def _read_clauses(self, time: Mapping[str, Any], sets: Mapping[str, Any]) -> None:
         self.of_date = _made(r"\b(?:has|have|had|having|with)\s+(?:the|an?)\s+[a-z][a-z\s]*$")
         self.verifying = _made(
             rf"[^\w{HIDDEN}]*(?:is|are|was|were|do|does|did|has|have|had|can|could|may)\b"
@@ -212,7 +215,7 @@ class Patterns:
         self.negation = _made(any_of(sets["not"]).replace(r"\bn't", "n't"))
         self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
         self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
-        self.year_asked = _made(any_of(load_lexicon("time")["asks"]))
+        self.year_asked = _made(any_of(time["asks"]))
         self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
         self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
 

@@ -97,8 +97,8 @@ def _read(text: str, mentions: tuple[Mention, ...]) -> QueryConstraints:
     return _ConstraintParser(text, mentions).constraints()
 
 
-class _ConstraintParser:
-    """State of a parse: `_left` has spaces in place of parsed words, and marks in place of mentions."""
+class _Remainder:
+    """Unparsed rest of a question: `_left` has spaces in place of parsed words, and marks in place of mentions."""
 
     def __init__(self, text: str, mentions: Sequence[Mention]) -> None:
         self._text = text
@@ -109,40 +109,6 @@ class _ConstraintParser:
                 hidden[mention.start : mention.end] = HIDDEN * (mention.end - mention.start)
         self._whole = self._left = "".join(hidden)
         self._kept = list(text)
-
-    def constraints(self) -> QueryConstraints:
-        """Parse one construct after the other: parsed words are not parsed again."""
-        pairs = self._pair()
-        following = self._next()
-        thresholds = (*self._thresholds(), *self._than())
-        order = self._having(bool(pairs)) or self._order()
-        whens = () if following else self._when()
-        times = (*whens, *self._times())
-        count, counted = self._count()
-        if order is None and pairs:
-            order = self._compared()
-        if order is None and following is None:
-            order = self._by_time()
-        without, lacking = self._difference()
-        union = pairs if pairs and self._says_or and (order is None or order.words) else ()
-        if order is not None and pairs and not order.words:
-            order = replace(order, words="compared")
-        return QueryConstraints(
-            "".join(self._kept),
-            count,
-            counted,
-            order,
-            times,
-            thresholds,
-            following,
-            without,
-            lacking,
-            union,
-            self._verifies(),
-            self._asks(),
-        )
-
-    # Removal of parsed words
 
     def _take(self, start: int, end: int, instead: str = "") -> None:
         """Remove parsed words; mentions stay. `instead` stands at its start."""
@@ -172,109 +138,9 @@ class _ConstraintParser:
         telling = [word for word in words[-6:] if word not in FUNCTION_WORDS and word not in QUESTION_WORDS]
         return telling[-1] if telling else ""
 
-    # One thing after the other
 
-    _says_or = False
-
-    def _until_other(self, start: int, last: int) -> int:
-        """Return the end of the words about a mention: at the clause's end, or before another mention."""
-        return min([last, *(one.start for one in self._mentions if start <= one.start)])
-
-    def _pair(self) -> tuple[int, ...]:
-        """Read «A or B» and «A and B»."""
-        for pattern, says_or in ((patterns().either, True), (patterns().pair, False)):
-            found = pattern.search(self._left)
-            if found is not None:
-                one = self._mention_at(found.start("a"), found.end("a"))
-                other = self._mention_at(found.start("b"), found.end("b"))
-                if one is not None and other is not None:
-                    self._says_or = says_or
-                    return (one, other)
-        return ()
-
-    def _next(self) -> SuccessorConstraint | None:
-        """Read who comes next to a mention."""
-        for pattern, step in patterns().year:
-            found = pattern.search(self._left)
-            if found is not None and any(mention.start >= 0 for mention in self._mentions):
-                starts = sorted((one.start, n) for n, one in enumerate(self._mentions) if one.start >= 0)
-                order = [n for start, n in starts if start >= found.end() - 1]
-                order += [n for start, n in starts if start < found.end() - 1]
-                self._take(*found.span())
-                return SuccessorConstraint(tuple(order), 1 if step > 0 else -1, 1, found.group())
-        same = patterns().same.search(self._left)
-        shared = patterns().shared.search(self._left)
-        placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
-        if placed and (same or (shared and len(placed) < 3)):
-            found = same or shared
-            assert found is not None
-            if same:
-                self._take(*same.span())
-            return SuccessorConstraint((placed[-1] if same else placed[0],), 0, None, found.group())
-        for pattern, step in patterns().next:
-            found = pattern.search(self._left)
-            if found is not None:
-                mention = self._mention_at(*found.span())
-                if mention is not None:
-                    self._take(*found.span())
-                    return SuccessorConstraint((mention,), 1 if step > 0 else -1, None, found.group())
-        return None
-
-    def _thresholds(self) -> tuple[Threshold, ...]:
-        """Read numbers that something has to be above or below."""
-        found = []
-        order = load_lexicon("order")
-        for match in patterns().threshold.finditer(self._left):
-            number = _number(match["number"])
-            adjective = comparative(match["word"]) if match["word"] else None
-            unit = (match["unit"] or "").lower()
-            dated = not unit or unit in FUNCTION_WORDS or unit in QUESTION_WORDS
-            if number is None or (match["word"] and adjective is None) or (dated and _YEAR.fullmatch(match["number"])):
-                continue
-            before = self._word_before(match.start())
-            nouns: tuple[str, ...] = tuple(order["units"].get(" ".join(unit.split()), ()))
-            end = match.end()
-            if unit and not nouns and (unit in FUNCTION_WORDS or unit in QUESTION_WORDS):
-                end, unit = match.start("unit"), ""
-            if not nouns and unit:
-                nouns = (unit,)
-            if adjective is not None and not nouns:
-                nouns = adjective.nouns
-            if adjective is not None and nouns and set(nouns) & set(adjective.nouns):
-                nouns = tuple(noun for noun in nouns if noun in adjective.nouns)
-            if not nouns:
-                nouns = (before,) if before else ()
-            more = bool(match["more"]) or (adjective is not None and not adjective.less)
-            if adjective is not None and adjective.dates and number < _LIMITS.age:  # older than 30
-                nouns, more = ("age",), adjective.less
-            said = self._left[match.start() : end]
-            start = self._measured_from(match.start(), nouns)
-            found.append(Threshold(nouns, more, number, words=said.strip()))
-            self._take(start, end)
-        return tuple(found)
-
-    def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
-        """Return the start of the words that only introduce a number: «with a population of», «have an area of»."""
-        before = re.search(
-            r"(?:\b(?:with|have|has|having|that\s+have|are\s+home\s+to|is\s+home\s+to|cover|covers|that\s+are|that\s+is|which\s+are|of)\s+)?"
-            r"(?:(?:an?|the|its|their|whose)\s+)?(?:(?:"
-            + "|".join(map(re.escape, nouns or ("§",)))
-            + r")\s+)?(?:of\s+|is\s+|are\s+)?$",
-            self._left[:start],
-        )
-        return start if before is None else before.start()
-
-    def _than(self) -> tuple[Threshold, ...]:
-        """Read «larger than Austria»."""
-        match = patterns().than.search(self._left)
-        if match is None:
-            return ()
-        adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
-        mention = self._mention_at(match.start("named"), match.end("named"))
-        if adjective is None or mention is None:
-            return ()
-        self._take(match.start(), match.start("named"))
-        return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
+class _SuperlativeParser(_Remainder):
+    """Parser of orders: the most or the least of something, by a property, a count or a time."""
 
     def _order(self) -> Superlative | None:
         """Read the most or the least of something."""
@@ -405,6 +271,140 @@ class _ConstraintParser:
             return Superlative(nouns, sooner["way"] == "later", 1, dates=True)
         return None
 
+
+class _ConstraintParser(_SuperlativeParser):
+    """Parser of all constraints and aggregations of one question."""
+
+    _says_or = False
+
+    def constraints(self) -> QueryConstraints:
+        """Parse one construct after the other: parsed words are not parsed again."""
+        pairs = self._pair()
+        following = self._next()
+        thresholds = (*self._thresholds(), *self._than())
+        order = self._having(bool(pairs)) or self._order()
+        whens = () if following else self._when()
+        times = (*whens, *self._times())
+        count, counted = self._count()
+        if order is None and pairs:
+            order = self._compared()
+        if order is None and following is None:
+            order = self._by_time()
+        without, lacking = self._difference()
+        union = pairs if pairs and self._says_or and (order is None or order.words) else ()
+        if order is not None and pairs and not order.words:
+            order = replace(order, words="compared")
+        return QueryConstraints(
+            "".join(self._kept),
+            count,
+            counted,
+            order,
+            times,
+            thresholds,
+            following,
+            without,
+            lacking,
+            union,
+            self._verifies(),
+            self._asks(),
+        )
+
+    def _pair(self) -> tuple[int, ...]:
+        """Read «A or B» and «A and B»."""
+        for pattern, says_or in ((patterns().either, True), (patterns().pair, False)):
+            found = pattern.search(self._left)
+            if found is not None:
+                one = self._mention_at(found.start("a"), found.end("a"))
+                other = self._mention_at(found.start("b"), found.end("b"))
+                if one is not None and other is not None:
+                    self._says_or = says_or
+                    return (one, other)
+        return ()
+
+    def _next(self) -> SuccessorConstraint | None:
+        """Read who comes next to a mention."""
+        for pattern, step in patterns().year:
+            found = pattern.search(self._left)
+            if found is not None and any(mention.start >= 0 for mention in self._mentions):
+                starts = sorted((one.start, n) for n, one in enumerate(self._mentions) if one.start >= 0)
+                order = [n for start, n in starts if start >= found.end() - 1]
+                order += [n for start, n in starts if start < found.end() - 1]
+                self._take(*found.span())
+                return SuccessorConstraint(tuple(order), 1 if step > 0 else -1, 1, found.group())
+        same = patterns().same.search(self._left)
+        shared = patterns().shared.search(self._left)
+        placed = [number for number, one in enumerate(self._mentions) if one.start >= 0]
+        if placed and (same or (shared and len(placed) < 3)):
+            found = same or shared
+            assert found is not None
+            if same:
+                self._take(*same.span())
+            return SuccessorConstraint((placed[-1] if same else placed[0],), 0, None, found.group())
+        for pattern, step in patterns().next:
+            found = pattern.search(self._left)
+            if found is not None:
+                mention = self._mention_at(*found.span())
+                if mention is not None:
+                    self._take(*found.span())
+                    return SuccessorConstraint((mention,), 1 if step > 0 else -1, None, found.group())
+        return None
+
+    def _thresholds(self) -> tuple[Threshold, ...]:
+        """Read numbers that something has to be above or below."""
+        found = []
+        order = load_lexicon("order")
+        for match in patterns().threshold.finditer(self._left):
+            number = _number(match["number"])
+            adjective = comparative(match["word"]) if match["word"] else None
+            unit = (match["unit"] or "").lower()
+            dated = not unit or unit in FUNCTION_WORDS or unit in QUESTION_WORDS
+            if number is None or (match["word"] and adjective is None) or (dated and _YEAR.fullmatch(match["number"])):
+                continue
+            before = self._word_before(match.start())
+            nouns: tuple[str, ...] = tuple(order["units"].get(" ".join(unit.split()), ()))
+            end = match.end()
+            if unit and not nouns and (unit in FUNCTION_WORDS or unit in QUESTION_WORDS):
+                end, unit = match.start("unit"), ""
+            if not nouns and unit:
+                nouns = (unit,)
+            if adjective is not None and not nouns:
+                nouns = adjective.nouns
+            if adjective is not None and nouns and set(nouns) & set(adjective.nouns):
+                nouns = tuple(noun for noun in nouns if noun in adjective.nouns)
+            if not nouns:
+                nouns = (before,) if before else ()
+            more = bool(match["more"]) or (adjective is not None and not adjective.less)
+            if adjective is not None and adjective.dates and number < _LIMITS.age:  # older than 30
+                nouns, more = ("age",), adjective.less
+            said = self._left[match.start() : end]
+            start = self._measured_from(match.start(), nouns)
+            found.append(Threshold(nouns, more, number, words=said.strip()))
+            self._take(start, end)
+        return tuple(found)
+
+    def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
+        """Return the start of the words that only introduce a number: «with a population of», «have an area of»."""
+        before = re.search(
+            r"(?:\b(?:with|have|has|having|that\s+have|are\s+home\s+to|is\s+home\s+to|cover|covers|that\s+are|that\s+is|which\s+are|of)\s+)?"
+            r"(?:(?:an?|the|its|their|whose)\s+)?(?:(?:"
+            + "|".join(map(re.escape, nouns or ("§",)))
+            + r")\s+)?(?:of\s+|is\s+|are\s+)?$",
+            self._left[:start],
+        )
+        return start if before is None else before.start()
+
+    def _than(self) -> tuple[Threshold, ...]:
+        """Read «larger than Austria»."""
+        match = patterns().than.search(self._left)
+        if match is None:
+            return ()
+        adjective = adjectives().get(match["adjective"] or "") or comparative(match["word"] or "")
+        mention = self._mention_at(match.start("named"), match.end("named"))
+        if adjective is None or mention is None:
+            return ()
+        self._take(match.start(), match.start("named"))
+        return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
+
     def _when(self) -> tuple[TemporalConstraint, ...]:
         """Parse «when A won» beside another question."""
         if sum(mention.start >= 0 for mention in self._mentions) < 2:
@@ -495,6 +495,10 @@ class _ConstraintParser:
         begins = first == "since" or patterns().begins.search(self._whole) is not None
         ends = first == "until" or patterns().ends.search(self._whole[asked.end() :]) is not None
         return "end" if ends else "begin" if begins else "any"
+
+    def _until_other(self, start: int, last: int) -> int:
+        """Return the end of the words about a mention: at the clause's end, or before another mention."""
+        return min([last, *(one.start for one in self._mentions if start <= one.start)])
 
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Parse a subtrahend: mentions, or a negated property."""
