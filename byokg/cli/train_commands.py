@@ -102,7 +102,16 @@ def fit(
     from byokg.cli.evaluation import open_session
     from byokg.cli.questions import gold_nodes, pick
     from byokg.graph.name_indexes import name_index
-    from byokg.offline import FitSettings, chain_cases, fit, linker_of, read_chains, read_inverses, split_examples
+    from byokg.offline import (
+        FitSettings,
+        FitTask,
+        chain_cases,
+        fit,
+        linker_of,
+        read_chains,
+        read_inverses,
+        split_examples,
+    )
 
     say = Output(quiet=quiet).note
     settings, ranker = _read_train_settings(words, "fit", FitSettings)
@@ -119,18 +128,16 @@ def fit(
     with open_session(settings, dataset, say, batch=True) as session:
         store = linker_of(session.pipeline).store
         examples = session.choose(kept, settings.run, say)
-        report = fit(
+        task = FitTask(
             partial(_pipeline_with, settings, session),
-            split_examples(examples, learning.held_out, settings.run.seed),
+            session.embedder,
             gold_nodes(store, name_index(session.store)),
             lambda example: example.to_question(**asdict(settings.run.linking)),
-            session.embedder,
-            learning.out,
-            " ".join(filter(None, (dataset.name, dataset.checksum, told_of))),
-            ranker,
             lambda linker: chain_cases(linker, linker.store, further, same, most=ranker.most),
-            say,
         )
+        splits = split_examples(examples, learning.held_out, settings.run.seed)
+        source = " ".join(filter(None, (dataset.name, dataset.checksum, told_of)))
+        report = fit(task, splits, learning.out, source, ranker, say)
     if as_json:
         print_json({**asdict(report), "folder": str(learning.out)})
     else:

@@ -12,11 +12,12 @@ if typing.TYPE_CHECKING:
     from byokg.offline.linker import OfflineLinker
     from byokg.offline.mentions import MentionSpotter
     from byokg.offline.pipeline import build_parser_and_ranker, entity_spotter, mention_spotter, offline_pipeline
-    from byokg.offline.training.fit import Report, ShareEstimate, fit, linker_of, split_examples
+    from byokg.offline.training.fit import FitTask, Report, ShareEstimate, fit, linker_of, split_examples
     from byokg.offline.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses
 
 _HOMES = {
     "FitSettings": "training.ranker",
+    "FitTask": "training.fit",
     "MeaningRanker": "candidate_ranker",
     "MentionSpotter": "mentions",
     "OfflineLinker": "linker",
@@ -39,6 +40,7 @@ _HOMES = {
 
 __all__ = [
     "FitSettings",
+    "FitTask",
     "MeaningRanker",
     "MentionSpotter",
     "OfflineLinker",

@@ -248,22 +248,7 @@ def parse_question(
         known: True if the graph has a relation for a word; a relative (`grandmother`) without one is parsed as a
             relative's relative (`mother of a parent`). None leaves words as they are.
     """
-    spans = list(WORD.finditer(text))
-    words = tuple(span.group().casefold() for span in spans)
-    masked = [
-        any(mention.start <= span.start() < mention.end for mention in mentions if mention.start >= 0) for span in spans
-    ]
-    words = _does(words)
-    spans = spans[: len(words)]
-    masked = masked[: len(words)]
-    if known is not None:
-        words, masked = _relatives(words, masked, known)
-    parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
-    for position, word in enumerate(words):
-        if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
-            masked[position] |= word in parts or (
-                len(word) > 3 and any(fuzz.ratio(word, part) >= _LIMITS.misspelt for part in parts)
-            )
+    words, masked = _masked_words(text, mentions, names, known)
     tags = _tags(words, masked)
     for position in _own_kind(words, tags, mention_types):
         masked[position], tags[position] = True, "mention"
@@ -303,6 +288,24 @@ def parse_question(
         class_mention=None if focus else _sort(words, tags),
         empty=tuple(sorted(empty)),
     )
+
+
+def _masked_words(
+    text: str, mentions: Sequence[Mention], names: Collection[str], known: Callable[[str], bool] | None
+) -> tuple[tuple[str, ...], list[bool]]:
+    """Return the words of a question, and a mask of those of mentions; arguments as for `parse_question`."""
+    spans = list(WORD.finditer(text))
+    placed = [mention for mention in mentions if mention.start >= 0]
+    words = _does(tuple(span.group().casefold() for span in spans))
+    masked = [any(one.start <= span.start() < one.end for one in placed) for span in spans[: len(words)]]
+    if known is not None:
+        words, masked = _relatives(words, masked, known)
+    parts = {part for name in names for part in split_words(name)} - FUNCTION_WORDS
+    for position, word in enumerate(words):
+        if word not in FUNCTION_WORDS and word not in QUESTION_WORDS:
+            misspelt = len(word) > 3 and any(fuzz.ratio(word, part) >= _LIMITS.misspelt for part in parts)
+            masked[position] |= word in parts or misspelt
+    return words, masked
 
 
 def _relatives(

@@ -285,10 +285,9 @@ class QuestionScorer:
             metapaths: (P, L) steps.
             choices: (P, L) logarithm of the number of ways to go on, or to stop, of which each is one; 0 when left out.
         """
-        scorer = self._scorer
         count = len(metapaths)
         choices = np.zeros(metapaths.shape, np.float32) if choices is None else choices
-        cut = scorer.hops(metapaths, self._steps)
+        cut = self._scorer.hops(metapaths, self._steps)
         size = np.array([len(unit) for unit in cut.steps])
         begins = size.cumsum() - size
         walked = np.array([step for unit in cut.steps for step in unit])
@@ -309,15 +308,12 @@ class QuestionScorer:
             explained[rows], supports, own = self._best_cut(relation, kind, reach, numbers, returns)
             weakest[rows] = supports.min(axis=1)
             unexplained[rows] = number - supports.sum(axis=1)
-            borders = np.concatenate((np.zeros((len(rows), 1), np.int64), size[numbers].cumsum(axis=1)), axis=1)
-            sums = np.concatenate((np.zeros((len(rows), 1), np.float32), choices[rows].cumsum(axis=1)), axis=1)
-            costs = np.diff(np.take_along_axis(sums, borders, axis=1), axis=1)
+            costs = _hop_costs(choices[rows], size[numbers])
             guess[rows] = ((1 - supports) * costs).sum(axis=1)
             back[rows] = returns.sum(axis=1)
             if number > 1 and self._shares:
                 shared[rows] = (returns * np.maximum(own[:, :-1], own[:, 1:])).max(axis=1)
-            for hop in range(number):
-                covered[rows] = np.maximum(covered[rows], whole[:, numbers[:, hop]].T)
+            covered[rows] = whole[:, numbers].max(axis=2).T
         text = self._steps.relations.text_vectors[metapaths >> 1].sum(axis=1)
         last = metapaths[:, -1]
         features = {
@@ -340,9 +336,8 @@ class QuestionScorer:
             "zigzag": back > 1,
             "joined": np.zeros(count),
         }
-        columns_in_order = [features[field.name] for field in fields(Weights)]
-        side_by_side: Float32 = np.stack(columns_in_order, axis=1).astype(np.float32)
-        return PathFeatures(side_by_side, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
+        table: Float32 = np.stack([features[field.name] for field in fields(Weights)], axis=1).astype(np.float32)
+        return PathFeatures(table, either.max(axis=1, initial=0.0), metapaths, covered, text, weakest)
 
     def join(self, one: PathFeatures, other: PathFeatures, pairs: Int64) -> PathFeatures:
         """Compute the features of J pairs of metapaths from two topics that end in the same nodes.
@@ -499,6 +494,15 @@ class QuestionScorer:
                     best = np.maximum(best, np.maximum(earlier[0] + named[-1][1], earlier[1] + named[-1][0]))
                 total[first, last + 1] = np.maximum(total[first, last], best)
         return peak, total
+
+
+def _hop_costs(choices: Float32, sizes: Int64) -> Float32:
+    """Add up choices (P, L) over the edges of each hop: (P, H), for hops of (P, H) edges."""
+    nothing = np.zeros((len(choices), 1))
+    borders = np.concatenate((nothing.astype(np.int64), sizes.cumsum(axis=1)), axis=1)
+    sums = np.concatenate((nothing.astype(np.float32), choices.cumsum(axis=1)), axis=1)
+    costs: Float32 = np.diff(np.take_along_axis(sums, borders, axis=1), axis=1)
+    return costs
 
 
 @lru_cache(1 << 16)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -186,7 +186,26 @@ def fine_tune(
     training = rows[len(held) :]
     if settings.rank:
         network = _adapted(network, settings)
-    arguments = transformers.TrainingArguments(
+    arguments = _training_arguments(transformers, out, settings, bool(held), torch.cuda.is_available())
+    checked = held or training
+    trainer = transformers.Trainer(
+        model=network,
+        args=arguments,
+        train_dataset=training,
+        eval_dataset=checked,
+        data_collator=_collator(tokenizer, torch),
+    )
+    before = float(trainer.evaluate()["eval_loss"])
+    trainer.train(resume_from_checkpoint=_last_checkpoint(out / _CHECKPOINTS))
+    after = float(trainer.evaluate()["eval_loss"])
+    trainer.model.save_pretrained(out)
+    tokenizer.save_pretrained(out)
+    return Tuned(len(training), len(held), len(pairs) - len(rows), before, after)
+
+
+def _training_arguments(transformers: Any, out: Path, settings: SftSettings, evaluated: bool, cuda: bool) -> Any:
+    """Return the arguments of transformers' trainer; `evaluated` if pairs are held out."""
+    return transformers.TrainingArguments(
         output_dir=str(out / _CHECKPOINTS),
         num_train_epochs=settings.epochs,
         per_device_train_batch_size=settings.batch,
@@ -197,17 +216,21 @@ def fine_tune(
         warmup_steps=0.03,
         seed=settings.seed,
         data_seed=settings.seed,
-        use_cpu=settings.device == "cpu" or not torch.cuda.is_available(),
+        use_cpu=settings.device == "cpu" or not cuda,
         save_strategy="steps",
         save_steps=settings.save_every,
         save_total_limit=2,
-        eval_strategy="steps" if held else "no",
+        eval_strategy="steps" if evaluated else "no",
         eval_steps=settings.save_every,
         logging_steps=settings.save_every,
         report_to=[],
         disable_tqdm=True,
         dataloader_pin_memory=False,
     )
+
+
+def _collator(tokenizer: Any, torch: Any) -> Callable[[Sequence[dict[str, list[int]]]], dict[str, Any]]:
+    """Return a function that pads rows to one length."""
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
 
     def collate(batch: Sequence[dict[str, list[int]]]) -> dict[str, Any]:
@@ -224,16 +247,7 @@ def fine_tune(
             )
         return {"input_ids": ids, "labels": labels, "attention_mask": mask}
 
-    checked = held or training
-    trainer = transformers.Trainer(
-        model=network, args=arguments, train_dataset=training, eval_dataset=checked, data_collator=collate
-    )
-    before = float(trainer.evaluate()["eval_loss"])
-    trainer.train(resume_from_checkpoint=_last_checkpoint(out / _CHECKPOINTS))
-    after = float(trainer.evaluate()["eval_loss"])
-    trainer.model.save_pretrained(out)
-    tokenizer.save_pretrained(out)
-    return Tuned(len(training), len(held), len(pairs) - len(rows), before, after)
+    return collate
 
 
 def _last_checkpoint(folder: Path) -> str | None:

@@ -139,77 +139,61 @@ def split_examples(examples: Sequence[Example], held_out: float = HELD_OUT, seed
     return Splits(tuple(learnt), tuple(choosing), tuple(held))
 
 
+@dataclass(frozen=True)
+class FitTask:
+    """A pipeline to fit, and its questions' annotations.
+
+    Args:
+        make: makes the pipeline with a folder of weights, or with the present ones; without abstention.
+        embedder: of the pipeline.
+        gold: returns the answer nodes of a question.
+        asked: returns a question as measured.
+        chains: further cases for the ranker, such as annotated relation chains.
+    """
+
+    make: Callable[[Path | None], Loop]
+    embedder: Embedder
+    gold: Callable[[Example], Sequence[EntityId]]
+    asked: Callable[[Example], Question]
+    chains: Callable[[OfflineLinker], Iterable[RankingExample]] = lambda linker: ()
+
+
 def fit(
-    make: Callable[[Path | None], Loop],
+    task: FitTask,
     parts: Splits,
-    gold: Callable[[Example], Sequence[EntityId]],
-    asked: Callable[[Example], Question],
-    embedder: Embedder,
     out: str | Path,
     source: str,
     settings: FitSettings | None = None,
-    chains: Callable[[OfflineLinker], Iterable[RankingExample]] = lambda linker: (),
     note: Callable[[str], None] = lambda text: None,
 ) -> Report:
     """Fit weights and a ranker, select, measure, and write the folder for the pipeline's `weights`.
 
     Args:
-        make: makes the pipeline with a folder of weights, or with the present ones; without abstention.
+        task: the pipeline.
         parts: the questions by split.
-        gold: returns the answer nodes of a question.
-        asked: returns a question as measured.
-        embedder: of the pipeline.
         out: the folder; it appears whole, in place of an existing one, or not at all.
         source: description of the training data.
         settings: of the ranker.
-        chains: further cases for the ranker, such as annotated relation chains.
         note: called with one line per step.
 
     Raises:
         ConfigError: no question is usable for training.
         GraphError: the folder cannot be written.
     """
-    settings = settings or FitSettings()
-    before = make(None)
-    linker = linker_of(before)
-    note(f"fitting weights on {min(len(parts.learnt), _SPLIT.weighed):,} questions")
-    # Those drawn by a hash of their ids stand for all.
-    drawn = sorted(parts.learnt, key=lambda one: hashlib.sha256(one.id.encode("utf-8", "replace")).digest())
-    found = list(candidate_sets(linker, linker.store, drawn[: _SPLIT.weighed], gold))
-    weights = fit_weights([(1.0, found)], near=linker.scorer.weights)
-    record: dict[str, object] = {
-        "source": source,
-        "questions": {"learnt": len(parts.learnt), "chose": len(parts.choosing), "held_out": len(parts.held_out)},
-    }
+    sizes = {"learnt": len(parts.learnt), "chose": len(parts.choosing), "held_out": len(parts.held_out)}
+    record: dict[str, object] = {"source": source, "questions": sizes}
     with tempfile.TemporaryDirectory() as folder:
-        tried = {"before": before}
-        places = {name: Path(folder) / name for name in ("weights", "weights and ranker")}
-        for place in places.values():
-            place.mkdir()
-            save_weights(place, weights, embedder.name, record)
-        tried["weights"] = make(places["weights"])
-        note(f"training a ranker on {len(parts.learnt):,} questions")
-        linker = linker_of(tried["weights"])
-        cases = [*chains(linker), *answer_cases(linker, linker.store, parts.learnt, gold, settings.most)]
-        own = replace(settings, held_out=0.0)
-        fitted = fit_ranker(cases, linker.store, linker.scorer.steps, embedder, own, linker.scorer.weights)
-        ranker = places["weights and ranker"]
-        write_ranker(ranker, fitted, embedder, own, source, weights)
-        tried["weights and ranker"] = make(ranker)
+        tried = _train(task, parts, Path(folder), record, settings or FitSettings(), note)
         note(f"choosing by {len(parts.choosing):,} questions")
-        choosing = {name: _answered(one, parts.choosing, asked) for name, one in tried.items()}
+        choosing = {name: _answered(one, parts.choosing, task.asked) for name, one in tried.items()}
         choice = {name: answered.scores[:, 0].mean() for name, answered in choosing.items()}
         chosen = max(tried, key=lambda name: choice[name])  # of equally good ones the first
         note(f"answering {len(parts.held_out):,} questions that were held out")
-        was = _answered(before, parts.held_out, asked)
-        now = was if chosen == "before" else _answered(tried[chosen], parts.held_out, asked)
+        was = _answered(tried["before"], parts.held_out, task.asked)
+        now = was if chosen == "before" else _answered(tried[chosen], parts.held_out, task.asked)
         hits_at_1, hit = _figures(was.scores, now.scores, parts.held_out)
         sure = _judge(tried[chosen]).weights
         folds = _folds(parts.held_out)[now.given]
-        scores = {
-            "before": _score(probabilities(_judge(before).weights, was.judged), was.judged),
-            "after": _score(cross_fitted(now.judged, folds, choosing[chosen].judged, sure), now.judged),
-        }
         report = Report(
             chosen,
             len(parts.learnt),
@@ -218,20 +202,55 @@ def fit(
             {name: round(float(value), 4) for name, value in choice.items()},
             hits_at_1,
             hit,
-            scores,
+            {
+                "before": _score(probabilities(_judge(tried["before"]).weights, was.judged), was.judged),
+                "after": _score(cross_fitted(now.judged, folds, choosing[chosen].judged, sure), now.judged),
+            },
         )
         record["chosen"], record["chose"] = chosen, report.choice
         record["hits@1"] = {name: asdict(share) for name, share in hits_at_1.items()}
-        record["score"] = {name: asdict(score) for name, score in scores.items()}
-        kept = linker_of(before).scorer.weights if chosen == "before" else weights
+        record["score"] = {name: asdict(score) for name, score in report.score.items()}
         with new_folder(out, overwrite=True, refuse=None) as written:
-            if chosen == "weights and ranker":
-                for file in sorted(ranker.iterdir(), key=in_bytes):
+            if chosen == _WITH_RANKER:
+                for file in sorted((Path(folder) / chosen).iterdir(), key=in_bytes):
                     (written / file.name).write_bytes(file.read_bytes())
-            save_weights(written, kept, embedder.name, record)
-            fitted_on = choosing[chosen].judged + now.judged
-            save_confidence(written / CONFIDENCE_FILE, fit_confidence([(1.0, fitted_on)], sure))
+            save_weights(written, linker_of(tried[chosen]).scorer.weights, task.embedder.name, record)
+            calibrator = fit_confidence([(1.0, choosing[chosen].judged + now.judged)], sure)
+            save_confidence(written / CONFIDENCE_FILE, calibrator)
     return report
+
+
+_WITH_RANKER = "weights and ranker"
+
+
+def _train(
+    task: FitTask,
+    parts: Splits,
+    folder: Path,
+    record: Mapping[str, object],
+    settings: FitSettings,
+    note: Callable[[str], None],
+) -> dict[str, Loop]:
+    """Return the pipeline before, with new weights, and with a ranker, too; `folder` holds the weights by name."""
+    tried = {"before": task.make(None)}
+    linker = linker_of(tried["before"])
+    note(f"fitting weights on {min(len(parts.learnt), _SPLIT.weighed):,} questions")
+    # Those drawn by a hash of their ids stand for all.
+    drawn = sorted(parts.learnt, key=lambda one: hashlib.sha256(one.id.encode("utf-8", "replace")).digest())
+    found = list(candidate_sets(linker, linker.store, drawn[: _SPLIT.weighed], task.gold))
+    weights = fit_weights([(1.0, found)], near=linker.scorer.weights)
+    for name in ("weights", _WITH_RANKER):
+        (folder / name).mkdir()
+        save_weights(folder / name, weights, task.embedder.name, record)
+    tried["weights"] = task.make(folder / "weights")
+    note(f"training a ranker on {len(parts.learnt):,} questions")
+    linker = linker_of(tried["weights"])
+    cases = [*task.chains(linker), *answer_cases(linker, linker.store, parts.learnt, task.gold, settings.most)]
+    own = replace(settings, held_out=0.0)
+    fitted = fit_ranker(cases, linker.store, linker.scorer.steps, task.embedder, own, linker.scorer.weights)
+    write_ranker(folder / _WITH_RANKER, fitted, task.embedder, own, str(record["source"]), weights)
+    tried[_WITH_RANKER] = task.make(folder / _WITH_RANKER)
+    return tried
 
 
 @dataclass(frozen=True)

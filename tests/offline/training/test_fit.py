@@ -14,7 +14,7 @@ from byokg.offline.calibration import Confidence
 from byokg.offline.calibration import read_weights as read_confidence
 from byokg.offline.path_weights import read_weights
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.training.fit import fit, split_examples
+from byokg.offline.training.fit import FitTask, fit, split_examples
 from byokg.offline.training.ranker import FitSettings
 from byokg.pipelines.loop import Loop
 from tests.linking.graphs import EMBEDDER, films
@@ -46,6 +46,7 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     def make(place: Path | None) -> Loop:
         return offline_pipeline(Parts(graph, embedder=EMBEDDER), weights=place)
 
+    task = FitTask(make, EMBEDDER, gold, lambda example: example.to_question("gold"))
     parts, settings = split_examples(asked, 0.25), FitSettings(epochs=2, least=1)
     said: list[str] = []
 
@@ -55,19 +56,9 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(
-            make,
-            parts,
-            gold,
-            lambda e: e.to_question("gold"),
-            EMBEDDER,
-            out,
-            "films",
-            settings,
-            note=interrupted,
-        )
+        fit(task, parts, out, "films", settings, interrupted)
     assert len(said) == 4 and list(tmp_path.iterdir()) == []
-    report = fit(make, parts, gold, lambda e: e.to_question("gold"), EMBEDDER, out, "films", settings)
+    report = fit(task, parts, out, "films", settings)
     assert report.held_out == 2 and set(report.choice) == {"before", "weights", "weights and ranker"}
     held = read_weights(out, StaticEmbedder().name)
     assert (held.ranker is not None) == (report.chosen == "weights and ranker")
