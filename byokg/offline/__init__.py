@@ -9,7 +9,7 @@ import typing
 
 if typing.TYPE_CHECKING:
     from byokg.offline.candidate_ranker import MeaningRanker, meaning_ranker, subgraph_retriever
-    from byokg.offline.linker import OfflineLinker
+    from byokg.offline.linker import GrowthLimits, OfflineLinker
     from byokg.offline.mentions import MentionSpotter
     from byokg.offline.pipeline import build_parser_and_ranker, entity_spotter, mention_spotter, offline_pipeline
     from byokg.offline.training.fit import FitTask, Report, ShareEstimate, fit, linker_of, split_examples
@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
 _HOMES = {
     "FitSettings": "training.ranker",
     "FitTask": "training.fit",
+    "GrowthLimits": "linker",
     "MeaningRanker": "candidate_ranker",
     "MentionSpotter": "mentions",
     "OfflineLinker": "linker",
@@ -41,6 +42,7 @@ _HOMES = {
 __all__ = [
     "FitSettings",
     "FitTask",
+    "GrowthLimits",
     "MeaningRanker",
     "MentionSpotter",
     "OfflineLinker",

@@ -95,6 +95,34 @@ class ScoredCandidates:
     """these nodes, for each pair."""
 
 
+@dataclass(frozen=True)
+class GrowthLimits:
+    """Limits of grown and proposed metapaths.
+
+    Args:
+        max_hops: edges a metapath may have, 1 to 3; an edge to a nameless node and the edge out of it make one hop
+            for the scorer, and still two edges here.
+        beam: metapaths extended at each hop; those that end at a nameless node are always extended.
+        top_k: metapaths proposed for each topic entity.
+        sample: nodes sampled in each step of growing.
+
+    Raises:
+        ConfigError: a limit is out of range.
+    """
+
+    max_hops: int = MAX_HOPS
+    beam: int = 32
+    top_k: int = 10
+    sample: int = 256
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_hops <= MAX_HOPS:
+            raise ConfigError(
+                f"max_hops={self.max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops"
+            )
+        at_least(1, "finds nothing", beam=self.beam, sample=self.sample, top_k=self.top_k)
+
+
 class OfflineLinker:
     """Proposes mentions and metapaths for a question, by the graph's content and the meaning of its labels.
 
@@ -106,11 +134,7 @@ class OfflineLinker:
         entities: links mentions.
         spotter: finds mentions when the question comes without topic entities.
         scorer: scores metapaths against the question.
-        max_hops: edges a metapath may have, 1 to 3; an edge to a nameless node and the edge out of it make one hop
-            for the scorer, and still two edges here.
-        beam: metapaths extended at each hop; those that end at a nameless node are always extended.
-        sample: nodes sampled in each step of growing.
-        top_k: metapaths proposed for each topic entity.
+        limits: of metapaths.
         literals: detects properties as answers, if `store` is a `PropertyView`.
         answer_types: predicts the answer type; some of the best metapaths into such nodes are proposed, too.
 
@@ -124,24 +148,15 @@ class OfflineLinker:
         entities: EntityLinker,
         spotter: MentionSpotter,
         scorer: PathScorer,
-        max_hops: int = MAX_HOPS,
-        beam: int = 32,
-        sample: int = 256,
-        top_k: int = 10,
+        limits: GrowthLimits = GrowthLimits(),
         literals: LiteralAnswerDetector | None = None,
         answer_types: AnswerTypePredictor | None = None,
     ) -> None:
-        if not 1 <= max_hops <= MAX_HOPS:
-            raise ConfigError(f"max_hops={max_hops} is out of range; the offline linker walks 1 to {MAX_HOPS} hops")
-        at_least(1, "finds nothing", beam=beam, sample=sample, top_k=top_k)
         self._store = store
         self._entities = entities
         self._spotter = spotter
         self.scorer = scorer
-        self._max_hops = max_hops
-        self._beam = beam
-        self._sample = sample
-        self._top_k = top_k
+        self._limits = limits
         self._literals = literals
         self._types = answer_types
         self._edges = store.store if isinstance(store, PropertyView) else store
@@ -167,7 +182,7 @@ class OfflineLinker:
         _, mentions, scorer, grown = self._explore(question)
         more = 1 if parse_constraints(question.text, mentions).plain else _SETTINGS.constrained
         kind = AnswerType() if self._types is None else self._types.predict(question.text, mentions, ())
-        paths, joined = self._ranked(scorer, grown, question.hops, more * self._top_k, kind)
+        paths, joined = self._ranked(scorer, grown, question.hops, more * self._limits.top_k, kind)
         return Artifacts(mentions=mentions, paths=paths, joined=joined)
 
     def score_candidates(self, question: Question, start: tuple[Mention, int] | None = None) -> ScoredCandidates:
@@ -279,9 +294,9 @@ class OfflineLinker:
         store = self._edges if values is None or not values.any() else self._store
         growth, chosen, levels = start(topic), np.zeros(1, np.int64), []
         choices = np.zeros((1, 0), np.float32)
-        most = self._max_hops if hops is None else hops
+        most = self._limits.max_hops if hops is None else hops
         for hop in range(1, most + 1):
-            growth = grow(store, growth, chosen, avoid, self._sample)
+            growth = grow(store, growth, chosen, avoid, self._limits.sample)
             growth = self.scorer.steps.statistics.drop_duplicates(growth)
             if values is not None and store is self._store:
                 value = growth.steps[:, -1] // 2 - len(self._edges.relations)
@@ -304,7 +319,7 @@ class OfflineLinker:
                 if self._store is not self._edges:
                     beam_score[growth.steps[:, -1] >= 2 * len(self._edges.relations)] = -np.inf
                 order = np.argsort(-beam_score, kind="stable")
-                chosen = np.sort(order[: self._beam + int(nameless.sum())])
+                chosen = np.sort(order[: self._limits.beam + int(nameless.sum())])
         return levels
 
     def _joins(self, scorer: QuestionScorer, grown: Sequence[_Grown]) -> list[_Joins]:

@@ -23,7 +23,7 @@ from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.answerer import ExtractiveAnswerer
 from byokg.offline.calibration import UNIT, Confidence
 from byokg.offline.execute import ConstraintExecutor
-from byokg.offline.linker import OfflineLinker
+from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter, SpottingSettings
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
@@ -50,7 +50,6 @@ def offline_pipeline(
     parts: Parts,
     max_hops: int = MAX_HOPS,
     beam: int = 32,
-    sample: int = 256,
     top_k: int = 10,
     retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     lazy_schema: bool | None = None,
@@ -61,7 +60,7 @@ def offline_pipeline(
 
     Args:
         parts: the shared parts; a sample of a graph in files is read at once, a server is read per question.
-        max_hops, beam, sample, top_k: see `OfflineLinker`.
+        max_hops, beam, top_k: see `GrowthLimits`.
         retrievers: factories by name; the answer is extracted from their paths.
         lazy_schema: collect relation statistics from the walks of each question instead of from a sample of all
             relations, which takes long on a server and gives better answers, also with values of properties. None
@@ -82,7 +81,8 @@ def offline_pipeline(
     properties = PropertyLinker(embedder)
     literals = LiteralAnswerDetector(store, scorer.steps, properties) if isinstance(store, PropertyView) else None
     answer_types = AnswerTypePredictor(statistics, properties.likeness)
-    linker = OfflineLinker(store, entities, spotter, scorer, max_hops, beam, sample, top_k, literals, answer_types)
+    limits = GrowthLimits(max_hops, beam, top_k)
+    linker = OfflineLinker(store, entities, spotter, scorer, limits, literals, answer_types)
     shared = parts.replace(store, ContextWriter(store))
     stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
     odds = SCORED if scorer.ranker is None else _LEARNT

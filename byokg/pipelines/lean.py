@@ -18,7 +18,7 @@ from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
-from byokg.offline import OfflineLinker, build_parser_and_ranker
+from byokg.offline import GrowthLimits, OfflineLinker, build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, budgeted, checked_answers, reach, runnable, shown_grounds
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.instrumentation import StageClock
@@ -165,5 +165,5 @@ def lean_pipeline(
         solved=examples.writer(parts.store, parts.embedder),
         max_hops=reach(made.values()),
     )
-    first = OfflineLinker(parts.store, parts.entities, *ranking, top_k=top_k)
+    first = OfflineLinker(parts.store, parts.entities, *ranking, GrowthLimits(top_k=top_k))
     return Lean(parts, first, reader, tuple(made.values()), context, calls)

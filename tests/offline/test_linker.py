@@ -12,7 +12,7 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import Growth, follow
 from byokg.linking.entities import EntityLinker
-from byokg.offline.linker import OfflineLinker
+from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
 from byokg.offline.schema_linking import RelationSimilarity
@@ -28,7 +28,7 @@ def linker(graph: ColumnarGraph, walked: bool = False, **settings: Any) -> Offli
     spotter = MentionSpotter(
         entities, lambda word: 1.0, lambda word: float(steps.label_similarity(word).max(initial=0.0))
     )
-    return OfflineLinker(graph, entities, spotter, PathScorer(steps, EMBEDDER), **settings)
+    return OfflineLinker(graph, entities, spotter, PathScorer(steps, EMBEDDER), GrowthLimits(**settings))
 
 
 def propose(linker: OfflineLinker, text: str, *topics: str, hops: int | None = None) -> Artifacts:
