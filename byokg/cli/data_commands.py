@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,13 +127,10 @@ def audit(
 
         result = look(examples, own, hops, dataset.left_out())
     else:
-        store = open_store(settings, dataset, note)
-        try:
+        with closing(open_store(settings, dataset, note)) as store:
             names = name_index(store)
             examples = keyed(examples, store, lambda: names, note)
             result = look(examples, lambda example: (store, names), hops, dataset.left_out())
-        finally:
-            store.close()
     if as_json:
         print_json({"name": dataset.name, "checksum": dataset.checksum, **asdict(result)})
     else:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -666,8 +667,7 @@ def query(
     from byokg.open import open_queryable
 
     settings = server.settings(place)
-    store = open_queryable(place, cast("Language | None", language), **settings)
-    try:
+    with closing(open_queryable(place, cast("Language | None", language), **settings)) as store:
         try:
             rows = store.run(text, limits=QueryLimits(timeout, max_rows))
         except (QueryRefused, QueryTimeout, StoreUnavailable):
@@ -681,8 +681,6 @@ def query(
             show(rows, stdout())
         if not rows.rows or store.holds_schema():  # an answer does not wait until the whole graph has been looked at
             _say_unknown_names(store, text)
-    finally:
-        store.close()
 
 
 def _say_unknown_names(store: Queryable, text: str) -> None:

@@ -6,7 +6,7 @@ Every table fits a terminal of 80 columns: headings and labels wrap, figures nev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -340,38 +340,33 @@ def _differences(scored: Sequence[ProfileScores]) -> Table:
     first, *others = scored
     return table(
         [*labels("profile", one_line=True), *figures(*TITLES.values(), "gained", "lost")],
-        [
-            (one.profile.name, *(_points(first, one, metric) for metric in TITLES), *_count_flips(first, one))
-            for one in others
-            if one.n
-        ],
+        [(one.profile.name, *_points(first, one), *_count_flips(first, one)) for one in others if one.n],
         f"less {first.profile.name}, points",
         f"over the questions that both count; gained: with a Hit there and none under {first.profile.name}; lost: the "
         "reverse",
     )
 
 
-def _points(first: ProfileScores, one: ProfileScores, metric: str) -> str:
-    """Return the difference of two means over the questions that both profiles count; empty if one has none."""
-    values = [_column(scores, metric) for scores in (first, one)]
-    if values[0] is None or values[1] is None:
-        return ""
+def _points(first: ProfileScores, one: ProfileScores) -> Iterator[str]:
+    """Yield the difference of each mean over the questions that both profiles count; empty if one has none."""
+    before, now = _columns(first), _columns(one)
     shared = (first.weights[:, 0] > 0) & (one.weights[:, 0] > 0)
-    return f"{100 * float((values[1] - values[0])[shared].mean()):+z.1f}" if shared.any() else ""
+    for metric in TITLES:
+        known = shared.any() and metric in before and metric in now
+        yield f"{100 * float((now[metric] - before[metric])[shared].mean()):+z.1f}" if known else ""
 
 
 def _count_flips(first: ProfileScores, one: ProfileScores) -> tuple[str, str]:
     """Count the questions with a Hit under the second profile alone, and under the first alone."""
-    before, now = _column(first, "hit"), _column(one, "hit")
+    before, now = (_columns(each).get("hit") for each in (first, one))
     if before is None or now is None:
         return "", ""
     return f"{int(np.sum((now > 0) & (before == 0))):,}", f"{int(np.sum((before > 0) & (now == 0))):,}"
 
 
-def _column(scores: ProfileScores, metric: str) -> Values | None:
-    """Return a metric's value for each question, (N,); None if the profile has no such metric."""
-    names = [each.name for each in scores.profile.metrics]
-    return scores.values[:, names.index(metric)] if metric in names else None
+def _columns(scores: ProfileScores) -> dict[str, Values]:
+    """Return the values of the questions by metric, (N,) each."""
+    return dict(zip((each.name for each in scores.profile.metrics), scores.values.T, strict=True))
 
 
 def _groups(one: ProfileScores) -> Table:
