@@ -241,23 +241,16 @@ def check_packages(requirements: Sequence[str], extras: Sequence[str]) -> list[C
     """
     parsed = [Requirement(line) for line in requirements]
     fitting, unfit, missing = _installed(_members(parsed, ""))
-    if unfit or missing:
-        wrong = ", ".join(missing + unfit)
-        checks = [Check("core packages", "fail", wrong, f"run: pip install --upgrade {DISTRIBUTION}")]
+    if wrong := missing + unfit:
+        checks = [Check("core packages", "fail", ", ".join(wrong), f"run: pip install --upgrade {DISTRIBUTION}")]
     else:
         checks = [Check("core packages", "ok", f"all {len(fitting)} installed")]
-    for extra in extras:
-        if extra in BUNDLES:
-            continue
+    for extra in (extra for extra in extras if extra not in BUNDLES):
         fitting, unfit, missing = _installed(_members(parsed, extra))
-        if unfit:
-            advice = f"run: pip install --upgrade '{DISTRIBUTION}[{extra}]'"
-            checks.append(Check(f"extra {extra}", "warn", ", ".join(unfit + missing), advice))
-        elif missing:
-            advice = f"run: pip install '{DISTRIBUTION}[{extra}]'"
-            checks.append(Check(f"extra {extra}", "off", ", ".join(missing), advice))
-        else:
-            checks.append(Check(f"extra {extra}", "ok", ", ".join(fitting)))
+        state: State = "warn" if unfit else "off" if missing else "ok"
+        advice = f"run: pip install {'--upgrade ' if unfit else ''}'{DISTRIBUTION}[{extra}]'"
+        found = unfit + missing or fitting
+        checks.append(Check(f"extra {extra}", state, ", ".join(found), "" if state == "ok" else advice))
     return checks
 
 
@@ -297,12 +290,11 @@ def check_embedder() -> Check:
     """Load the shipped embedder and encode a word with it."""
     try:
         embedder = StaticEmbedder()
-        encoded = bool(embedder.encode(["graph"]).any())
+        fault = "" if embedder.encode(["graph"]).any() else f"{embedder.name} encodes 'graph' as zeros"
     except ByokgError as error:
-        return Check("shipped embedder", "fail", str(error), f"run: pip install --force-reinstall {DISTRIBUTION}")
-    if not encoded:
-        advice = f"run: pip install --force-reinstall {DISTRIBUTION}"
-        return Check("shipped embedder", "fail", f"{embedder.name} encodes 'graph' as zeros", advice)
+        fault = str(error)
+    if fault:
+        return Check("shipped embedder", "fail", fault, f"run: pip install --force-reinstall {DISTRIBUTION}")
     return Check("shipped embedder", "ok", embedder.name)
 
 
