@@ -24,7 +24,7 @@ from byokg.evaluation.records import (
     read_timings,
 )
 from byokg.evaluation.repeats import repeat_figures
-from byokg.evaluation.report.page import NodeNames, call_detail, run_detail
+from byokg.evaluation.report.page import NodeNames, call_detail, question_view
 from byokg.evaluation.report.summary import average_usage, repeats_shown
 from byokg.evaluation.run_folder import (
     METRICS_FILE,
@@ -395,17 +395,9 @@ def detailed(
     if replies is not None:
         keys = {call["reply"] for trace in traces for call in trace.get("calls", ())}
         calls = {each.call.key: call_detail(each) for each in replies.recorded(keys)}
-    return {
-        "id": example.id,
-        "question": example.question,
-        "type": example.type,
-        "gold": example.answers,
-        "names": NodeNames(store).of(runs, example, traces),
-        "runs": [
-            {"name": run.name, "its": run_detail(run, example, trace, calls)}
-            for run, trace in zip(runs, traces, strict=True)
-        ],
-    }
+    view = question_view(runs, example, traces, NodeNames(store), calls)
+    named = [{"name": run.name, "its": its} for run, its in zip(runs, view["runs"], strict=True)]
+    return {"id": example.id, "type": example.type, **view, "runs": named}
 
 
 def _passes(its: Sequence[Row | None], outcome: str) -> bool:

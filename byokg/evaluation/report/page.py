@@ -164,12 +164,7 @@ def read_details(
     for example in examples:
         read = [read_trace_line(trace, example.id) for trace in traces]
         try:
-            record = {
-                "question": example.question,
-                "gold": example.answers,
-                "names": named.of(runs, example, read),
-                "runs": [run_detail(run, example, trace, numbers) for run, trace in zip(runs, read, strict=True)],
-            }
+            record = question_view(runs, example, read, named, numbers)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise RunError(
                 f"the trace of question {example.id!r} in {', '.join(str(run.folder) for run in runs)} is no "
@@ -179,6 +174,25 @@ def read_details(
     for blocks in (questions, calls, texts.blocks):
         blocks.close()
     return Details(questions, calls, texts.blocks)
+
+
+def question_view(
+    runs: Sequence[Run],
+    example: Example,
+    traces: Sequence[Mapping[str, Any]],
+    named: NodeNames,
+    calls: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """Return a question with the outcome and the trace of each run, as report and viewer draw it.
+
+    `calls` are as for `run_detail`.
+    """
+    return {
+        "question": example.question,
+        "gold": example.answers,
+        "names": named.of(runs, example, traces),
+        "runs": [run_detail(run, example, trace, calls) for run, trace in zip(runs, traces, strict=True)],
+    }
 
 
 def run_detail(
