@@ -9,8 +9,6 @@ from itertools import islice, product
 import numpy as np
 
 from byokg.errors import GraphError, at_least
-from byokg.graph.pathql.budget import PathLimits
-from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
 from byokg.graph.paths import follow_all, paths_of
 from byokg.linking.parts import Parts
@@ -195,6 +193,8 @@ class PathRetriever:
 
     def _queried(self, text: str, request: Request) -> list[Evidence]:
         """Return the paths that a path query finds, those along the same relations from one node in one item."""
+        from byokg.graph.pathql.budget import PathLimits
+        from byokg.graph.pathql.evaluate import paths
         from byokg.graph.pathql.grammar import parse  # with the parser generator, which only texts need
 
         try:
@@ -245,6 +245,9 @@ class PathRetriever:
         targets = best_first(request.linked.drafts)[: self.anchors]
         if not sources or not targets or self.shortest == 0:
             return []
+        from byokg.graph.pathql.budget import PathLimits
+        from byokg.graph.pathql.evaluate import paths
+
         query = connecting(sources, targets, self.shortest, self.shortest_hops)
         most = self.shortest * len(sources) * len(targets)
         result = paths(self._store, query, PathLimits(max_paths=most + 1, hub_cap=self.hub_cap))
