@@ -83,6 +83,25 @@ def value_index(store: GraphStore) -> ValueIndex:
     return ValueIndex.build(list(_collected(store) if graph is None else _columns(graph)))
 
 
+def values_at_hand(store: GraphStore) -> ValueIndex | None:
+    """Return the index over the values of a graph, if it has properties and the index costs no scan of a server.
+
+    None for a graph of more than 20 million nodes without a saved index.
+    """
+    store = without_values(store)
+    if isinstance(store, DistinctValuesStore):
+        return value_index(store) if (user_cache() / VALUES / store.names_key[:24]).exists() else None
+    if not any(store.schema().node_properties.values()):
+        return None
+    saved = store.folder is not None and (store.folder / VALUES).exists()
+    graph = store.columnar
+    return None if not saved and graph is not None and graph.node_count > _MOST else value_index(store)
+
+
+_MOST = 20_000_000
+"""Largest graph, in nodes, whose values are indexed without being asked."""
+
+
 def _server_values(store: DistinctValuesStore) -> ValueIndex:
     schema = store.schema()
     made_for = digest(store.names_key, asdict(schema))
