@@ -52,7 +52,7 @@ from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, Schema, as_json
-from byokg.graph.value_indexes import DistinctValuesStore, nodes_holding
+from byokg.graph.value_indexes import nodes_holding
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.values import ValueLinker
@@ -272,7 +272,7 @@ class GraphTools:
         described = dict(_TOOLS)
         if self.strict:
             described["bfs_query"] = (BFS_DESCRIPTION, StrictBfsRequest, _PAGE)
-        if isinstance(self.store, DistinctValuesStore) or any(self.store.schema().node_properties.values()):
+        if self.store.remote or any(self.store.schema().node_properties.values()):
             described["find_values"] = (VALUES_DESCRIPTION, ValueArguments, {"matches": _LIST})
         if self.path_queries:
             described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments, {"paths": _LIST})
