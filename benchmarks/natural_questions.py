@@ -45,13 +45,13 @@ def unpacked(folder: Path) -> Path:
     return folder
 
 
-def opened(root: Path, out: Path) -> tuple[Loop, Sequence[Example]]:
+def opened(root: Path, out: Path, query_graphs: bool = True) -> tuple[Loop, Sequence[Example]]:
     """Return the pipeline over one graph, which is built in `out`, and the questions."""
     triples = root / "graph.tsv"
     source = triples if triples.exists() else root
     graph = build_graph(source, out)
     build_names(graph)
-    return offline_pipeline(Parts(graph)), Folder(root, graph=source).examples()
+    return offline_pipeline(Parts(graph), query_graphs=query_graphs), Folder(root, graph=source).examples()
 
 
 def measured(bench: Bench, root: Path) -> dict[str, list[bool]]:

@@ -104,7 +104,7 @@ def half(key: str) -> str:
 def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     """Answer the questions of all sets that are there."""
     shipped = atlas("dev")
-    pipeline = offline_pipeline(Parts(_graph(shipped.graph_source(), folder / "atlas")))
+    pipeline = offline_pipeline(Parts(_graph(shipped.graph_source(), folder / "atlas")), query_graphs=False)
     for split in ("dev", "test"):
         yield examine("atlas", "atlas", split, pipeline, with_gold(atlas(split).examples(), 2 * count, "linked"))
     made = {"biomedical": PACKAGE / "biomedical"}
@@ -118,7 +118,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
     for name, source in made.items():
         graph = _graph(source, folder / name)
         write_testset(make_testset(graph, min(300, count)), folder / f"{name}_set")
-        pipeline = offline_pipeline(Parts(graph))
+        pipeline = offline_pipeline(Parts(graph), query_graphs=False)
         for split in ("dev", "test"):
             examples = Folder(folder / f"{name}_set", split=split).examples()
             yield examine(f"{name}, made", name, split, pipeline, with_gold(examples, count, "gold"))
@@ -159,7 +159,7 @@ def sets(data: Path, count: int, folder: Path) -> Iterator[Asked]:
 
     natural = unpacked(folder / "natural")
     for name in (*READ, *UNREAD):
-        pipeline, questions = opened(natural / name, folder / f"{name}.graph")
+        pipeline, questions = opened(natural / name, folder / f"{name}.graph", query_graphs=False)
         for entities in ("gold", "linked"):
             drawn = with_gold(questions, count, entities)
             yield examine(f"{name}, {entities}", name, "dev" if name in READ else "test", pipeline, drawn)

@@ -125,6 +125,8 @@ def fit(
         say(f"the ranker learns from {len(further):,} annotated chains, too")
     if "abstain" in settings.components["pipeline"]:  # every answer counts
         settings = _set_pipeline(settings, abstain=0.0)
+    if settings.components["pipeline"].get("_target_", "").endswith(".offline_pipeline"):  # answers of paths alone
+        settings = _set_pipeline(settings, query_graphs=False)
     with open_session(settings, dataset, say, batch=True) as session:
         store = linker_of(session.pipeline).store
         examples = session.choose(kept, settings.run, say)

@@ -336,6 +336,10 @@ class ValueIndex:
         order = sorted(scored, key=lambda entry: (-scored[entry], -int(self._counts[entry]), entry))
         return tuple(self._match(entry, scored[entry], bool(exact)) for entry in order[:limit])
 
+    def equal(self, text: str) -> tuple[ValueMatch, ...]:
+        """Return the values equal to a text: the same folded words, or the same number, date or time."""
+        return tuple(self._match(entry, 1.0, True) for entry in self._equal(text))
+
     def starting(self, word: str) -> int:
         """Return the number of words in the longest value that starts with a folded word; 0 if none does."""
         return self._names.longest_from(word)

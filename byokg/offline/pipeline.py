@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import CacheUnusable
 from byokg.files import user_cache
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, shipped_embedder
@@ -42,6 +44,9 @@ from byokg.types import EntityId
 
 RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": PathRetriever})
 
+_MOST_TYPES = 200
+"""Types up to which query graphs are searched; five times as many relations."""
+
 _LEARNT = 1.0
 """Scale of a trained ranker's scores: they are log-odds."""
 
@@ -55,6 +60,7 @@ def offline_pipeline(
     lazy_schema: bool | None = None,
     abstain: float = 0.0,
     weights: str | Path | None = None,
+    query_graphs: bool = True,
 ) -> Loop:
     """Assemble the offline pipeline for one graph.
 
@@ -68,6 +74,8 @@ def offline_pipeline(
         abstain: probability below which there is no answer, in [0, 1].
         weights: folder of `byokg fit`: weights of paths, calibration, and possibly a ranker; None takes the shipped
             weights of the embedder.
+        query_graphs: answer by query graphs where these fit better than paths, on a graph in arrays whose typed nodes
+            have properties.
 
     Raises:
         ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
@@ -100,7 +108,23 @@ def offline_pipeline(
     coverage = QuestionCoverage(graph, scorer.steps)
     judge = Confidence(scorer.steps, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage)
     stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
-    return Loop(entities, stages, answerer, judge, abstain)
+    loop = Loop(entities, stages, answerer, judge, abstain)
+    if not query_graphs or not has_valued_properties(graph):
+        return loop
+    from byokg.offline.query_answers import QueryAnswers, with_query_graphs  # imported on demand
+
+    static = shipped_embedder()
+    queries = QueryAnswers(graph, static, static.importance, lambda word: len(static.tokens(word)[0]) == 1)
+    return with_query_graphs(loop, queries, aggregation)
+
+
+def has_valued_properties(graph: GraphStore) -> TypeGuard[ColumnarGraph]:
+    """True for a graph in arrays whose typed nodes have properties, and whose schema is not too large to search."""
+    if not isinstance(graph, ColumnarGraph):
+        return False
+    schema = graph.schema()
+    small = len(schema.node_types) <= _MOST_TYPES and len(schema.relations) <= 5 * _MOST_TYPES
+    return small and any(type and names for type, names in schema.node_properties.items())
 
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:

@@ -1,0 +1,292 @@
+"""Answers of the offline pipeline by query graphs, where these are likelier right than those of its paths.
+
+On a graph whose properties carry the names and facts, a question is seldom a path between named nodes. So each
+question is answered both ways, and the estimated probabilities decide: `QueryAnswers` ranks and executes query graphs,
+`QueryGraphLinker` and `QueryGraphRetriever` put its answer into the context if it wins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from threading import Lock
+
+import numpy as np
+
+from byokg.arrays import Float64
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.name_indexes import name_index
+from byokg.graph.value_indexes import value_index
+from byokg.index.embedders import Embedder
+from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
+from byokg.offline.calibration import UNSURE
+from byokg.offline.query_candidates import QuerySearch
+from byokg.offline.query_execution import QueryExecution, QueryExecutor, QueryResult
+from byokg.offline.query_graphs import QueryGraph, cypher
+from byokg.offline.query_ranking import (
+    CONFIDENCE,
+    FEATURES,
+    QueryRanking,
+    QueryWeights,
+    result_features,
+    shipped_weights,
+    weighted,
+)
+from byokg.offline.query_reading import QuestionReader, QuestionView
+from byokg.offline.query_schema import TypedSchema
+from byokg.offline.query_settings import SEARCH
+from byokg.offline.query_values import ValueSpotter
+from byokg.offline.query_words import SchemaWords
+from byokg.pipelines.loop import Answerer, ConfidenceEstimate, ConfidenceEstimator, Loop
+from byokg.types import AnswerItem, Artifacts, ComputedEvidence, Context, Evidence, Question, Request
+
+QUERY = "query"
+"""Operation of the evidence."""
+
+
+@dataclass(frozen=True)
+class RankedQuery:
+    """An executed query graph."""
+
+    score: float
+    graph: QueryGraph
+    result: QueryResult
+    features: Float64
+    """In the order of `query_ranking.FEATURES`."""
+
+
+@dataclass(frozen=True)
+class QueryAnswer:
+    """The answer of the best query graph."""
+
+    best: RankedQuery
+    text: str
+    """The query as Cypher."""
+    probability: float
+    """Estimate that the first answer is right, in [0, 1]."""
+    alternatives: tuple[tuple[str, float], ...]
+    """The next best queries with their scores."""
+
+    @property
+    def log_odds(self) -> float:
+        """Return the logarithm of the odds that the first answer is right."""
+        return _log_odds(self.probability)
+
+
+class QueryAnswers:
+    """Answers questions over one property graph by query graphs; thread-safe.
+
+    The typed schema and the indexes are made for the first question.
+
+    Args:
+        graph: the graph.
+        embedder: compares words.
+        importance: weight of a word, about 1 on average.
+        familiar: True for a common word.
+        weights: of the ranking and its confidence; None takes those of the package.
+    """
+
+    def __init__(
+        self,
+        graph: ColumnarGraph,
+        embedder: Embedder,
+        importance: Callable[[str], float],
+        familiar: Callable[[str], bool],
+        weights: QueryWeights | None = None,
+    ) -> None:
+        self.graph = graph
+        self.weights = shipped_weights() if weights is None else weights
+        self._embedder, self._importance, self._familiar = embedder, importance, familiar
+        self._lock = Lock()
+        self.answer = lru_cache(SEARCH.remembered)(self._answered)
+        """Returns the answer to a question's text; None without one."""
+
+    @cached_property
+    def _parts(self) -> tuple[TypedSchema, SchemaWords, QuestionReader, QueryExecutor]:
+        schema = TypedSchema(self.graph)
+        words = SchemaWords(schema, self._embedder)
+        spotter = ValueSpotter(schema, value_index(self.graph), name_index(self.graph), self._familiar)
+        return schema, words, QuestionReader(schema, words, spotter, self._importance), QueryExecutor(schema)
+
+    def ranked(self, text: str, most: int = SEARCH.executed) -> tuple[QuestionView, list[RankedQuery]]:
+        """Return the parsed question, and its query graphs, the best first."""
+        with self._lock:
+            schema, words, reader, executor = self._parts
+        view = reader.read(text)
+        ranking = QueryRanking(schema, words, view, self.weights.ranking)
+        execution = QueryExecution(executor)
+        found = []
+        for _, graph in QuerySearch(ranking).candidates(most):
+            result = execution.run(graph)
+            whole = len(schema.members(graph.variables[0].type))
+            features = np.concatenate((ranking.features(graph), result_features(graph, len(result.nodes), whole)))
+            found.append(RankedQuery(weighted(features, self.weights.ranking), graph, result, features))
+        found.sort(key=lambda each: -each.score)
+        return view, found
+
+    def _answered(self, text: str) -> QueryAnswer | None:
+        _, found = self.ranked(text)
+        if not found or not len(found[0].result.nodes):
+            return None
+        best = found[0]
+        with self._lock:
+            schema = self._parts[0]
+        return QueryAnswer(
+            best,
+            cypher(schema, best.graph),
+            _probability(found, self.weights.confidence),
+            tuple((cypher(schema, one.graph), one.score) for one in found[1 : 1 + SEARCH.alternatives]),
+        )
+
+    def evidence(self, answer: QueryAnswer) -> ComputedEvidence:
+        """Return the result of a query as evidence."""
+        graph, result = answer.best.graph, answer.best.result
+        plain = graph.operation == "list" and graph.projected is None
+        nodes = tuple(self.graph.ids(result.nodes)) if plain else ()
+        text = f"{answer.text}: {len(nodes) if plain else len(result.values):,} of {len(result.nodes):,} nodes"
+        return ComputedEvidence(QUERY, answer.probability, QUERY, text, nodes, () if plain else result.values)
+
+
+class QueryChooser:
+    """Compares the answer of the query graphs with that of the paths.
+
+    Args:
+        queries: answers by query graphs.
+        answerer: answers from the evidence of paths and aggregations.
+        estimator: its confidence.
+    """
+
+    def __init__(self, queries: QueryAnswers, answerer: Answerer, estimator: ConfidenceEstimator) -> None:
+        self._queries, self._answerer, self._estimator = queries, answerer, estimator
+
+    def better(self, question: Question, context: Context) -> QueryAnswer | None:
+        """Return the answer of the query graphs if it is likelier right than what the context gives."""
+        answer = self._queries.answer(question.text)
+        if answer is None:
+            return None
+        items = self._answerer.answer(question, context)
+        other = self._estimator.estimate(question, context, items).probability if items else 0.0
+        valued = sum(bool(test.property.name) for test in answer.best.graph.constraints)
+        features = [1.0, answer.log_odds, _log_odds(other), other == 0, valued > 0, min(valued, 3)]
+        return answer if weighted(np.array(features), self._queries.weights.choice) > SEARCH.margin else None
+
+    def evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:
+        """Return the result of the query as evidence, and note the query for the trace."""
+        given = {"query": answer.text, "score": round(answer.best.score, 4)}
+        others = [{"query": text, "score": round(score, 4)} for text, score in answer.alternatives]
+        request.note("query graph", given, {"nodes": len(answer.best.result.nodes), "alternatives": others})
+        return self._queries.evidence(answer)
+
+
+class QueryGraphLinker:
+    """Ends the stage unless the question aggregates, or a query graph answers it better than the paths.
+
+    Args:
+        linker: ends the stage of aggregations.
+        chooser: compares the answers.
+    """
+
+    def __init__(self, linker: AggregationLinker, chooser: QueryChooser) -> None:
+        self._linker, self._chooser = linker, chooser
+
+    def propose(self, question: Question, context: Context) -> Artifacts:
+        """Return what the linker proposes, unfinished if a query graph answers better."""
+        artifacts = self._linker.propose(question, context)
+        if artifacts.finished and self._chooser.better(question, context) is not None:
+            return replace(artifacts, finished=False)
+        return artifacts
+
+
+class QueryGraphRetriever:
+    """Retrieves the result of the best query graph, if it beats paths and aggregations.
+
+    Args:
+        aggregation: computes on the ends of paths.
+        linker: tells if the question aggregates.
+        chooser: compares the answers.
+    """
+
+    def __init__(self, aggregation: AggregationRetriever, linker: AggregationLinker, chooser: QueryChooser) -> None:
+        self._aggregation, self._linker, self._chooser = aggregation, linker, chooser
+
+    def retrieve(self, request: Request) -> list[Evidence]:
+        """Return the result of the query if it wins, then those of aggregations."""
+        before, question = request.context, request.question
+        computed: list[Evidence] = []
+        if not self._linker.propose(question, before).finished:
+            computed = self._aggregation.retrieve(request)
+        answer = self._chooser.better(question, before.add(request.artifacts, request.linked, [computed]))
+        return computed if answer is None else [self._chooser.evidence(answer, request), *computed]
+
+
+class QueryConfidence:
+    """Estimates the confidence of answers, those of query graphs among them.
+
+    Args:
+        estimator: estimates that of all others.
+    """
+
+    def __init__(self, estimator: ConfidenceEstimator) -> None:
+        self._estimator = estimator
+
+    def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
+        """Return the probability that the first answer is right."""
+        found = _queried(context)
+        if found is None:
+            return self._estimator.estimate(question, context, items)
+        return ConfidenceEstimate(found.score, "other queries fit the question as well", unsure=found.score < UNSURE)
+
+    def explain_absence(self, context: Context) -> str:
+        """Describe the missing support of an answer."""
+        return self._estimator.explain_absence(context)
+
+
+def with_query_graphs(loop: Loop, queries: QueryAnswers, aggregation: AggregationRetriever) -> Loop:
+    """Return the offline pipeline of a graph with query graphs beside its paths.
+
+    Args:
+        loop: the pipeline: a stage of paths, and one of aggregations.
+        queries: answers by query graphs.
+        aggregation: the retriever of the second stage.
+    """
+    assert loop.estimator is not None
+    paths, computed = loop.stages
+    chooser, linker = QueryChooser(queries, loop.answerer, loop.estimator), AggregationLinker()
+    retrievers = (QueryGraphRetriever(aggregation, linker, chooser),)
+    stages = [paths, replace(computed, linker=QueryGraphLinker(linker, chooser), retrievers=retrievers)]
+    return replace(loop, stages=stages, estimator=QueryConfidence(loop.estimator))
+
+
+def _queried(context: Context) -> ComputedEvidence | None:
+    return next(
+        (item for item in context.evidence if isinstance(item, ComputedEvidence) and item.operation == QUERY), None
+    )
+
+
+def features_of(found: Sequence[RankedQuery]) -> Float64:
+    """Return the features of confidence in the best of some query graphs, in the order of `CONFIDENCE`."""
+    best = found[0]
+    scores = np.array([one.score for one in found])
+    shares = np.exp(scores - scores.max())
+    agreeing = sum(share for share, one in zip(shares.tolist(), found, strict=True) if _equal(one, best))
+    share = min(agreeing / float(shares.sum()), 0.999)
+    of = dict(zip(FEATURES, best.features.tolist(), strict=True))
+    return np.array([1.0, math.log(share / (1 - share)), best.score / 10, *(of[name] for name in CONFIDENCE[3:])])
+
+
+def _log_odds(probability: float) -> float:
+    near = min(max(probability, SEARCH.surely), 1 - SEARCH.surely)
+    return math.log(near / (1 - near))
+
+
+def _equal(one: RankedQuery, other: RankedQuery) -> bool:
+    """True if two query graphs have the same result."""
+    if one.result.values or other.result.values:
+        return one.result.values == other.result.values
+    return np.array_equal(one.result.nodes, other.result.nodes)
+
+
+def _probability(found: Sequence[RankedQuery], weights: Float64) -> float:
+    return round(1 / (1 + math.exp(-weighted(features_of(found), weights))), 6)

@@ -1,0 +1,408 @@
+"""A question as the ranker of query graphs sees it: words, values, numbers, dates, and operators."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from byokg.arrays import Float64
+from byokg.offline.constraints import QueryConstraints
+from byokg.offline.lexicon import adjectives, any_of, comparative, load_lexicon
+from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
+from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.query_graphs import Constraint, CountTest, Test
+from byokg.offline.query_schema import TypedSchema, day_number
+from byokg.offline.query_settings import VALUES, WORDS
+from byokg.offline.query_values import ValueSpotter
+from byokg.offline.query_words import SchemaWords
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
+from byokg.text.values import read_literal
+from byokg.types import Mention
+
+_AT_LEAST = ("at least", "no fewer than", "no less than")
+_AT_MOST = ("at most", "no more than", "up to")
+_AT = re.compile(r"\bat (?:least|most)\b", re.IGNORECASE)
+_NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
+_AVERAGE = frozenset(("average", "mean", "avg"))
+_SUM = frozenset(("sum", "total", "combined"))
+_TOTAL = frozenset("total overall combined whole full exact same find give count".split())
+_WH = frozenset("when where who".split())
+_ASKED_TIME = frozenset("when year date day time".split())
+
+
+Aggregate = Literal["", "average", "sum"]
+
+
+@dataclass(frozen=True)
+class QuestionView:
+    """A question of W words compared with a schema of E elements."""
+
+    text: str
+    words: tuple[str, ...]
+    """(W,) casefolded."""
+    content: npt.NDArray[np.bool_]
+    """(W,) words that a query graph should explain."""
+    importance: Float64
+    """(W,)."""
+    explained: Float64
+    """(E, W) see `SchemaWords`."""
+    spans: tuple[tuple[Constraint, ...], ...]
+    """Alternative constraints of each span of values, in the order of the text."""
+    counts: tuple[CountTest, ...]
+    """Numbers of things that something has to have."""
+    demand: QueryConstraints
+    asked: tuple[int, ...]
+    """Words that name the answer."""
+    roles: tuple[Role, ...]
+    """(W,) syntactic roles."""
+    order_at: int
+    """First word after that of the superlative; -1 without one."""
+    aggregate: Aggregate
+
+
+class QuestionReader:
+    """Reads questions over one schema; thread-safe."""
+
+    def __init__(
+        self, schema: TypedSchema, words: SchemaWords, values: ValueSpotter, importance: Callable[[str], float]
+    ) -> None:
+        self._schema, self._words, self._values, self._importance = schema, words, values, importance
+
+    def read(self, text: str) -> QuestionView:
+        """Compare a question with the schema."""
+        pieces = [found.span() for found in WORD.finditer(text)]
+        words = tuple(text[start:end].casefold() for start, end in pieces)
+        explained = self._words.table(words).copy()
+        self._add_measures(words, explained)
+        spans = self._spans(text, pieces, words, explained)
+        bounds = [(pieces[group[0].start][0], pieces[group[0].end - 1][1]) for group in spans]
+        mentions = [Mention(text[start:end], start, end) for start, end in bounds]
+        demand = parse_constraints(_AT.sub(lambda found: " " * len(found.group()), text), mentions)
+        if not _AVERAGE.isdisjoint(words) or _names_number(demand.count, words):
+            demand = replace(demand, count="")
+        parsed = parse_question(demand.rest, mentions)
+        counts = _counted(text, pieces, words)
+        aggregate = _aggregate(words, demand)
+        content = _content(words, [demand.rest[start:end].strip() != "" for start, end in pieces], aggregate)
+        for one in counts:
+            content[one.start : one.end] = False
+        by_place = {start: at for at, (start, _) in enumerate(pieces)}
+        places = [by_place.get(found.start(), -1) for found in WORD.finditer(demand.rest)]
+        roles = [NO_ROLE] * len(words)
+        for at, role in zip(places, parsed.roles, strict=False):
+            roles[at] = role if at >= 0 else roles[at]
+        return QuestionView(
+            text=text,
+            words=words,
+            content=content,
+            importance=np.array([self._importance(word) for word in words]),
+            explained=explained,
+            spans=spans,
+            counts=counts,
+            demand=demand,
+            asked=tuple(places[at] for at in parsed.answer_type_nouns if at < len(places) and places[at] >= 0),
+            roles=tuple(roles),
+            order_at=_after_order(demand, text, pieces),
+            aggregate=aggregate,
+        )
+
+    def _spans(
+        self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str], explained: Float64
+    ) -> tuple[tuple[Constraint, ...], ...]:
+        """Return the alternative constraints of each span of values, numbers and dates."""
+        found = self._partial(text, pieces, explained)
+        taken = {at for one in found for at in range(one.start, one.end)}
+        further = (*self._valued(text, pieces, explained), *self._measured(text, pieces, words))
+        found += [one for one in further if taken.isdisjoint(range(one.start, one.end))]
+        return self._grouped([replace(one, near=self._near(one, words, explained, found)) for one in found])
+
+    def _add_measures(self, words: Sequence[str], explained: Float64) -> None:
+        """Have `how long` mean a length, and `when` a date."""
+        first = self._words.first_property
+        timed = [first + one.number for one in self._schema.properties if one.kind in ("date", "year")]
+        clocks = [first + one.number for one in self._schema.properties if one.kind == "time"]
+        for at, word in enumerate(words):
+            if word in _ASKED_TIME:
+                explained[timed, at] = np.maximum(explained[timed, at], 0.9 if word in ("when", "date") else 0.5)
+                if word in ("when", "time"):
+                    explained[clocks, at] = np.maximum(explained[clocks, at], 0.8)
+            adjective = adjectives().get(word)
+            if adjective is not None:
+                for place, noun in enumerate(adjective.nouns):
+                    like = self._words.of_word(noun)[first:] * (0.9 - 0.03 * place)
+                    explained[first:, at] = np.maximum(explained[first:, at], like)
+
+    def _partial(self, text: str, pieces: Sequence[tuple[int, int]], explained: Float64) -> list[Constraint]:
+        """Return constraints of parts of texts: `starts with "382"`."""
+        found = []
+        for test, pattern in _parts():
+            for match in pattern.finditer(text):
+                span = [
+                    at for at, (start, end) in enumerate(pieces) if match.start("part") <= start < match.end("part")
+                ]
+                if not span:
+                    continue
+                part = match["part"].strip().casefold()
+                whole = match["part"].strip() if match["quote"] else part
+                for one in self._schema.properties:
+                    row = explained[self._words.first_property + one.number]
+                    near = float(row[max(0, span[0] - 7) : span[0]].max(initial=0.0))
+                    if one.kind not in ("text", "number", "year") or one.relation >= 0 or near < WORDS.heard:
+                        continue
+                    codes = self._schema.column(one.name).matching(test, whole)
+                    if codes:
+                        found.append(Constraint(one, test, span[0], span[-1] + 1, codes, near=near, shown=whole))
+        return found
+
+    def _valued(self, text: str, pieces: Sequence[tuple[int, int]], explained: Float64) -> list[Constraint]:
+        typed = explained[: self._words.first_relation].max(axis=0, initial=0.0)
+        return [
+            Constraint(
+                one.property, "=", one.start, one.end, one.codes, one.nodes, quality=one.quality, shown=one.shown
+            )
+            for one in self._values.find(text, pieces)
+            if one.end > one.start + 1 or typed[one.start] < VALUES.type or text[pieces[one.start][0]].isupper()
+        ]
+
+    def _measured(self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str]) -> list[Constraint]:
+        """Return constraints of numbers and dates."""
+        found: list[Constraint] = []
+        taken = 0
+        for at in range(len(pieces)):
+            if at < taken:
+                continue
+            for end in range(min(len(pieces), at + 5), at, -1):
+                piece = text[pieces[at][0] : pieces[end - 1][1]]
+                if not any(map(str.isdigit, piece)):
+                    continue
+                if words[at] in ("the", "year", "of") or not _stands_alone(text, pieces[at][0], pieces[end - 1][1]):
+                    continue
+                dated = _date_range(piece, text[pieces[end - 1][1] :])
+                if dated is None:
+                    continue
+                taken = end
+                test, nouns = _test_before(text[: pieces[at][0]])
+                nouns = (*nouns, *_measured_in(text[pieces[end - 1][1] :]))
+                found += self._of_measure(dated, test, at, end, piece, nouns)
+                break
+        return found
+
+    def _of_measure(
+        self, dated: _NumberOrDate, test: Test, start: int, end: int, piece: str, nouns: Sequence[str]
+    ) -> list[Constraint]:
+        found = []
+        first = self._words.first_property
+        like = np.max([self._words.of_word(noun) for noun in nouns], axis=0) if nouns else None
+        for one in self._schema.properties:
+            bounds = dated.for_kind(one.kind)
+            if bounds is None:
+                continue
+            low, high = bounds
+            column = self._schema.column_of(one)
+            if test == "=" and not column.any_within(low, high):
+                continue
+            low, high = {
+                "=": (low, high),
+                ">": (np.nextafter(high, np.inf), np.inf),
+                ">=": (low, np.inf),
+                "<": (-np.inf, np.nextafter(low, -np.inf)),
+                "<=": (-np.inf, high),
+            }[test]
+            if test == "=" and not nouns and column.identifying and one.kind == "number":
+                continue
+            near = 0.0 if like is None else float(like[first + one.number])
+            found.append(Constraint(one, test, start, end, low=low, high=high, near=near, shown=piece))
+        return found
+
+    def _near(self, one: Constraint, words: Sequence[str], explained: Float64, others: Sequence[Constraint]) -> float:
+        """Return the similarity of words near a span to its property, and half of that to its type."""
+        barred = {at for other in others for at in range(other.start, other.end)}
+        row = explained[self._words.first_property + one.property.number]
+        best = one.near
+        for side in (
+            range(one.start - 1, max(-1, one.start - 1 - VALUES.near), -1),
+            range(one.end, min(len(words), one.end + VALUES.near)),
+        ):
+            for distance, at in enumerate(side):
+                if at in barred:
+                    break
+                best = max(best, float(row[at]) * (1 - 0.1 * distance))
+        return best
+
+    def _grouped(self, found: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], ...]:
+        """Group alternatives by span; spans that overlap go to the longer one, and the best alternatives stay."""
+        groups: dict[tuple[int, int], list[Constraint]] = defaultdict(list)
+        for one in found:
+            groups[one.span()].append(one)
+        chosen: list[tuple[int, int]] = []
+        for span in sorted(groups, key=lambda span: (-(span[1] - span[0]), span)):
+            if all(span[1] <= low or high <= span[0] for low, high in chosen):
+                chosen.append(span)
+        kept = sorted(chosen)[: VALUES.spans]
+        return tuple(
+            tuple(
+                sorted(groups[span], key=lambda one: (-one.quality - one.near, one.property.number))[
+                    : VALUES.alternatives
+                ]
+            )
+            for span in kept
+        )
+
+
+@dataclass(frozen=True)
+class _NumberOrDate:
+    """A number or a date in a question."""
+
+    number: float | None = None
+    year: int = 0
+    month: int = 0
+    day: int = 0
+
+    def for_kind(self, kind: str) -> tuple[float, float] | None:
+        """Return the least and the greatest measure that it means for a kind of property."""
+        if kind == "number":
+            return None if self.number is None else (self.number, self.number)
+        if not self.year:
+            return None
+        if kind == "year":
+            return None if self.month else (self.year, self.year)
+        if kind == "date":
+            first = day_number(self.year, self.month, self.day)
+            last = day_number(self.year, self.month or 12, self.day or 31)
+            return first, last
+        return None
+
+
+def _aggregate(words: Sequence[str], demand: QueryConstraints) -> Aggregate:
+    """Return the aggregation of numbers that a question asks for."""
+    if not _AVERAGE.isdisjoint(words):
+        return "average"
+    return "sum" if not demand.count and not _SUM.isdisjoint(words) else ""
+
+
+def _content(words: Sequence[str], kept: Sequence[bool], aggregate: Aggregate) -> npt.NDArray[np.bool_]:
+    """Mask the words that a query graph should explain; `kept` ones belong to no operator."""
+    silent = FUNCTION_WORDS | QUESTION_WORDS | REQUESTS | (_AVERAGE | _SUM if aggregate else frozenset())
+    content = np.array([keep and word not in silent for keep, word in zip(kept, words, strict=True)], np.bool_)
+    for at, word in enumerate(words[:2]):
+        content[at] |= word in _WH
+    return content
+
+
+def _names_number(count: str, words: Sequence[str]) -> bool:
+    """True if `number of` belongs to a name before it: `the phone number of X`."""
+    if count.casefold() != "number of":
+        return False
+    at = next(at for at, pair in enumerate(pairwise(words)) if pair == ("number", "of"))
+    return at > 0 and words[at - 1] not in FUNCTION_WORDS | QUESTION_WORDS | _TOTAL
+
+
+def _after_order(demand: QueryConstraints, text: str, pieces: Sequence[tuple[int, int]]) -> int:
+    """Return the first word after that of the superlative; -1 without one."""
+    if demand.order is None:
+        return -1
+    said = demand.order.words.split() or [""]
+    at = text.casefold().find(" ".join(said).casefold())
+    if at < 0:
+        return -1
+    end = at + len(" ".join(said)) if said[0] in ("the", "a") or len(said) == 1 else at + len(said[0])
+    return next((place for place, (start, _) in enumerate(pieces) if start >= end), len(pieces))
+
+
+def _counted(text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str]) -> tuple[CountTest, ...]:
+    """Return the tests of whole numbers that words precede: `more than two`."""
+    found = []
+    for at, word in enumerate(words[:-1]):
+        number = _NUMBERS.get(word, int(word) if word.isdigit() and len(word) < 5 else -1)
+        test, nouns = _test_before(text[: pieces[at][0]])
+        if number >= 0 and test != "=" and not nouns:
+            found.append(CountTest(test, number, max(0, at - 2), at + 1))
+    return tuple(found)
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    """True unless signs join a number to more letters or digits; `71-second` is a number."""
+    before, after = text[:start], text[end:]
+    joined = re.search(r"[\w)][-:/.()@]*$", before) is not None and not before[-1:].isspace()
+    return not joined and re.match(r"[-:/.()@]+[\w(]|\w", re.sub(r"^-(?=[a-z]{2})", " ", after)) is None
+
+
+_ORDINAL = re.compile(r"(\d)(?:st|nd|rd|th)\b")
+_SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
+
+
+def _date_range(piece: str, after: str) -> _NumberOrDate | None:
+    """Read a number or date; None for other text."""
+    piece = _ORDINAL.sub(r"\1", piece)
+    if found := _SLASHED.fullmatch(piece):
+        day, month = int(found[1]), int(found[2])
+        if month > 12:
+            day, month = month, day
+        return _NumberOrDate(None, int(found[3]), month, day) if month <= 12 and day <= 31 else None
+    literal = read_literal(piece)
+    if literal is None:
+        return None
+    if literal.kind == "date":
+        parts = [int(part) for part in str(literal.value).split("-")]
+        return _NumberOrDate(None, *parts)
+    if literal.kind == "year":
+        return _NumberOrDate(float(literal.value), int(literal.value))
+    if literal.kind == "number" and isinstance(literal.value, int | float):
+        return _NumberOrDate(float(literal.value))
+    return None
+
+
+_UNIT = re.compile(r"\s*-?\s*" + any_of(load_lexicon("order")["units"]), re.IGNORECASE)
+_THAN = re.compile(
+    r"\b(?:(?P<more>more)|(?P<less>less|fewer)|(?P<word>[a-z]+er))\s+(?P<noun>[a-z]+\s+)?than\s+$", re.IGNORECASE
+)
+
+
+def _measured_in(after: str) -> tuple[str, ...]:
+    """Return the nouns for the quantity of the unit that follows a number."""
+    found = _UNIT.match(after)
+    return (
+        tuple(load_lexicon("order")["units"][" ".join(found.group().strip(" -").casefold().split())]) if found else ()
+    )
+
+
+@cache
+def _parts() -> tuple[tuple[Test, re.Pattern[str]], ...]:
+    noun = r"(?:(?:the\s+)?(?:word|letters?|text|prefix|digits?|string)\s+)?"
+    part = r"(?P<part>(?<=['\"\u2018\u201c])[^'\"\u2019\u201d]+|[\d.@][\w.@-]*|[A-Z]\w*)"
+    quoted = rf"\s+{noun}(?P<quote>['\"\u2018\u201c]?){part}"
+    lists: tuple[tuple[Test, str], ...] = (("STARTS WITH", "starts"), ("ENDS WITH", "ends"), ("CONTAINS", "contains"))
+    return tuple((test, re.compile(any_of(load_lexicon("parts")[name]) + quoted)) for test, name in lists)
+
+
+@cache
+def _tests() -> tuple[tuple[Test, re.Pattern[str]], ...]:
+    order, time = load_lexicon("order"), load_lexicon("time")
+    lists: list[tuple[Test, Sequence[str]]] = [
+        (">=", [*_AT_LEAST, *(each for each in time["since"] if each != "from")]),
+        ("<=", [*_AT_MOST, *(each for each in time["until"] if each != "by")]),
+        (">", [*order["more"], *time["after"]]),
+        ("<", [*order["fewer"], *time["before"]]),
+    ]
+    gap = r"\s+(?:(?:the|year|of)\s+)*[$€£'\"]?$"
+    return tuple((test, re.compile(any_of(phrases) + gap, re.IGNORECASE)) for test, phrases in lists)
+
+
+def _test_before(before: str) -> tuple[Test, tuple[str, ...]]:
+    """Return the comparison that the words right before a number or date state, and nouns for the measure."""
+    for test, pattern in _tests():
+        if pattern.search(before):
+            return test, ()
+    if found := _THAN.search(before):
+        adjective = comparative(found["word"].casefold()) if found["word"] else None
+        if adjective is not None:
+            return ("<" if adjective.less else ">"), adjective.nouns
+    return "=", ()

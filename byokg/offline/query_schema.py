@@ -1,0 +1,417 @@
+"""Typed view of a property graph: node types, their properties, and the steps that edges make between types.
+
+A query graph (`query_candidates`) is built of these. All of it is read from the arrays of a columnar graph; node
+sets are ascending arrays of node numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from byokg.arrays import Float64, Int64
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import PropertyColumn
+from byokg.graph.sorted_ids import distinct
+from byokg.graph.store import ALL_VALUES, Direction
+from byokg.offline.query_settings import SCHEMA
+from byokg.offline.relation_words import content_words
+from byokg.text.dates import read_date
+from byokg.text.labels import split_label
+from byokg.text.names import split_words
+from byokg.types import Value
+
+Kind = Literal["text", "number", "year", "date", "time", "flag"]
+
+Turn = Literal["out", "in", "both"]
+
+_SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
+_TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+
+
+_ABBREVIATED = {
+    "no": "number",
+    "nr": "number",
+    "num": "number",
+    "qty": "quantity",
+    "addr": "address",
+    "lat": "latitude",
+}
+"""Abbreviations in labels that do not begin as the word does."""
+
+
+def words_of(label: str) -> tuple[str, ...]:
+    """Return the content words of a label, the head last, abbreviations in full.
+
+    >>> words_of("badge_no"), words_of("INVESTIGATED_BY"), words_of("PhoneCall")
+    (('badge', 'number'), ('investigated',), ('phone', 'call'))
+    """
+    words = content_words([_ABBREVIATED.get(word, word) for word in split_words(split_label(label).replace("_", " "))])
+    return tuple(words) or (label.casefold(),)
+
+
+@dataclass(frozen=True, eq=False)
+class Property:
+    """One property of the nodes of a type, of the edges of a relation, or the name of nodes."""
+
+    number: int
+    type: int
+    """-1 for a property of edges."""
+    name: str
+    """Empty for the name of a node."""
+    words: tuple[str, ...]
+    kind: Kind
+    relation: int = -1
+    """-1 for a property of nodes."""
+
+
+@dataclass(frozen=True, eq=False)
+class TypedStep:
+    """The edges of a relation between two types, walked one way, or both ways within one type."""
+
+    number: int
+    start: int
+    end: int
+    relation: int
+    turn: Turn
+    words: tuple[str, ...]
+    count: int
+    """Edges that make it."""
+    reverse: int = -1
+    """Number of the step that leads back."""
+
+
+EdgeTest = tuple[Property, float, float, Sequence[int]]
+"""A property of edges, the least and greatest measure that passes, and numbers of values that pass, if it is a text."""
+
+
+class TypedSchema:
+    """The types, properties and typed steps of a graph; safe to share between threads."""
+
+    def __init__(self, graph: ColumnarGraph) -> None:
+        self.graph = graph
+        self._lock = RLock()
+        schema = graph.schema()
+        self.types = tuple(name for name in schema.node_types if name and not _technical(name))
+        self.type_words = tuple(words_of(name) for name in self.types)
+        self._members: dict[int, Int64] = {}
+        self._masks: dict[int, npt.NDArray[np.bool_]] = {}
+        self._columns: dict[str, _PropertyValues] = {}
+        self.properties = self._read_properties()
+        self.of_type = tuple(
+            tuple(one for one in self.properties if one.type == number) for number in range(len(self.types))
+        )
+        self.steps = self._read_steps()
+        self.steps_from = tuple(
+            tuple(step for step in self.steps if step.start == number) for number in range(len(self.types))
+        )
+
+    # Types
+
+    def members(self, type: int) -> Int64:
+        """Return the nodes of a type, ascending."""
+        with self._lock:
+            if type not in self._members:
+                self._members[type] = self.graph.node_types.members(self.types[type])
+            return self._members[type]
+
+    def only(self, nodes: Int64, type: int) -> Int64:
+        """Return the nodes that are of a type."""
+        with self._lock:
+            mask = self._masks.get(type)
+            if mask is None:
+                mask = np.zeros(self.graph.node_count, np.bool_)
+                mask[self.members(type)] = True
+                self._masks[type] = mask
+        return nodes[mask[nodes]]
+
+    # Properties
+
+    def _read_properties(self) -> tuple[Property, ...]:
+        found: list[Property] = []
+        for type, label in enumerate(self.types):
+            found.append(Property(len(found), type, "", ("name",), "text"))
+            for name in self.graph.schema().node_properties.get(label, ()):
+                if not name.endswith(ALL_VALUES):
+                    kind = self.column(name).kind
+                    own = tuple(word for word in words_of(name) if word not in self.type_words[type])
+                    found.append(Property(len(found), type, name, own or words_of(name), kind))
+        for relation, each in enumerate(self.graph.schema().relations):
+            for name in each.properties:
+                if not name.endswith(ALL_VALUES):
+                    kind = self.edge_column(name).kind
+                    found.append(Property(len(found), -1, name, words_of(name), kind, relation))
+        return tuple(found)
+
+    def edge_column(self, name: str) -> _PropertyValues:
+        """Return the values of a property of edges, of any relation."""
+        with self._lock:
+            key = f"edge {name}"
+            if key not in self._columns:
+                batches = [batch.column(name) for batch in self.graph.edge_columns]
+                values = pa.concat_arrays(batches) if batches else pa.nulls(0)
+                self._columns[key] = _PropertyValues(PropertyColumn(name, values))
+            return self._columns[key]
+
+    def column_of(self, property: Property) -> _PropertyValues:
+        """Return the values of a property."""
+        return self.column(property.name) if property.relation < 0 else self.edge_column(property.name)
+
+    def column(self, name: str) -> _PropertyValues:
+        """Return the values of a property of nodes, of any type; those of the empty name are the names of nodes."""
+        with self._lock:
+            if name not in self._columns:
+                if name:
+                    held = self.graph.node_columns[1].column(name)
+                    assert held is not None
+                else:
+                    held = PropertyColumn("", self.graph.names_of_nodes())
+                self._columns[name] = _PropertyValues(held)
+            return self._columns[name]
+
+    def holders(self, property: Property, codes: Sequence[int]) -> Int64:
+        """Return the nodes whose property has any of some values, by the numbers of these in its column."""
+        return self.only(self.column(property.name).nodes_of(codes), property.type)
+
+    def measured(self, property: Property, nodes: Int64) -> Float64:
+        """Return numbers that order the values of nodes: (N,), NaN for nodes without one."""
+        return self.column(property.name).measures(nodes)
+
+    def passing(self, tests: Sequence[EdgeTest], edges: Int64) -> npt.NDArray[np.bool_]:
+        """Mask the edges whose properties lie within bounds, or are of some values: (M,)."""
+        kept = np.ones(len(edges), np.bool_)
+        for property, low, high, codes in tests:
+            column = self.edge_column(property.name)
+            if codes:
+                kept &= np.isin(edges, column.nodes_of(codes))
+            else:
+                measures = column.measures(edges)
+                kept &= (measures >= low) & (measures <= high)
+        return kept
+
+    def shown(self, property: Property, nodes: Int64) -> list[Value | None]:
+        """Return the value of each node, None for nodes without one."""
+        if not property.name:
+            return list(self.graph.names_at(nodes))
+        return self.graph.node_columns[1].of_property(property.name, nodes)
+
+    # Steps
+
+    def _read_steps(self) -> tuple[TypedStep, ...]:
+        head, relation, tail = self._edges()
+        found: list[tuple[int, int, int, int]] = []
+        for type in range(len(self.types)):
+            heads = self._is(head, type)
+            for other in range(len(self.types)):
+                both = heads & self._is(tail, other)
+                counts = np.bincount(relation[both], minlength=len(self.graph.relations))
+                found += [(number, type, other, int(counts[number])) for number in np.flatnonzero(counts).tolist()]
+        steps: list[TypedStep] = []
+        for number, start, end, count in sorted(found):
+            words = words_of(self.graph.relations[number])
+            at = len(steps)
+            if start == end:
+                steps.append(TypedStep(at, start, end, number, "both", words, count, at))
+                at += 1
+            steps.append(TypedStep(at, start, end, number, "out", words, count, at + 1))
+            steps.append(TypedStep(at + 1, end, start, number, "in", words, count, at))
+        return tuple(steps)
+
+    def _edges(self) -> tuple[Int64, Int64, Int64]:
+        graph = self.graph
+        if graph.edge_count > SCHEMA.edges:
+            batch = graph.sample_edges(SCHEMA.sampled)
+            return batch.head.astype(np.int64), batch.relation.astype(np.int64), batch.tail.astype(np.int64)
+        bounds, relations, tails = graph.outgoing
+        heads = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        return heads, relations.astype(np.int64), tails.astype(np.int64)
+
+    def _is(self, nodes: Int64, type: int) -> npt.NDArray[np.bool_]:
+        self.only(nodes[:0], type)
+        return self._masks[type][nodes]
+
+    def edges(self, nodes: Int64, step: TypedStep) -> tuple[Int64, Int64, Int64]:
+        """Return the edges that a step walks out of nodes: position of the node, far end, and number; (M,) each."""
+        batch = self.graph.edges(nodes, _DIRECTIONS[step.turn], np.array([step.relation]))
+        other = batch.other.astype(np.int64)
+        kept = self._is(other, step.end)
+        return batch.origin[kept], other[kept], batch.edge[kept]
+
+    def follow(self, nodes: Int64, step: TypedStep, tests: Sequence[EdgeTest] = ()) -> Int64:
+        """Return the nodes that a step leads to from any of some nodes, ascending; over edges that pass tests."""
+        if not len(nodes):
+            return nodes
+        _, other, edge = self.edges(nodes, step)
+        return distinct(other[self.passing(tests, edge)] if tests else other)
+
+    def counted(self, nodes: Int64, step: TypedStep) -> Int64:
+        """Return for each of some nodes the number of distinct nodes that a step leads to: (N,)."""
+        origin, other, _ = self.edges(nodes, step)
+        pairs = distinct(origin * self.graph.node_count + other)
+        return np.bincount(pairs // self.graph.node_count, minlength=len(nodes)).astype(np.int64)
+
+
+_DIRECTIONS = {"out": Direction.OUT, "in": Direction.IN, "both": Direction.BOTH}
+
+
+def _technical(type: str) -> bool:
+    return type.startswith("_")
+
+
+class _PropertyValues:
+    """The values of a property, its distinct ones numbered."""
+
+    def __init__(self, column: PropertyColumn) -> None:
+        self._nodes, values = column.held()
+        self._values = values
+        self._lock = RLock()
+        if pa.types.is_boolean(values.type):
+            self.kind: Kind = "flag"
+        elif pa.types.is_integer(values.type) or pa.types.is_floating(values.type):
+            self.kind = _number_kind(values)
+        elif pa.types.is_temporal(values.type):
+            self.kind = "date"
+        else:
+            self.kind = _text_kind(
+                [text for text in values[: 4 * SCHEMA.values].unique().to_pylist() if text][: SCHEMA.values]
+            )
+
+    @cached_property
+    def distinct(self) -> list[Value]:
+        """Return the distinct values; the number of each is its position."""
+        return [value.isoformat() if hasattr(value, "isoformat") else value for value in self._encoded[0]]
+
+    @cached_property
+    def _encoded(self) -> tuple[list[Value], npt.NDArray[np.int32]]:
+        values = self._values
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+        return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+
+    @cached_property
+    def _by_code(self) -> tuple[npt.NDArray[np.int32], Int64]:
+        codes = self._encoded[1]
+        order = np.argsort(codes, kind="stable")
+        counts = np.bincount(codes, minlength=len(self._encoded[0]))
+        return self._nodes[order], np.concatenate(([0], counts.cumsum())).astype(np.int64)
+
+    def nodes_of(self, codes: Sequence[int]) -> Int64:
+        """Return the nodes with any of some values, ascending."""
+        with self._lock:
+            nodes, bounds = self._by_code
+        parts = [nodes[bounds[code] : bounds[code + 1]] for code in codes]
+        return np.sort(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
+
+    @cached_property
+    def _codes(self) -> dict[Value, int]:
+        return {value: code for code, value in enumerate(self.distinct)}
+
+    def code(self, value: Value) -> int | None:
+        """Return the number of a value; None if no node has it."""
+        with self._lock:
+            return self._codes.get(value)
+
+    @cached_property
+    def identifying(self) -> bool:
+        """Return True if no two holders share a value."""
+        return len(self._encoded[0]) == len(self._nodes)
+
+    def matching(self, test: str, part: str) -> tuple[int, ...]:
+        """Return the numbers of the values that start with, end with or contain a part."""
+        tests = {"STARTS WITH": str.startswith, "ENDS WITH": str.endswith, "CONTAINS": str.__contains__}
+        held = tests[test]
+        return tuple(code for code, value in enumerate(self.distinct) if value is not None and held(str(value), part))
+
+    @cached_property
+    def _sorted_order(self) -> Float64:
+        return np.sort(self.order[~np.isnan(self.order)])
+
+    def any_within(self, low: float, high: float) -> bool:
+        """True if a value lies between two measures, both inclusive."""
+        with self._lock:
+            return bool(self._sorted_order.searchsorted(high, "right") > self._sorted_order.searchsorted(low))
+
+    def within(self, low: float, high: float) -> Int64:
+        """Return the nodes with a measure between two, both inclusive, ascending."""
+        with self._lock:
+            fits = np.flatnonzero((self.order >= low) & (self.order <= high))
+        return self.nodes_of(fits.tolist())
+
+    @cached_property
+    def order(self) -> Float64:
+        """Return a number for each distinct value, by which they are ordered; NaN for one that has no order."""
+        first = any(int(found[1]) > 12 for value in self.distinct if (found := _slashed(value)))
+        return np.array([measure_of(value, first) for value in self.distinct], np.float64)
+
+    def measures(self, nodes: Int64) -> Float64:
+        """Return the order of the value of each of some nodes; NaN for nodes without one."""
+        with self._lock:
+            order, codes = self.order, self._encoded[1]
+        if not len(self._nodes):
+            return np.full(len(nodes), np.nan)
+        place = np.minimum(self._nodes.searchsorted(nodes), len(self._nodes) - 1)
+        return np.where(self._nodes[place] == nodes, order[codes[place]], np.nan)
+
+
+def _number_kind(values: pa.Array) -> Kind:
+    """Tell years from other numbers."""
+    if pa.types.is_floating(values.type) or not len(values):
+        return "number"
+    bounds = pc.min_max(values)
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    return "year" if SCHEMA.first_year <= low and high <= SCHEMA.last_year and high - low > 0 else "number"
+
+
+def _slashed(value: Value) -> re.Match[str] | None:
+    return _SLASHED.fullmatch(value) if isinstance(value, str) else None
+
+
+def _text_kind(texts: Sequence[str]) -> Kind:
+    if texts and all(_TIME.fullmatch(text) for text in texts):
+        return "time"
+    if texts and sum(_SLASHED.fullmatch(text) is not None or _iso(text) for text in texts) > 0.9 * len(texts):
+        return "date"
+    if texts and all(_NUMBER.fullmatch(text) for text in texts):
+        return "number"
+    return "text"
+
+
+def _iso(text: str) -> bool:
+    return text[:4].isdigit() and "-" in text and read_date(text) is not None
+
+
+def measure_of(value: Value, day_first: bool = True) -> float:
+    """Return a number by which values of one property are ordered: days of dates, minutes of times.
+
+    >>> measure_of("09:27"), measure_of("2/01/2000") - measure_of("1/01/2000"), measure_of(7)
+    (567.0, 1.0, 7.0)
+    """
+    if isinstance(value, bool | int | float):
+        return float(value)
+    if found := _TIME.fullmatch(value):
+        return 60.0 * int(found[1]) + int(found[2])
+    if found := _SLASHED.fullmatch(value):
+        day, month = (found[1], found[2]) if day_first else (found[2], found[1])
+        return day_number(int(found[3]), int(month), int(day))
+    if (date := read_date(value) if "-" in value[1:] else None) is not None and date.start is not None:
+        return day_number(*date.start)
+    try:
+        return float(value)
+    except ValueError:
+        return np.nan
+
+
+def day_number(year: int, month: int = 0, day: int = 0) -> float:
+    """Return a number by which dates are ordered."""
+    return float(year * 372 + max(month, 1) * 31 + max(day, 1))

@@ -1,0 +1,168 @@
+"""Query graphs on small property graphs, with answers worked out by hand."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import pytest
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.embedders import StaticEmbedder
+from byokg.linking.parts import Parts
+from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.query_answers import QUERY, QueryAnswers
+from byokg.types import Answer, ComputedEvidence, EntityId, Node, Properties, Question, Triple
+
+# Geography: rivers run through states, states border each other and have a capital.
+#
+#   Long River (900 km)  - Alba, Bera, Cora        Alba (pop 500, area 10) - capital Ardon (pop 50)
+#   Red River  (300 km)  - Bera                    Bera (pop 900, area 30) - capital Bolden (pop 70)
+#   Blue River (500 km)  - Cora, Bera              Cora (pop 200, area 90) - capital Carston (pop 20)
+#   Alba borders Bera, Bera borders Cora
+
+
+def _node(id: str, name: str, type: str, **properties: str | int) -> Node:
+    held: Properties = dict(properties)
+    return Node(EntityId(id), name, type, held)
+
+
+def _edges(*edges: tuple[str, str, str]) -> list[Triple]:
+    return [Triple(EntityId(head), relation, EntityId(tail)) for head, relation, tail in edges]
+
+
+@lru_cache(1)
+def geography() -> ColumnarGraph:
+    nodes = [
+        _node("s1", "Alba", "State", population=500, area=10),
+        _node("s2", "Bera", "State", population=900, area=30),
+        _node("s3", "Cora", "State", population=200, area=90),
+        _node("c1", "Ardon", "City", population=50),
+        _node("c2", "Bolden", "City", population=70),
+        _node("c3", "Carston", "City", population=20),
+        _node("r1", "Long River", "River", length=900),
+        _node("r2", "Red River", "River", length=300),
+        _node("r3", "Blue River", "River", length=500),
+    ]
+    edges = _edges(
+        ("r1", "RUNS_THROUGH", "s1"),
+        ("r1", "RUNS_THROUGH", "s2"),
+        ("r1", "RUNS_THROUGH", "s3"),
+        ("r2", "RUNS_THROUGH", "s2"),
+        ("r3", "RUNS_THROUGH", "s3"),
+        ("r3", "RUNS_THROUGH", "s2"),
+        ("s1", "HAS_CAPITAL", "c1"),
+        ("s2", "HAS_CAPITAL", "c2"),
+        ("s3", "HAS_CAPITAL", "c3"),
+        ("s1", "BORDERS", "s2"),
+        ("s2", "BORDERS", "s3"),
+    )
+    return ColumnarGraph.from_records(nodes, edges, "geography")
+
+
+# Records: nameless members with given names and surnames borrow books on loans.
+#
+#   Ada Powell (age 31)   borrowed "Dune" on 2/03/2021, "Emma" on 14/03/2021
+#   Max Powell (age 58)   borrowed "Emma" on 5/04/2021
+#   Ada Winters (age 44)  borrowed "Ulysses" on 2/03/2021
+
+
+@lru_cache(1)
+def records() -> ColumnarGraph:
+    nodes = [
+        _node("m1", "m1", "Member", given_name="Ada", surname="Powell", age=31, card_no="70-5119"),
+        _node("m2", "m2", "Member", given_name="Max", surname="Powell", age=58, card_no="70-6120"),
+        _node("m3", "m3", "Member", given_name="Ada", surname="Winters", age=44, card_no="81-0022"),
+        _node("l1", "l1", "Loan", loan_date="2/03/2021", days=10),
+        _node("l2", "l2", "Loan", loan_date="14/03/2021", days=20),
+        _node("l3", "l3", "Loan", loan_date="5/04/2021", days=30),
+        _node("l4", "l4", "Loan", loan_date="2/03/2021", days=40),
+        _node("b1", "Dune", "Book", genre="Science Fiction", year=1965),
+        _node("b2", "Emma", "Book", genre="Romance", year=1815),
+        _node("b3", "Ulysses", "Book", genre="Modernist", year=1922),
+    ]
+    made = (("m1", "l1", "b1"), ("m1", "l2", "b2"), ("m2", "l3", "b2"), ("m3", "l4", "b3"))
+    edges = [(member, "TOOK_LOAN", loan) for member, loan, _ in made]
+    edges += [(loan, "OF_BOOK", book) for _, loan, book in made]
+    return ColumnarGraph.from_records(nodes, _edges(*edges), "records")
+
+
+def answers(graph: ColumnarGraph) -> QueryAnswers:
+    embedder = StaticEmbedder()
+    return QueryAnswers(graph, embedder, embedder.importance, lambda word: len(embedder.tokens(word)[0]) == 1)
+
+
+def said(graph: ColumnarGraph, text: str) -> set[str]:
+    """Return the names or values of the best query graph's result."""
+    answer = answers(graph).answer(text)
+    assert answer is not None
+    found = answer.best
+    if found.result.values:
+        return set(map(str, found.result.values))
+    return set(graph.names_at(found.result.nodes))
+
+
+class TestGeography:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("What is the length of the Red River?", {"300"}),
+            ("How long is the Blue River?", {"500"}),
+            ("What is the population of Cora?", {"200"}),
+            ("Which states does the Red River run through?", {"Bera"}),
+            ("How many states does the Blue River run through?", {"2"}),
+            ("What is the capital of the state with the largest population?", {"Bolden"}),
+            ("Which states does the longest river run through?", {"Alba", "Bera", "Cora"}),
+            ("What is the length of the river that runs through the most states?", {"900"}),
+            ("Which state has the largest area?", {"Cora"}),
+            ("Which rivers are longer than 400 km?", {"Long River", "Blue River"}),
+        ],
+    )
+    def test_a_question_is_answered(self, text: str, expected: set[str]) -> None:
+        assert said(geography(), text) == expected
+
+
+class TestRecords:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("What are the card numbers of members with the surname Powell?", {"70-5119", "70-6120"}),
+            ("How many members have the surname Powell?", {"2"}),
+            ("What is the surname of the member with card number 81-0022?", {"Winters"}),
+            ("Which books did the member with card number 70-6120 take?", {"Emma"}),
+            ("Who is the oldest member? Give the card number.", {"70-6120"}),
+            ("How many loans were there on 2 March 2021?", {"2"}),
+            ("What is the average age of members with the surname Powell?", {"44.5"}),
+            ("Which books are from before 1900?", {"Emma"}),
+        ],
+    )
+    def test_values_of_properties_are_constraints_and_answers(self, text: str, expected: set[str]) -> None:
+        assert said(records(), text) == expected
+
+    def test_a_misspelt_value_is_the_nearest_one(self) -> None:
+        assert said(records(), "What are the card numbers of members with the surname Powwell?") == {
+            "70-5119",
+            "70-6120",
+        }
+
+
+class TestPipeline:
+    def ask(self, graph: ColumnarGraph, text: str) -> Answer:
+        return offline_pipeline(Parts(graph)).run(Question("q", text))
+
+    def test_the_query_is_the_evidence(self) -> None:
+        answer = self.ask(records(), "What are the card numbers of members with the surname Powell?")
+        evidence = [item for each in answer.rounds for item in each.evidence if isinstance(item, ComputedEvidence)]
+        assert {item.name for item in answer.items} == {"70-5119", "70-6120"}
+        assert evidence[0].operation == QUERY
+        assert "MATCH (x0:Member) WHERE x0.surname = 'Powell' RETURN DISTINCT x0.card_no" in evidence[0].text
+        assert answer.items[0].citations[0] == evidence[0].id
+
+    def test_the_trace_shows_the_query_and_alternatives(self) -> None:
+        answer = self.ask(records(), "How many members have the surname Powell?")
+        steps = [step for each in answer.rounds for step in each.steps if step.stage == "query graph"]
+        assert steps[0].given["query"] == "MATCH (x0:Member) WHERE x0.surname = 'Powell' RETURN count(DISTINCT x0)"
+
+    def test_without_query_graphs_there_are_none(self) -> None:
+        pipeline = offline_pipeline(Parts(records()), query_graphs=False)
+        answer = pipeline.run(Question("q", "How many members have the surname Powell?"))
+        assert not any(step.stage == "query graph" for each in answer.rounds for step in each.steps)
