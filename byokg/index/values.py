@@ -301,6 +301,17 @@ class ValueIndex:
         some.sort(key=lambda entry: (-int(self._counts[entry]), texts[entry]))
         return tuple(self._match(entry, 1.0, True) for entry in some[:most])
 
+    def holds(self, column: IndexedProperty, text: str, part: Literal["=", "contains", "starts", "ends"]) -> bool:
+        """True if a value of a property equals a text, or contains, starts or ends with it, in letters of any case."""
+        values = self._names.table.names.slice(column.start, column.stop - column.start)
+        matched = {
+            "=": lambda: pc.equal(pc.utf8_lower(values), text.lower()),
+            "contains": lambda: pc.match_substring(values, text, ignore_case=True),
+            "starts": lambda: pc.starts_with(values, text, ignore_case=True),
+            "ends": lambda: pc.ends_with(values, text, ignore_case=True),
+        }
+        return bool(pc.any(matched[part]()).as_py())
+
     def find(
         self,
         text: str,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.store import QueryableGraph, QueryLimits, Rows
+from byokg.linking.grounding import Grounding, LiteralGrounder
 from byokg.linking.llm_linker import TAGS
 from byokg.linking.parts import Parts
 from byokg.llm.messages import prompt_messages
@@ -269,6 +271,52 @@ class QueryRetriever:
             schema=reply_schema([TAGS[language]]),
         )
         return read_query(reply.text, TAGS[language]) or ""
+
+
+@dataclass(frozen=True)
+class GroundedQuery:
+    """A query with the stored values that its literals mean."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    """One for each substitution."""
+    open: tuple[str, ...] = ()
+    """Problems of literals with several readings, or none."""
+
+
+def ground_by_results(
+    grounder: LiteralGrounder, engine: QueryableGraph, text: str, limits: QueryLimits
+) -> GroundedQuery:
+    """Return a query with readings in place of literals that no value equals as written.
+
+    A query that has rows as written keeps every literal but those of another case or format: the literal may be one of
+    several. Where literals have several readings, each combination is run for one row: the only one with rows is the
+    query, and otherwise the literals are left to the model.
+
+    Raises:
+        QueryRefused: the text cannot be read.
+    """
+    literals = grounder.ground(engine.language, text)
+    if not literals:
+        return GroundedQuery(text)
+    check = check_cypher if engine.language == "cypher" else check_sparql
+    single = QueryLimits(limits.timeout_s, 1)
+
+    def has_rows(query: str) -> bool:
+        try:
+            return _holds_anything(engine.run(check(query).text, limits=single))
+        except QueryFailed:
+            return False
+
+    if not all(one.exact for one in literals) and has_rows(text):
+        literals = [one for one in literals if one.exact]
+    queries = list(grounder.substituted(engine.language, text, literals))
+    if len(queries) > 1:
+        queries = [(query, lines) for query, lines in queries if has_rows(query)]
+    if len(queries) != 1:
+        return GroundedQuery(text, (), tuple(one.format_problem() for one in literals))
+    (query, lines), *_ = queries
+    return GroundedQuery(query, lines, tuple(one.format_problem() for one in literals if not one.readings))
 
 
 def _outcomes(context: Context) -> dict[str, _Outcome]:

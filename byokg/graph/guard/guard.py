@@ -342,8 +342,12 @@ def strings_in(language: Language, text: str) -> list[str]:
         QueryRefused: the text cannot be read.
     """
     tokens, _ = read(text, tokenise_cypher if language == "cypher" else tokenise_sparql)
-    written = (token.text for token in tokens if token.key == "string")
-    return list(dict.fromkeys(_ESCAPE.sub(_character, _QUOTES.sub("", text)) for text in written))
+    return list(dict.fromkeys(unquoted(token.text) for token in tokens if token.key == "string"))
+
+
+def unquoted(text: str) -> str:
+    """Return the value of a literal: its quotes removed, its escapes read."""
+    return _ESCAPE.sub(_character, _QUOTES.sub("", text))
 
 
 def _character(escape: re.Match[str]) -> str:

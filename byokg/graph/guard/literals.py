@@ -1,0 +1,212 @@
+"""Literals that a query compares with properties: their place, and the property of which types.
+
+Source: schema linking of values in Text-to-SQL (arXiv:2301.03136, section 3.2), here over the tokens of the guard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from byokg.graph.guard.cypher import parse_cypher
+from byokg.graph.guard.guard import unquoted
+from byokg.graph.guard.sparql import parse_sparql
+from byokg.graph.guard.tokens import Token, read, tokenise_cypher, tokenise_sparql
+from byokg.types import Language
+
+Comparison = Literal["=", "contains", "starts", "ends"]
+"""How a literal is compared: as a whole, or with a part of the value."""
+
+
+@dataclass(frozen=True)
+class LiteralUse:
+    """A literal that a query compares with a property."""
+
+    text: str
+    """Value without quotes and escapes."""
+    start: int
+    stop: int
+    """Characters of the literal in the query, its quotes among them: half open."""
+    property: str
+    """Property key; of SPARQL the predicate as written, a full IRI in angle brackets."""
+    property_start: int
+    """First character of the property key."""
+    types: tuple[str, ...] = ()
+    """Types that the pattern allows for the owner; none if unrestricted."""
+    comparison: Comparison = "="
+    folded: bool = False
+    """True if the query compares the value in small or capital letters."""
+    number: bool = False
+    """True for a literal without quotes."""
+    alone: bool = True
+    """False if it is one of a list, or excluded by ``<>``: the query may have results without it."""
+
+
+_COMPARED: dict[str, Comparison] = {"=": "=", "IN": "=", "<>": "=", "CONTAINS": "contains"}
+_FOLDS = ("TOLOWER", "TOUPPER", "LOWER", "UPPER", "LCASE", "UCASE")
+_WRAPS = (*_FOLDS, "TRIM", "TOSTRING", "STR")
+_BEGIN = ("(", "[", ",", "AND", "OR", "XOR", "NOT", "WHERE", "WHEN", "&&", "||")
+_ARITHMETIC = ("+", "-", "*", "/", "%", "^")
+
+Compared: TypeAlias = tuple[Token, Comparison, bool, bool]
+"""A literal, how it is compared, whether in letters of one case, and whether alone."""
+
+
+def literals_in(language: Language, text: str) -> list[LiteralUse]:
+    """Return the literals that a query compares with properties of nodes, in its order.
+
+    Raises:
+        QueryRefused: the text cannot be read.
+    """
+    found = read(text, _cypher if language == "cypher" else _sparql)
+    return sorted(found, key=lambda use: use.start)
+
+
+def _cypher(text: str) -> list[LiteralUse]:
+    tokens, _ = tokenise_cypher(text)
+    at_start = {token.start: at for at, token in enumerate(tokens)}
+    found: dict[int, LiteralUse] = {}
+    aliases: dict[str, tuple[str, int, tuple[str, ...]]] = {}
+    for use in parse_cypher(text).properties:
+        at = at_start.get(use.name.start)
+        if at is None or use.owner.kind != "node":
+            continue
+        owner = (use.name.text, use.name.start, use.owner.names)
+        if tokens[at + 1].key == ":":
+            compared: list[Compared] = _operand(tokens, at + 2, "=", False)
+        else:
+            compared = [*_behind(tokens, at + 1), *_before(tokens, at)]
+            if tokens[at + 1].key == "AS":
+                aliases[tokens[at + 2].text] = owner
+        for one in compared:
+            found.setdefault(one[0].start, _use(owner, one))
+    for at, token in enumerate(tokens):
+        if token.text in aliases and tokens[at - 1].key not in (".", "AS", ":") and tokens[at + 1].key not in (".", "("):
+            for one in _behind(tokens, at + 1):
+                found.setdefault(one[0].start, _use(aliases[token.text], one))
+    return list(found.values())
+
+
+def _use(owner: tuple[str, int, tuple[str, ...]], compared: Compared) -> LiteralUse:
+    token, comparison, folded, alone = compared
+    number = token.key == "number"
+    text = token.text if number else unquoted(token.text)
+    key, start, types = owner
+    return LiteralUse(text, token.start, token.stop, key, start, types, comparison, folded, number, alone)
+
+
+def _behind(tokens: Sequence[Token], at: int) -> list[Compared]:
+    """Return the literals that an expression ending before a token is compared with."""
+    folded = False
+    while tokens[at].key == ")":
+        opened = _opening(tokens, at)
+        if tokens[opened - 1].key not in _WRAPS:
+            break
+        folded |= tokens[opened - 1].key in _FOLDS
+        at += 1
+    key = tokens[at].key
+    if key in ("STARTS", "ENDS") and tokens[at + 1].key == "WITH":
+        return _operand(tokens, at + 2, "starts" if key == "STARTS" else "ends", folded)
+    if key == "<" and tokens[at + 1].key == ">":
+        return [(one[0], one[1], one[2], False) for one in _operand(tokens, at + 2, "=", folded)]
+    return _operand(tokens, at + 1, _COMPARED[key], folded) if key in _COMPARED else []
+
+
+def _before(tokens: Sequence[Token], at: int) -> list[Compared]:
+    """Return the literal in front of ``= variable.property``."""
+    literal = at - 4
+    if literal < 1 or tokens[at - 3].key != "=" or tokens[literal - 1].key not in _BEGIN:
+        return []
+    return [(tokens[literal], "=", False, True)] if tokens[literal].key in ("string", "number") else []
+
+
+def _operand(tokens: Sequence[Token], at: int, comparison: Comparison, folded: bool) -> list[Compared]:
+    """Return the literals of an operand: one, those of a list, or one within a function of letters."""
+    while tokens[at].key in _WRAPS and tokens[at + 1].key == "(":
+        folded |= tokens[at].key in _FOLDS
+        at += 2
+    if tokens[at].key in ("string", "number"):
+        return [] if tokens[at + 1].key in _ARITHMETIC else [(tokens[at], comparison, folded, True)]
+    if tokens[at].key not in ("[", "("):
+        return []
+    found: list[Compared] = []
+    close = "]" if tokens[at].key == "[" else ")"
+    at += 1
+    while tokens[at].key not in (close, "end"):
+        if tokens[at].key in ("string", "number"):
+            found.append((tokens[at], comparison, folded, False))
+        elif tokens[at].key != ",":
+            return []
+        at += 1
+    return found
+
+
+def _opening(tokens: Sequence[Token], at: int) -> int:
+    """Return the place of the bracket that a closing one belongs to."""
+    depth = 0
+    for back in range(at, -1, -1):
+        depth += (tokens[back].key == ")") - (tokens[back].key == "(")
+        if depth == 0:
+            return back
+    return 0
+
+
+_PARTS: dict[str, Comparison] = {"CONTAINS": "contains", "STRSTARTS": "starts", "STRENDS": "ends"}
+
+
+def _sparql(text: str) -> list[LiteralUse]:
+    tokens, _ = tokenise_sparql(text)
+    at_start = {token.start: at for at, token in enumerate(tokens)}
+    found: dict[int, LiteralUse] = {}
+    variables: dict[str, tuple[str, int, tuple[str, ...]]] = {}
+    for use in parse_sparql(text).predicates:
+        at = at_start.get(use.start)
+        if at is None:
+            continue
+        owner = (f"<{use.iri}>", use.start, ())
+        if tokens[at + 1].key == "var":
+            variables[tokens[at + 1].text] = owner
+        for token in _objects(tokens, at + 1):
+            found.setdefault(token.start, _use(owner, (token, "=", False, True)))
+    for at, token in enumerate(tokens):
+        if token.key == "var" and token.text in variables:
+            for one in _filtered(tokens, at):
+                found.setdefault(one[0].start, _use(variables[token.text], one))
+    return list(found.values())
+
+
+def _objects(tokens: Sequence[Token], at: int) -> Iterator[Token]:
+    """Yield the literals of a list of objects."""
+    while tokens[at].key in ("string", "number"):
+        yield tokens[at]
+        at += 1
+        while tokens[at].key in ("lang", "^^", "pname", "iri"):
+            at += 1
+        if tokens[at].key != ",":
+            return
+        at += 1
+
+
+def _filtered(tokens: Sequence[Token], at: int) -> list[Compared]:
+    """Return the literals that a variable is compared with: by a sign, by a function, or in VALUES."""
+    if tokens[at - 1].key == "VALUES":
+        return _operand([*tokens[: at + 1], *_as_list(tokens, at + 1)], at + 1, "=", False)
+    left, right, folded = at - 1, at + 1, False
+    while left > 0 and tokens[left].key == "(" and tokens[left - 1].key in _WRAPS and tokens[right].key == ")":
+        folded |= tokens[left - 1].key in _FOLDS
+        left, right = left - 2, right + 1
+    function = tokens[left - 1].key if left > 0 and tokens[left].key == "(" else ""
+    if function in _PARTS and tokens[right].key == ",":
+        return _operand(tokens, right + 1, _PARTS[function], folded)
+    return _behind(tokens, at + 1)
+
+
+def _as_list(tokens: Sequence[Token], at: int) -> list[Token]:
+    """Return the block of VALUES as a list of literals; tags of languages and datatypes are left out."""
+    if tokens[at].key != "{":
+        return list(tokens[at:])
+    close = next(end for end in range(at, len(tokens)) if tokens[end].key in ("}", "end"))
+    held = [token for token in tokens[at + 1 : close] if token.key in ("string", "number")]
+    first, last = tokens[at], tokens[close]
+    return [first._replace(key="["), *held, last._replace(key="]"), tokens[-1]._replace(key="end")]

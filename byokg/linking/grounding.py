@@ -1,0 +1,261 @@
+"""Grounding of queries: literals that no value equals as written, and the stored values that they may mean.
+
+Source: value grounding of Text2Cypher, as in CyANCHOR and Text-to-SQL's value linking.
+Differs: the nearest values come from the index over all values of the graph, without a call of a language model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice, product
+from typing import Literal
+
+import numpy as np
+
+from byokg.graph.guard.literals import LiteralUse, literals_in
+from byokg.graph.guard.tokens import Edit, apply
+from byokg.graph.name_indexes import name_index
+from byokg.graph.servers.cypher_schema import quote
+from byokg.graph.store import GraphStore
+from byokg.graph.value_indexes import value_index
+from byokg.index.names import NameIndex
+from byokg.index.values import IndexedProperty, ValueIndex, ValueMatch, likeness
+from byokg.types import Language, Node, Value
+
+Grounding = Literal["off", "suggest", "substitute"]
+"""Use of readings: none, feedback for the model alone, or a substitution in the query where one reading is certain."""
+
+_CERTAIN = 0.8
+"""Score from which on a similar value is the certain reading, if no other comes near."""
+_AHEAD = 0.04
+"""Lead that it needs before the next."""
+_READINGS = 4
+"""Readings of a literal at most."""
+_POOL = 40
+"""Similar values that are compared."""
+_QUERIES = 12
+"""Substituted queries at most, of literals with several readings."""
+
+
+@dataclass(frozen=True)
+class GroundedLiteral:
+    """A literal that no value equals as written, and its readings."""
+
+    use: LiteralUse
+    readings: tuple[ValueMatch, ...]
+    """Best first; none if nothing in the graph comes near."""
+    certain: bool
+    """True if the first reading stands alone."""
+
+    @property
+    def exact(self) -> bool:
+        """Return True if the certain reading is the same value in other letters or another format."""
+        return self.certain and self.readings[0].exact
+
+    def format_reading(self, reading: ValueMatch) -> str:
+        """Return one line: the literal, the value that it is read as, and the place and number of nodes."""
+        place = f"{reading.type}.{reading.property}" if reading.type else reading.property
+        nodes = f"{reading.count:,} node{'s' if reading.count != 1 else ''}"
+        return f"{self.use.text!r} read as {reading.value!r} ({place}, {nodes})"
+
+    def format_problem(self) -> str:
+        """Return feedback for a model: the literal, and the nearest values with their numbers of nodes."""
+        place = f"{'|'.join(self.use.types)}.{self.use.property}" if self.use.types else self.use.property
+        if not self.readings:
+            return f"no {place} equals {self.use.text!r}, nor does any value come near"
+        nearest = "; ".join(
+            f"{one.value!r} ({f'{one.type}.' if one.type else ''}{one.property}, {one.count:,})"
+            for one in self.readings
+        )
+        return f"no {place} equals {self.use.text!r}; nearest: {nearest}"
+
+
+class LiteralGrounder:
+    """Compares the literals of queries with the values of the graph. Threads may share it.
+
+    Args:
+        store: the graph.
+        index: its values; None takes `value_index` at the first literal.
+        names: its names; None takes `name_index` at the first literal compared with a name.
+    """
+
+    def __init__(self, store: GraphStore, index: ValueIndex | None = None, names: NameIndex | None = None) -> None:
+        self._store = store
+        self._index = index
+        self._given_names = names
+
+    @cached_property
+    def index(self) -> ValueIndex:
+        """Return the index over the values of the graph."""
+        return value_index(self._store) if self._index is None else self._index
+
+    @cached_property
+    def _names(self) -> NameIndex:
+        return name_index(self._store) if self._given_names is None else self._given_names
+
+    @cached_property
+    def _keys(self) -> dict[str, list[IndexedProperty]]:
+        keys: dict[str, list[IndexedProperty]] = {}
+        for column in self.index.properties():
+            keys.setdefault(_local(column.property), []).append(column)
+        return keys
+
+    def ground(self, language: Language, text: str) -> list[GroundedLiteral]:
+        """Return the literals of a query that no value equals as written, in its order.
+
+        Literals of properties that are not wholly indexed are left out, and so are those that the graph holds.
+
+        Raises:
+            QueryRefused: the text cannot be read.
+        """
+        uses = literals_in(language, text)
+        found = [self._grounded(use) for use in uses]
+        held = {use.property_start for use, one in zip(uses, found, strict=True) if one is None}
+        return [one for one in found if one is not None and (one.exact or one.use.property_start not in held)]
+
+    def substituted(
+        self, language: Language, text: str, literals: Sequence[GroundedLiteral]
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yield queries with readings in place of the literals, best first, each with a line per substitution.
+
+        Literals without readings stay as they are. There is one query if all readings are certain, and up to twelve
+        otherwise.
+        """
+        open_to_change = [one for one in literals if one.readings]
+        choices = [one.readings[:1] if one.certain else one.readings for one in open_to_change]
+        ranked = sorted(product(*choices), key=lambda some: -sum(one.score for one in some))
+        for readings in islice(ranked if open_to_change else (), _QUERIES):
+            edits: dict[int, Edit] = {}
+            for literal, reading in zip(open_to_change, readings, strict=True):
+                for edit in _edits(language, literal.use, reading):
+                    edits[edit.start] = edit
+            lines = tuple(
+                literal.format_reading(reading) for literal, reading in zip(open_to_change, readings, strict=True)
+            )
+            yield apply(text, [edits[start] for start in sorted(edits)]), lines
+
+    # Inside
+
+    def _grounded(self, use: LiteralUse) -> GroundedLiteral | None:
+        """Return the readings of a literal; None if the graph holds it, or not enough is indexed."""
+        if not use.text.strip():
+            return None
+        columns = self._keys.get(_local(use.property), [])
+        if use.types and any(column.type in use.types for column in columns):
+            columns = [column for column in columns if column.type in use.types]
+        elif use.types and columns and not _is_name(use.property):
+            columns = []
+        if not columns:
+            found = self._named(use) if _is_name(use.property) else self._of_other_property(use, ())
+            return found
+        if not all(column.whole for column in columns):
+            return None
+        if any(self._holds(column, use) for column in columns):
+            return None
+        types = {column.type for column in columns}
+        keys = {column.property for column in columns}
+        matches = self.index.find(use.text, types=types, properties=keys, limit=_POOL)
+        if matches:
+            return _ranked(use, matches)
+        return self._of_other_property(use, types) or GroundedLiteral(use, (), False)
+
+    def _holds(self, column: IndexedProperty, use: LiteralUse) -> bool:
+        """True if a value of a property compares with a literal as the query demands."""
+        if use.comparison == "=" and not use.folded:
+            if (column.storage in ("int", "float")) != use.number:
+                return False
+            equal = self.index.find(use.text, types=[column.type], properties=[column.property], limit=_POOL)
+            return any(one.exact and (use.number or str(one.value) == use.text) for one in equal)
+        return self.index.holds(column, use.text, use.comparison)
+
+    def _of_other_property(self, use: LiteralUse, types: Sequence[str] | set[str]) -> GroundedLiteral | None:
+        """Return the readings of a literal as a value of another property: of the same types, or else of any."""
+        if use.comparison != "=" or not use.alone or use.property.startswith("<"):
+            return None
+        own = tuple(types) or use.types
+        for wanted in (own, None) if own else (None,):
+            matches = [one for one in self.index.find(use.text, types=wanted, limit=_POOL) if one.exact]
+            if matches:
+                places = {(one.type, one.property) for one in matches}
+                certain = wanted is not None and len(places) == 1 and len(matches) == 1
+                return GroundedLiteral(use, tuple(matches[:_READINGS]) if wanted is not None else (), certain)
+        return None
+
+    def _named(self, use: LiteralUse) -> GroundedLiteral | None:
+        """Return the readings of a literal that is compared with names of nodes."""
+        names = self._names
+        if use.comparison != "=" or use.folded or len(names.spelled(use.text)):
+            return None
+        equal = names.exact(use.text).tolist()[:_POOL]
+        nodes = self._nodes(equal)
+        found = [(node, 1.0) for node in nodes]
+        if not found:
+            similar = names.search([use.text], _POOL)[0]
+            held = self._nodes([one.owner for one in similar])
+            found = [(node, likeness(use.text, one.name)) for node, one in zip(held, similar, strict=True)]
+        counted: dict[str, tuple[float, int, str]] = {}
+        for node, score in found:
+            if node.name and (not use.types or set(use.types) & set(node.types)):
+                best, count, type = counted.get(node.name, (0.0, 0, ""))
+                counted[node.name] = (max(best, score), count + 1, type or next(iter(node.types), ""))
+        matches = [
+            ValueMatch(type, use.property, name, score, score == 1.0, count)
+            for name, (score, count, type) in counted.items()
+        ]
+        matches.sort(key=lambda one: (-one.score, -one.count, str(one.value)))
+        return _ranked(use, matches) if matches else None
+
+
+    def _nodes(self, numbers: Sequence[int]) -> list[Node]:
+        return self._store.nodes(self._store.ids(np.array(numbers, np.int64))) if numbers else []
+
+
+def _ranked(use: LiteralUse, matches: Sequence[ValueMatch]) -> GroundedLiteral:
+    """Return the readings of a literal: of each value one, and none far behind the best."""
+    best: dict[Value, ValueMatch] = {}
+    for match in matches:
+        best.setdefault(match.value, match)
+    readings = [one for one in best.values() if one.score >= matches[0].score - 0.15][:_READINGS]
+    first, rest = readings[0], readings[1:]
+    certain = first.score >= _CERTAIN and all(first.score - one.score > _AHEAD for one in rest)
+    return GroundedLiteral(use, tuple(readings), certain)
+
+
+def _edits(language: Language, use: LiteralUse, reading: ValueMatch) -> Iterator[Edit]:
+    """Yield the changes of a query that put a reading in place of a literal, and its property beside it."""
+    value = reading.value
+    if isinstance(value, str):
+        written = _lowered(use, value)
+        text = _quoted(written)
+    else:
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+    yield Edit(use.start, use.stop, text)
+    if language == "cypher" and reading.property != use.property and not _is_name(use.property):
+        yield Edit(use.property_start, use.property_start + len(use.property), quote(reading.property))
+
+
+def _lowered(use: LiteralUse, value: str) -> str:
+    """Return a value in the letters of a literal that the query compares in one case."""
+    if not use.folded:
+        return value
+    return value.upper() if use.text.isupper() else value.lower()
+
+
+def _quoted(text: str) -> str:
+    """Write a text as a literal, in quotes that Cypher and SPARQL share."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
+
+
+def _local(property: str) -> str:
+    """Return the last part of a predicate's IRI, or of a prefixed name; any other key as it is."""
+    return re.split(r"[/#:]", property.strip("<>"))[-1] if property else property
+
+
+_NAMES = ("name", "label", "prefLabel")
+
+
+def _is_name(property: str) -> bool:
+    return _local(property) in _NAMES
