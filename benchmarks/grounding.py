@@ -2,10 +2,10 @@
 
 python benchmarks/grounding.py [--data DIR] [--json FILE] [--set NAME] [--queries N] [--show N]
 
-Each gold query with an equality literal gets one variant: a typo, an abbreviation, another order of words, another case,
-or another format of a date or number (seeded by the query). A variant counts as right if its rows equal those of the
-gold query. A typo is that of `value_linking`; a variant that another value of the property equals is drawn again, since
-it names that value.
+Each gold query with an equality literal and results gets one variant: a typo, an abbreviation, another order of words,
+another case, or another format of a date or number (seeded by the query). A variant counts as right if its rows equal
+those of the gold query. A typo is that of `value_linking`; a variant that equals another value of the property is drawn
+again, since it names that value.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from byokg.graph.store import QueryableGraph, QueryLimits
 from byokg.graph.value_indexes import build_values
 from byokg.linking.grounding import LiteralGrounder
 from byokg.retrieval.query import ground_by_results
-from byokg.text.values import canonical_forms
 
 SETS = ("northwind", "movies", "zograscope", "mind_the_query_er")
 RENAMED = {
@@ -201,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--json", type=Path)
     parser.add_argument("--set", choices=SETS, action="append")
-    parser.add_argument("--queries", type=int, default=250, help="variants of each set at most")
+    parser.add_argument("--queries", type=int, default=450, help="variants of each set at most")
     parser.add_argument("--show", type=int, default=0, help="failures to print of each set")
     given = parser.parse_args(arguments)
     rows = [row for name in given.set or SETS for row in measure(name, given.data, given.queries, given.show)]

@@ -322,6 +322,8 @@ class RowsEvidence(Evidence):
     """Rows of the whole result where `truncated`, as far as they were counted; 0 if they were not."""
     exact: bool = True
     """False if the result has more rows than `total`."""
+    readings: tuple[str, ...] = ()
+    """Literals of the query that were read as other values, a line each: `'Powel' read as 'Powell' (Person.name)`."""
     unseen: tuple[tuple[Cell, ...], ...] = ()
     """The rows behind `rows`, as far as they were read: part of an answer, and of no prompt."""
 

@@ -158,6 +158,8 @@ def _jsonable(value: object) -> object:
                 record |= {"ends": value.ends[:ENTRIES_SHOWN], "n_ends": len(value.ends)}
             elif isinstance(value, RowsEvidence):
                 del record["unseen"]
+                if not value.readings:
+                    del record["readings"]
                 record |= {"rows": value.rows[:ENTRIES_SHOWN], "n_rows": len(value.rows)}
             return {"id": value.id, "kind": kind.__name__, **record}
         if kind is Step:
@@ -220,6 +222,7 @@ def read_evidence(record: Mapping[str, Any]) -> Evidence:
         fields["node"] = Node(**fields["node"])
     elif kind is RowsEvidence:
         fields["total"] = max(fields.get("total", 0), record["n_rows"])
+        fields["readings"] = tuple(fields.get("readings", ()))
         for name in {"rows", "unseen"} & fields.keys():
             fields[name] = tuple(tuple(map(_read_cell, row)) for row in fields[name])
     return kind(**fields)

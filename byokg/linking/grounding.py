@@ -30,14 +30,18 @@ Grounding = Literal["off", "suggest", "substitute"]
 
 _CERTAIN = 0.8
 """Score from which on a similar value is the certain reading, if no other comes near."""
+_LIKE = 0.72
+"""Lowest score of a similar name."""
 _AHEAD = 0.04
 """Lead that it needs before the next."""
 _READINGS = 4
 """Readings of a literal at most."""
 _POOL = 40
 """Similar values that are compared."""
-_QUERIES = 12
-"""Substituted queries at most, of literals with several readings."""
+_QUERIES, _UNCERTAIN = 12, 3
+"""Substituted queries at most, and literals with several readings in them; of further ones the best is taken."""
+_LITERALS = 100
+"""Literals of a query from which on none is compared."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,19 @@ class GroundedLiteral:
 
     def format_reading(self, reading: ValueMatch) -> str:
         """Return one line: the literal, the value that it is read as, and the place and number of nodes."""
-        place = f"{reading.type}.{reading.property}" if reading.type else reading.property
+        key = _local(reading.property)
+        place = f"{reading.type}.{key}" if reading.type else key
         nodes = f"{reading.count:,} node{'s' if reading.count != 1 else ''}"
         return f"{self.use.text!r} read as {reading.value!r} ({place}, {nodes})"
 
     def format_problem(self) -> str:
         """Return feedback for a model: the literal, and the nearest values with their numbers of nodes."""
-        place = f"{'|'.join(self.use.types)}.{self.use.property}" if self.use.types else self.use.property
+        key = _local(self.use.property)
+        place = f"{'|'.join(self.use.types)}.{key}" if self.use.types else key
         if not self.readings:
             return f"no {place} equals {self.use.text!r}, nor does any value come near"
         nearest = "; ".join(
-            f"{one.value!r} ({f'{one.type}.' if one.type else ''}{one.property}, {one.count:,})"
+            f"{one.value!r} ({f'{one.type}.' if one.type else ''}{_local(one.property)}, {one.count:,})"
             for one in self.readings
         )
         return f"no {place} equals {self.use.text!r}; nearest: {nearest}"
@@ -106,12 +112,15 @@ class LiteralGrounder:
     def ground(self, language: Language, text: str) -> list[GroundedLiteral]:
         """Return the literals of a query that no value equals as written, in its order.
 
-        Literals of properties that are not wholly indexed are left out, and so are those that the graph holds.
+        Literals of properties that are not wholly indexed are left out, and so are those that the graph holds. A query of
+        more than a hundred literals has none.
 
         Raises:
             QueryRefused: the text cannot be read.
         """
         uses = literals_in(language, text)
+        if len(uses) > _LITERALS:
+            return []
         found = [self._grounded(use) for use in uses]
         held = {use.property_start for use, one in zip(uses, found, strict=True) if one is None}
         return [one for one in found if one is not None and (one.exact or one.use.property_start not in held)]
@@ -125,12 +134,13 @@ class LiteralGrounder:
         otherwise.
         """
         open_to_change = [one for one in literals if one.readings]
-        choices = [one.readings[:1] if one.certain else one.readings for one in open_to_change]
+        several = [one for one in open_to_change if not one.certain][:_UNCERTAIN]
+        choices = [one.readings if one in several else one.readings[:1] for one in open_to_change]
         ranked = sorted(product(*choices), key=lambda some: -sum(one.score for one in some))
         for readings in islice(ranked if open_to_change else (), _QUERIES):
             edits: dict[int, Edit] = {}
             for literal, reading in zip(open_to_change, readings, strict=True):
-                for edit in _edits(language, literal.use, reading):
+                for edit in _edits(language, literal.use, reading, text[literal.use.start]):
                     edits[edit.start] = edit
             lines = tuple(
                 literal.format_reading(reading) for literal, reading in zip(open_to_change, readings, strict=True)
@@ -198,7 +208,7 @@ class LiteralGrounder:
             found = [(node, likeness(use.text, one.name)) for node, one in zip(held, similar, strict=True)]
         counted: dict[str, tuple[float, int, str]] = {}
         for node, score in found:
-            if node.name and (not use.types or set(use.types) & set(node.types)):
+            if node.name and score >= _LIKE and (not use.types or set(use.types) & set(node.types)):
                 best, count, type = counted.get(node.name, (0.0, 0, ""))
                 counted[node.name] = (max(best, score), count + 1, type or next(iter(node.types), ""))
         matches = [
@@ -207,7 +217,6 @@ class LiteralGrounder:
         ]
         matches.sort(key=lambda one: (-one.score, -one.count, str(one.value)))
         return _ranked(use, matches) if matches else None
-
 
     def _nodes(self, numbers: Sequence[int]) -> list[Node]:
         return self._store.nodes(self._store.ids(np.array(numbers, np.int64))) if numbers else []
@@ -224,17 +233,16 @@ def _ranked(use: LiteralUse, matches: Sequence[ValueMatch]) -> GroundedLiteral:
     return GroundedLiteral(use, tuple(readings), certain)
 
 
-def _edits(language: Language, use: LiteralUse, reading: ValueMatch) -> Iterator[Edit]:
+def _edits(language: Language, use: LiteralUse, reading: ValueMatch, sign: str) -> Iterator[Edit]:
     """Yield the changes of a query that put a reading in place of a literal, and its property beside it."""
     value = reading.value
     if isinstance(value, str):
-        written = _lowered(use, value)
-        text = _quoted(written)
+        text = _quoted(_lowered(use, value), sign if sign in "'\"" else '"')
     else:
         text = str(value).lower() if isinstance(value, bool) else str(value)
     yield Edit(use.start, use.stop, text)
     if language == "cypher" and reading.property != use.property and not _is_name(use.property):
-        yield Edit(use.property_start, use.property_start + len(use.property), quote(reading.property))
+        yield Edit(use.property_start, use.property_stop, quote(reading.property))
 
 
 def _lowered(use: LiteralUse, value: str) -> str:
@@ -244,9 +252,11 @@ def _lowered(use: LiteralUse, value: str) -> str:
     return value.upper() if use.text.isupper() else value.lower()
 
 
-def _quoted(text: str) -> str:
-    """Write a text as a literal, in quotes that Cypher and SPARQL share."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
+def _quoted(text: str, sign: str) -> str:
+    """Write a text as a literal of Cypher or SPARQL, in a kind of quotes."""
+    for character, escape in (("\\", "\\\\"), (sign, f"\\{sign}"), ("\n", "\\n"), ("\r", "\\r")):
+        text = text.replace(character, escape)
+    return f"{sign}{text}{sign}"
 
 
 def _local(property: str) -> str:

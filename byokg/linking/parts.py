@@ -12,6 +12,7 @@ from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, shipped_embedder
 from byokg.linking.entities import EntityLinker
+from byokg.linking.grounding import LiteralGrounder
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.llm.usage import ESTIMATE
@@ -108,6 +109,11 @@ class Parts:
     def entities(self) -> EntityLinker:
         """Links mentions to nodes."""
         return self._entities or EntityLinker(self.store)
+
+    @cached_property
+    def grounder(self) -> LiteralGrounder:
+        """Compares literals of queries with the values of the graph."""
+        return LiteralGrounder(self.store)
 
     @cached_property
     def schema(self) -> SchemaRenderer:

@@ -16,6 +16,7 @@ from typing import Literal
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.linking.demonstrations import Examples
+from byokg.linking.grounding import Grounding
 from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GoldEntities, LlmLinker, Task
 from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
@@ -345,6 +346,7 @@ def direct_query_pipeline(
     repairs: int = 0,
     timeout_s: float = 10.0,
     max_rows: int = 200,
+    grounding: Grounding = "substitute",
     budgets: Budgets = Budgets(),
 ) -> DirectQuery:
     """Assemble the pipeline for one graph, which has to run queries, and one language model.
@@ -353,14 +355,14 @@ def direct_query_pipeline(
         parts: the shared parts.
         answers: `united` adds the answers of the rows to the model's answers without a graph; `rows` answers from
             the rows.
-        repairs, timeout_s, max_rows: see `QueryRetriever`.
+        repairs, timeout_s, max_rows, grounding: see `QueryRetriever`.
         budgets: of the schema and the rows in a prompt.
 
     Raises:
         ConfigError: the store runs no queries, or a setting is out of range.
     """
     parts, context = budgeted(parts, budgets)
-    retriever = QueryRetriever(parts, repairs, timeout_s, max_rows, budgets.schema_tokens)
+    retriever = QueryRetriever(parts, repairs, timeout_s, max_rows, budgets.schema_tokens, grounding)
     return DirectQuery(
         parts,
         LlmLinker(parts, ["entities"], (), budgets.schema_tokens),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias, get_args
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
@@ -67,7 +67,8 @@ class QueryRetriever:
 
     The guard decides whether a query only reads, and the schema whether its names exist; it runs within limits, and its
     rows are evidence. A query that is refused, fails, takes too long or returns nothing becomes `Feedback` with the
-    reason and the nearest existing names. Queries of earlier rounds are not run again.
+    reason and the nearest existing names. Queries of earlier rounds are not run again. Literals that no value of their
+    property equals are read as the stored values that they mean (`ground_by_results`).
 
     Args:
         parts: the graph, which has to run queries; the entity linker finds the names nearest to those in a query
@@ -76,6 +77,8 @@ class QueryRetriever:
         timeout_s: time limit of a query.
         max_rows: rows kept of one query.
         schema_tokens: budget of the schema in a prompt.
+        grounding: `substitute` puts certain readings into a query, `suggest` only lists readings as feedback, and `off`
+            runs queries as written.
 
     Raises:
         ConfigError: the store runs no queries, there is no model to correct them, or a setting is out of range.
@@ -91,6 +94,7 @@ class QueryRetriever:
         timeout_s: float = 10.0,
         max_rows: int = 200,
         schema_tokens: int = 2000,
+        grounding: Grounding = "substitute",
     ) -> None:
         engines = parts.store.engines
         if not engines:
@@ -103,6 +107,9 @@ class QueryRetriever:
         for name, value in (("timeout_s", timeout_s), ("max_rows", max_rows), ("schema_tokens", schema_tokens)):
             if not value > 0:
                 raise ConfigError(f"{name}={value} leaves nothing; use a number above 0")
+        if grounding not in get_args(Grounding):
+            raise ConfigError(f"grounding={grounding} is none of {', '.join(get_args(Grounding))}")
+        self._grounding = grounding
         self._parts = parts
         self._store = parts.store
         self._engines = {engine.language: engine for engine in engines}
@@ -164,12 +171,16 @@ class QueryRetriever:
             return [Feedback(RETRIEVER, 0.0, subject=text, problem=problem)]
         problems: list[str] = []
         found: list[_Outcome] = []
+        grounded = GroundedQuery(text)
         try:
             if language == "cypher":
                 text = quoted_relations(text)
             checked = (check_cypher if language == "cypher" else check_sparql)(text).text
             findings = lint_query(engine, text)
             problems += map(_format_finding, findings)
+            grounded = self._grounded(engine, text)
+            if grounded.lines:
+                checked = (check_cypher if language == "cypher" else check_sparql)(grounded.text).text
             rows = engine.run(checked, limits=self._limits)
         except QueryFailed as error:
             problems.append(str(error))
@@ -179,7 +190,7 @@ class QueryRetriever:
                 # A count over unknown names is no fact about the graph.
                 problems = [_EMPTY_COUNT, *problems]
             elif _holds_values(rows):
-                found.append(self._evidence(engine, text, checked, rows))
+                found.append(replace(self._evidence(engine, text, checked, rows), readings=grounded.lines))
             else:
                 bare = strings_left_out(language, checked)
                 linked = [one.id for one in request.linked.entities]
@@ -188,18 +199,28 @@ class QueryRetriever:
                     _NO_VALUES if rows.rows else _NO_ROWS,
                     *([emptied] if emptied else []),
                     *problems,
-                    *self._misnamed(language, text),
+                    *([*grounded.lines, *grounded.open] or self._misnamed(language, text)),
                     *value_formats(engine.schema(), bare),
                     *node_formats(self._store, linked, bare),
                 ]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
             cut = (one.total for one in found if isinstance(one, RowsEvidence) and one.truncated)
             got |= {"total": total} if (total := next(cut, 0)) else {}
+            got |= {"readings": list(grounded.lines)} if grounded.lines else {}
             request.note(RETRIEVER, given, {**got, "problem": "; ".join(problems)} if problems else got)
         if problems:
             found.append(Feedback(RETRIEVER, 0.0, subject=text, problem="; ".join(problems)))
         earlier[text] = found[0]
         return found
+
+    def _grounded(self, engine: QueryableGraph, text: str) -> GroundedQuery:
+        """Return a query with certain readings of its literals, as far as they are substituted."""
+        if self._grounding == "off":
+            return GroundedQuery(text)
+        grounded = ground_by_results(self._parts.grounder, engine, text, self._limits)
+        if self._grounding == "substitute":
+            return grounded
+        return GroundedQuery(text, (), (*grounded.lines, *grounded.open))
 
     def _evidence(self, engine: QueryableGraph, text: str, checked: str, rows: Rows) -> RowsEvidence:
         """Return the rows of a query; if a limit cut them, they are counted."""
@@ -311,7 +332,7 @@ def ground_by_results(
     if not all(one.exact for one in literals) and has_rows(text):
         literals = [one for one in literals if one.exact]
     queries = list(grounder.substituted(engine.language, text, literals))
-    if len(queries) > 1:
+    if not all(one.certain for one in literals if one.readings):
         queries = [(query, lines) for query, lines in queries if has_rows(query)]
     if len(queries) != 1:
         return GroundedQuery(text, (), tuple(one.format_problem() for one in literals))

@@ -209,7 +209,7 @@ def node_text(node: Node) -> str:
 def query_text(item: RowsEvidence) -> str:
     """Write a query on one line, and the columns of its rows on the next."""
     columns = " | ".join(map(clean, item.columns))
-    return f"{on_one_line(item.query)}\n  {columns}"
+    return "\n".join([on_one_line(item.query), *(f"  {on_one_line(line)}" for line in item.readings), f"  {columns}"])
 
 
 def rows_head(item: RowsEvidence) -> str:
@@ -219,7 +219,8 @@ def rows_head(item: RowsEvidence) -> str:
         more, others = item.beyond
         total = f"{'more than ' if others else ''}{len(item.rows) + more:,}"
         count = f"{total} rows, of which the first {len(item.rows)} are here"
-    return f"A query returned {count}: {' | '.join(map(clean, item.columns))}"
+    read = f" ({'; '.join(map(on_one_line, item.readings))})" if item.readings else ""
+    return f"A query returned {count}{read}: {' | '.join(map(clean, item.columns))}"
 
 
 def row_text(row: Sequence[Cell], names: Mapping[EntityId, str], joined: Mapping[EntityId, str] = NOTHING) -> str:

@@ -149,6 +149,51 @@ class TestRows:
         assert oxigraph.nodes([cell.id])[0].name == "Lima"
 
 
+class TestGrounding:
+    """Literals that no value equals as written."""
+
+    MISSPELT = "MATCH (c:Country {name: 'Perru'})-[:capital]->(city:City) RETURN city.name"
+
+    def test_a_certain_reading_is_substituted_and_shown(self, arcade: ArcadeStore) -> None:
+        asked = request(self.MISSPELT)
+        (item,) = QueryRetriever(Parts(arcade)).retrieve(asked)
+        reading = "'Perru' read as 'Peru' (Country.name, 1 node)"
+        assert isinstance(item, RowsEvidence) and item.rows == (("Lima",),)
+        assert item.query == self.MISSPELT and item.readings == (reading,)
+        assert reading in rows_head(item) and reading in verbalize(item, {})
+        assert asked.steps[0].got["readings"] == [reading]
+
+    def test_suggestions_leave_the_query_as_written(self, arcade: ArcadeStore) -> None:
+        found = problem(arcade, self.MISSPELT, grounding="suggest")
+        assert found.startswith("it returned no rows") and "'Perru' read as 'Peru'" in found
+
+    def test_off_reads_nothing(self, arcade: ArcadeStore) -> None:
+        assert "read as" not in problem(arcade, self.MISSPELT, grounding="off")
+
+    def test_no_other_mode_exists(self, arcade: ArcadeStore) -> None:
+        with pytest.raises(ConfigError, match="grounding=on is none of off, suggest, substitute"):
+            retrieved(arcade, grounding="on")
+
+    def test_a_query_with_rows_keeps_a_literal_that_only_resembles_a_value(self, arcade: ArcadeStore) -> None:
+        query = "MATCH (c:Country) WHERE c.name = 'Peru' OR c.name = 'Bolivja' RETURN c.name"
+        (item,) = retrieved(arcade, query)
+        assert isinstance(item, RowsEvidence) and item.rows == (("Peru",),) and item.readings == ()
+
+    def test_sparql(self, oxigraph: OxigraphStore) -> None:
+        query = "SELECT ?n { ?c rdfs:label 'PERU' ; kg:capital ?city . ?city rdfs:label ?n }"
+        (item,) = retrieved(oxigraph, query, language="sparql")
+        assert isinstance(item, RowsEvidence) and item.rows == (("Lima",),)
+        assert item.readings == ("'PERU' read as 'Peru' (Country.label, 1 node)",)
+
+    def test_dates_are_read_in_any_format(self, northwind_stores: tuple[ArcadeStore, OxigraphStore]) -> None:
+        arcade, oxigraph = northwind_stores
+        (item,) = retrieved(arcade, "MATCH (o:Order) WHERE o.orderDate = 'July 4th, 1996' RETURN o.orderID")
+        assert isinstance(item, RowsEvidence) and item.rows == (("10248",),)
+        query = "SELECT ?n { ?o kg:orderDate 'July 4th, 1996' ; kg:orderID ?n }"
+        (item,) = retrieved(oxigraph, query, language="sparql")
+        assert isinstance(item, RowsEvidence) and [row[0] for row in item.rows] == ["10248"]
+
+
 class TestFeedback:
     @pytest.mark.parametrize(
         ("query", "told"),
@@ -169,8 +214,9 @@ class TestFeedback:
     def test_no_rows_come_with_the_nearest_names(self, arcade: ArcadeStore) -> None:
         told = problem(arcade, MISSPELT)
         assert told == (
-            "it returned no rows; no node matches \"(c:Country {name: 'Perru'})\"; line 1, column 37: this graph has "
-            "no relation type 'capitol'; nearest: capital; no node is called 'Perru'; nearest: 'Peru'"
+            "it returned no rows; \"(c:Country {name: 'Peru'})-[:capitol]->(city:City)\" is the first pattern that "
+            "gives no row; line 1, column 37: this graph has no relation type 'capitol'; nearest: capital; "
+            "'Perru' read as 'Peru' (Country.name, 1 node)"
         )
 
     def test_a_name_that_exists_is_not_held_against_a_query(self, arcade: ArcadeStore) -> None:
@@ -191,7 +237,7 @@ class TestFeedback:
     def test_sparql_that_finds_nothing(self, oxigraph: OxigraphStore) -> None:
         text = "SELECT ?city WHERE { ?c rdfs:label 'Perru' ; kg:capitol ?city }"
         told = problem(oxigraph, text, "sparql")
-        assert "it returned no rows" in told and "kg:capital" in told and "nearest: 'Peru'" in told
+        assert "it returned no rows" in told and "kg:capital" in told and "'Perru' read as 'Peru'" in told
 
     def test_a_count_over_what_the_graph_lacks_is_no_fact(self, arcade: ArcadeStore, oxigraph: OxigraphStore) -> None:
         lacking = "MATCH (c:Country {name: 'Peru'}) OPTIONAL MATCH (c)-[:president]->(p) RETURN count(p) AS n"
@@ -222,13 +268,14 @@ class TestFeedback:
         found = problem(oxigraph, text, "sparql")
         assert found.startswith("it returned no rows") and ("leaves nothing" in found) == bool(told) and told in found
 
-    def test_what_values_look_like_is_told(self, northwind_stores: tuple[ArcadeStore, OxigraphStore]) -> None:
+    def test_formats_of_values_are_listed(self, northwind_stores: tuple[ArcadeStore, OxigraphStore]) -> None:
         arcade, oxigraph = northwind_stores
-        told = problem(arcade, "MATCH (o:Order) WHERE o.orderDate = 'July 4th, 1996' RETURN o.orderID")
-        assert "values of 'orderDate' look like" in told and "1996-07-04" in told
-        assert "shipCountry" not in told
-        told = problem(oxigraph, "SELECT ?o { ?o kg:orderDate 'July 4th, 1996' }", "sparql")
-        assert "values of 'orderDate' look like" in told
+        query = "MATCH (o:Order) WHERE o.orderDate = 'July 4th, 1996' RETURN o.orderID"
+        found = problem(arcade, query, grounding="off")
+        assert "values of 'orderDate' look like" in found and "1996-07-04" in found
+        assert "shipCountry" not in found
+        found = problem(oxigraph, "SELECT ?o { ?o kg:orderDate 'July 4th, 1996' }", "sparql", grounding="off")
+        assert "values of 'orderDate' look like" in found
 
     def test_the_nearest_label_is_told_wherever_a_query_is_asked(self, arcade: ArcadeStore) -> None:
         text = "MATCH (n:Countri) RETURN n.name"

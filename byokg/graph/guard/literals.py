@@ -31,7 +31,8 @@ class LiteralUse:
     property: str
     """Property key; of SPARQL the predicate as written, a full IRI in angle brackets."""
     property_start: int
-    """First character of the property key."""
+    property_stop: int
+    """Characters of the property key in the query, quotes among them: half open."""
     types: tuple[str, ...] = ()
     """Types that the pattern allows for the owner; none if unrestricted."""
     comparison: Comparison = "="
@@ -48,6 +49,9 @@ _FOLDS = ("TOLOWER", "TOUPPER", "LOWER", "UPPER", "LCASE", "UCASE")
 _WRAPS = (*_FOLDS, "TRIM", "TOSTRING", "STR")
 _BEGIN = ("(", "[", ",", "AND", "OR", "XOR", "NOT", "WHERE", "WHEN", "&&", "||")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "^")
+
+_Owner: TypeAlias = tuple[str, Token, tuple[str, ...]]
+"""A property key, its token, and the types of nodes with it."""
 
 Compared: TypeAlias = tuple[Token, Comparison, bool, bool]
 """A literal, how it is compared, whether in letters of one case, and whether alone."""
@@ -67,12 +71,12 @@ def _cypher(text: str) -> list[LiteralUse]:
     tokens, _ = tokenise_cypher(text)
     at_start = {token.start: at for at, token in enumerate(tokens)}
     found: dict[int, LiteralUse] = {}
-    aliases: dict[str, tuple[str, int, tuple[str, ...]]] = {}
+    aliases: dict[str, _Owner] = {}
     for use in parse_cypher(text).properties:
         at = at_start.get(use.name.start)
         if at is None or use.owner.kind != "node":
             continue
-        owner = (use.name.text, use.name.start, use.owner.names)
+        owner = (use.name.text, tokens[at], use.owner.names)
         if tokens[at + 1].key == ":":
             compared: list[Compared] = _operand(tokens, at + 2, "=", False)
         else:
@@ -82,18 +86,23 @@ def _cypher(text: str) -> list[LiteralUse]:
         for one in compared:
             found.setdefault(one[0].start, _use(owner, one))
     for at, token in enumerate(tokens):
-        if token.text in aliases and tokens[at - 1].key not in (".", "AS", ":") and tokens[at + 1].key not in (".", "("):
+        if (
+            token.text in aliases
+            and tokens[at - 1].key not in (".", "AS", ":")
+            and tokens[at + 1].key not in (".", "(")
+        ):
             for one in _behind(tokens, at + 1):
                 found.setdefault(one[0].start, _use(aliases[token.text], one))
     return list(found.values())
 
 
-def _use(owner: tuple[str, int, tuple[str, ...]], compared: Compared) -> LiteralUse:
+def _use(owner: _Owner, compared: Compared) -> LiteralUse:
     token, comparison, folded, alone = compared
     number = token.key == "number"
     text = token.text if number else unquoted(token.text)
-    key, start, types = owner
-    return LiteralUse(text, token.start, token.stop, key, start, types, comparison, folded, number, alone)
+    key, place, types = owner
+    own = (text, token.start, token.stop, key, place.start, place.stop)
+    return LiteralUse(*own, types, comparison, folded, number, alone)
 
 
 def _behind(tokens: Sequence[Token], at: int) -> list[Compared]:
@@ -159,12 +168,12 @@ def _sparql(text: str) -> list[LiteralUse]:
     tokens, _ = tokenise_sparql(text)
     at_start = {token.start: at for at, token in enumerate(tokens)}
     found: dict[int, LiteralUse] = {}
-    variables: dict[str, tuple[str, int, tuple[str, ...]]] = {}
+    variables: dict[str, _Owner] = {}
     for use in parse_sparql(text).predicates:
         at = at_start.get(use.start)
         if at is None:
             continue
-        owner = (f"<{use.iri}>", use.start, ())
+        owner = (f"<{use.iri}>", tokens[at], ())
         if tokens[at + 1].key == "var":
             variables[tokens[at + 1].text] = owner
         for token in _objects(tokens, at + 1):

@@ -1,0 +1,115 @@
+"""Tests of `byokg.linking.grounding`, over a small register of persons that needs no engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.linking.grounding import GroundedLiteral, LiteralGrounder
+from byokg.types import EntityId, Node
+
+
+@pytest.fixture(scope="module")
+def grounder() -> LiteralGrounder:
+    """Return a grounder over persons with surnames, ages and cities, and officers with badge numbers."""
+    people = [
+        ("1", "Powell", 41, "Leeds"),
+        ("2", "Powell", 35, "York"),
+        ("3", "Reed", 41, "Leeds"),
+        ("4", "Reid", 29, "Kingston upon Hull"),
+        ("5", "Smith", 62, "york"),
+    ]
+    nodes = [
+        Node(EntityId(id), "", "Person", {"surname": surname, "age": age, "city": city})
+        for id, surname, age, city in people
+    ]
+    nodes += [
+        Node(EntityId(f"o{id}"), "", "Officer", {"badge": badge})
+        for id, badge in (("1", "70-51197"), ("2", "26-51134"))
+    ]
+    return LiteralGrounder(ColumnarGraph.from_records(nodes, []))
+
+
+def grounded(grounder: LiteralGrounder, where: str) -> list[GroundedLiteral]:
+    return grounder.ground("cypher", f"MATCH (p:Person) WHERE {where} RETURN p.surname")
+
+
+def substituted(grounder: LiteralGrounder, where: str) -> str:
+    """Return the condition with its best readings."""
+    query = f"MATCH (p:Person) WHERE {where} RETURN p.surname"
+    found = grounder.ground("cypher", query)
+    text, _ = next(grounder.substituted("cypher", query, found), (query, ()))
+    return text.removeprefix("MATCH (p:Person) WHERE ").removesuffix(" RETURN p.surname")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("p.surname = 'Powel'", "p.surname = 'Powell'"),
+        ("p.surname = 'POWELL'", "p.surname = 'Powell'"),
+        ('p.surname = "Ms Powell"', 'p.surname = "Powell"'),
+        ("p.city = 'Hull, Kingston upon'", "p.city = 'Kingston upon Hull'"),
+        ("p.city = 'Kingst. upon Hull'", "p.city = 'Kingston upon Hull'"),
+        ("p.age = '41'", "p.age = 41"),
+        ("toLower(p.surname) = 'powel'", "toLower(p.surname) = 'powell'"),
+        ("'Powel' = p.surname", "'Powell' = p.surname"),
+        ("p.surname IN ['Powel', 'Smyth']", "p.surname IN ['Powell', 'Smith']"),
+        ("p.city = 'Powell'", "p.`surname` = 'Powell'"),
+    ],
+)
+def test_a_literal_is_read_as_the_stored_value(grounder: LiteralGrounder, written: str, meant: str) -> None:
+    assert substituted(grounder, written) == meant
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "p.surname = 'Powell' AND p.age = 41",
+        "p.surname CONTAINS 'owel'",
+        "toLower(p.surname) STARTS WITH 'pow'",
+        "p.surname IN ['Powell', 'Smyth']",  # one of several, which need not be there
+        "p.age > 41 AND p.age < 99",
+        "p.age % 10 = 1",
+        "p.surname <> 'Reed'",
+        "p.nickname = 'Powel'",
+    ],
+)
+def test_a_literal_that_the_graph_holds_or_cannot_decide_stays(grounder: LiteralGrounder, where: str) -> None:
+    assert grounded(grounder, where) == []
+
+
+def test_a_literal_between_two_values_is_not_certain(grounder: LiteralGrounder) -> None:
+    (found,) = grounded(grounder, "p.surname = 'Rejd'")
+    assert [one.value for one in found.readings] == ["Reid", "Reed"] or not found.certain
+    assert "'Reid' (Person.surname, 1)" in found.format_problem()
+
+
+def test_values_that_differ_in_case_alone_are_not_certain(grounder: LiteralGrounder) -> None:
+    (found,) = grounded(grounder, "p.city = 'YORK'")
+    assert not found.certain and {one.value for one in found.readings} == {"York", "york"}
+
+
+def test_a_value_that_is_nowhere_has_no_reading(grounder: LiteralGrounder) -> None:
+    (found,) = grounded(grounder, "p.surname = 'Zylberstein'")
+    assert found.readings == ()
+    assert found.format_problem() == "no Person.surname equals 'Zylberstein', nor does any value come near"
+
+
+def test_identifiers_are_read_by_their_nearest(grounder: LiteralGrounder) -> None:
+    (found,) = grounder.ground("cypher", "MATCH (o:Officer {badge: '70-51179'}) RETURN o")
+    assert found.certain and found.readings[0].value == "70-51197"
+
+
+def test_many_uncertain_literals_give_few_queries(grounder: LiteralGrounder) -> None:
+    listed = ", ".join(f"'Re{letter}d'" for letter in "bcfghjklmnpqrst")
+    query = f"MATCH (p:Person) WHERE p.surname IN [{listed}] RETURN p"
+    assert 0 < len(list(grounder.substituted("cypher", query, grounder.ground("cypher", query)))) <= 12
+    assert grounder.ground("cypher", query.replace("[", "[" + "'Powel', " * 100)) == []
+
+
+def test_quotes_and_backslashes_survive(grounder: LiteralGrounder) -> None:
+    query = "MATCH (p:Person {surname: \"Powel\"}) WHERE p.note = 'it\\'s' RETURN p"
+    found = grounder.ground("cypher", query)
+    (text, lines), *_ = grounder.substituted("cypher", query, found)
+    assert '"Powell"' in text and "'it\\'s'" in text
+    assert lines == ("'Powel' read as 'Powell' (Person.surname, 2 nodes)",)
