@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
-from typing import Literal
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from byokg.graph.value_indexes import value_index
 from byokg.index.names import NameIndex
 from byokg.index.values import IndexedProperty, ValueIndex, ValueMatch, likeness
 from byokg.types import Language, Node, Value
-
-Grounding = Literal["off", "suggest", "substitute"]
-"""Use of readings: none, feedback for the model alone, or a substitution in the query where one reading is certain."""
 
 _CERTAIN = 0.8
 """Score from which on a similar value is the certain reading, if no other comes near."""
@@ -112,7 +108,7 @@ class LiteralGrounder:
     def ground(self, language: Language, text: str) -> list[GroundedLiteral]:
         """Return the literals of a query that no value equals as written, in its order.
 
-        Literals of properties that are not wholly indexed are left out, and so are those that the graph holds. A query of
+        Literals that the graph holds, and those of properties that are not wholly indexed, are left out. A query with
         more than a hundred literals has none.
 
         Raises:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, shipped_embedder
 from byokg.linking.entities import EntityLinker
-from byokg.linking.grounding import LiteralGrounder
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.llm.model import LanguageModel
 from byokg.llm.usage import ESTIMATE
 from byokg.prompts import PromptLibrary
 from byokg.text.names import estimate_tokens
 from byokg.types import Context, Language, Retriever
+
+if TYPE_CHECKING:
+    from byokg.linking.grounding import LiteralGrounder
 
 NO_GRAPH = "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
 
@@ -113,6 +115,8 @@ class Parts:
     @cached_property
     def grounder(self) -> LiteralGrounder:
         """Compares literals of queries with the values of the graph."""
+        from byokg.linking.grounding import LiteralGrounder  # of which most pipelines need nothing
+
         return LiteralGrounder(self.store)
 
     @cached_property

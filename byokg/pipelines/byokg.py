@@ -16,7 +16,6 @@ from typing import Literal
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
 from byokg.linking.demonstrations import Examples
-from byokg.linking.grounding import Grounding
 from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GoldEntities, LlmLinker, Task
 from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
@@ -29,7 +28,7 @@ from byokg.pipelines.loop import KGLinker, Loop, Stage, make_answer, retrieve_al
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
-from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.query import Grounding, QueryRetriever
 from byokg.retrieval.text import TextRetriever
 from byokg.retrieval.verbalize import feedback_text, types_text
 from byokg.text.names import normalize_name

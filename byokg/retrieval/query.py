@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.store import QueryableGraph, QueryLimits, Rows
-from byokg.linking.grounding import Grounding, LiteralGrounder
 from byokg.linking.llm_linker import TAGS
 from byokg.linking.parts import Parts
 from byokg.llm.messages import prompt_messages
@@ -41,8 +40,14 @@ from byokg.types import (
     RowsEvidence,
 )
 
+if TYPE_CHECKING:
+    from byokg.linking.grounding import LiteralGrounder
+
 RETRIEVER = "query"
 REPAIR_STAGE = "query_repair"
+
+Grounding = Literal["off", "suggest", "substitute"]
+"""Use of readings: none, feedback for the model alone, or a substitution in the query where one reading is certain."""
 
 _TRIED = "it was tried"
 _NO_ROWS = "it returned no rows"
