@@ -109,9 +109,9 @@ class Artifacts:
     """Pairs of `paths`, best first."""
 
 
-LinkMethod = Literal["given", "id", "exact", "fuzzy", "dense"]
+LinkMethod = Literal["given", "id", "exact", "fuzzy", "dense", "value"]
 """How a node was found: its id came with the mention; the mention is its id; a name of it equals the mention once both
-are folded; a name resembles the mention in letters; a name resembles it in meaning."""
+are folded; a name resembles the mention in letters; a name resembles it in meaning; a property of it has the value."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,25 @@ class LinkedLiteral:
     whole numbers as int; identifiers as text."""
     kind: Literal["date", "year", "decade", "number", "id"]
     mention: Mention
+
+
+@dataclass(frozen=True)
+class LinkedValue:
+    """A value constraint for one mention that is no node's name: `Person.surname = Powell`."""
+
+    type: str
+    """Node type; empty for nodes without one."""
+    property: str
+    value: Value
+    """As stored."""
+    mention: Mention
+    score: float
+    """In [0, 1]; 1 is equal after folding, or the same number, date or time."""
+    count: int
+    """Nodes of the type with this value."""
+
+    def __str__(self) -> str:
+        return f"{self.type}.{self.property} = {self.value}" if self.type else f"{self.property} = {self.value}"
 
 
 @dataclass(frozen=True)
@@ -418,6 +437,9 @@ class Linked:
     drafts: tuple[LinkedEntity, ...] = ()
     literals: tuple[LinkedLiteral, ...] = ()
     """The mentions that are values, each once; draft answers are left out."""
+    values: tuple[LinkedValue, ...] = ()
+    """Property values for mentions that are no node's id or exact name, best first for each; draft answers are left
+    out."""
 
     def unseen(self, context: Context) -> bool:
         """True if any entity was not linked in an earlier round."""

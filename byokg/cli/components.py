@@ -24,7 +24,7 @@ import yaml
 from hydra.core.config_store import ConfigStore
 from hydra.utils import get_object
 from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from byokg.errors import ByokgError, ConfigError
 from byokg.files import has_separator
@@ -296,7 +296,7 @@ def _converted(value: Any, kind: Any, key: str) -> Any:
         return TypeAdapter(kind).validate_python(plain, strict=not isinstance(value, str))
     except ValidationError as error:
         raise ConfigError(describe_misfit(key, value, error.errors()[0]["msg"])) from error
-    except (PydanticSchemaGenerationError, PydanticUndefinedAnnotation):
+    except (PydanticUserError, PydanticUndefinedAnnotation):
         return _natural(value)  # a type that pydantic does not know: its owner has to check
 
 

@@ -352,6 +352,17 @@ class GraphStore(ABC):
         """
         return np.empty(0, np.int64)
 
+    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
+        """Return up to `most` values of a property of a type, the most frequent first, with their numbers of nodes."""
+        nodes = (node for node in chain.from_iterable(self.all_nodes()) if type in (node.types or ("",)))
+        return Counter(node.properties[property] for node in nodes if property in node.properties).most_common(most)
+
+    def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
+        """Return up to `most` nodes of a type with a value of a property: numbers, ascending."""
+        nodes = (node for node in chain.from_iterable(self.all_nodes()) if node.properties.get(property) == value)
+        found = islice((node.id for node in nodes if type in (node.types or ("",))), most)
+        return np.sort(self.numbers(list(found)))
+
     def lasting_order(self, nodes: NodeArray) -> Int64:
         """Return the places of some nodes, ascending, in an order of ids or numbers that no earlier request changes."""
         return np.arange(len(nodes))
@@ -396,10 +407,7 @@ class GraphStore(ABC):
         *,
         most: int,
     ) -> EdgeBatch:
-        """Return of each relation, and direction, of each node the first `most` edges in the order of `edges`.
-
-        All of them if the store cannot read some without the others. Raises the errors of `edges`.
-        """
+        """Return of each relation and direction of each node the first `most` edges, or all if that needs all."""
         return self.edges(nodes, direction, relations)
 
     def degrees(self, nodes: NodeArray) -> Int64 | None:
@@ -414,10 +422,7 @@ class GraphStore(ABC):
         return RelationCounts(batch.origin[first], batch.relation[first], batch.inverse[first], counts)
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
-        """Return up to `per_relation` edges of each relation, by relation, spread evenly over the stored ones.
-
-        `origin` counts the edges; `inverse` is false throughout.
-        """
+        """Return up to `per_relation` edges of each relation, spread evenly over them, by relation; `origin` counts."""
         batch = EdgeBatch.concatenate(list(self.all_edges()))
         batch = batch.take(np.argsort(batch.relation, kind="stable"))
         batch = batch.take(np.flatnonzero(spread_evenly(batch.relation, per_relation)))
@@ -428,11 +433,9 @@ class GraphStore(ABC):
         return distinct(self.edges(nodes, direction).other)
 
     def edges_among(self, nodes: NodeArray, direction: Direction = Direction.OUT) -> InducedEdges:
-        """Return the edges with both ends among `nodes`. Raises `EntityNotFound`.
+        """Return the edges with both ends among `nodes`, which are distinct. Raises `EntityNotFound`.
 
-        Args:
-            nodes: (N,) node numbers, distinct, in any order.
-            direction: of a search that found the nodes, whose edges a server has cached; the result is the same.
+        `direction` is that of a search for the nodes, whose edges a server has cached; the result is the same.
         """
         return _find_edges_among(self, nodes, direction is Direction.IN)
 

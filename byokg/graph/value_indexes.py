@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -36,34 +35,6 @@ _HOLDERS = 1000
 """Nodes with a value that are returned at most, by default."""
 
 
-@runtime_checkable
-class DistinctValuesStore(Protocol):
-    """A store on a server, which counts the values of a property."""
-
-    @property
-    def name(self) -> str:
-        """Return the graph's name for messages."""
-
-    @property
-    def names_key(self) -> str:
-        """Return a key that differs between graphs with other ids or names."""
-
-    def schema(self) -> Schema:
-        """Return node types and their properties."""
-
-    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
-        """Return up to `most` values of a property, the most frequent first, each with the number of its nodes.
-
-        Args:
-            type: of the nodes; empty for nodes without a type.
-            property: as the schema calls it.
-            most: values at most.
-        """
-
-    def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
-        """Return up to `most` nodes of a type with a value of a property: numbers, ascending."""
-
-
 def value_index(store: GraphStore) -> ValueIndex:
     """Return the index over the values of a graph's node properties: the one in its folder, else one made in memory.
 
@@ -75,7 +46,7 @@ def value_index(store: GraphStore) -> ValueIndex:
         QueryFailed, StoreUnavailable: errors of the store.
     """
     store = without_values(store)
-    if isinstance(store, DistinctValuesStore):
+    if store.remote:
         return _server_values(store)
     if store.folder is not None and (store.folder / VALUES).exists():
         return ValueIndex.open(store.folder / VALUES, store.checksum)
@@ -83,7 +54,26 @@ def value_index(store: GraphStore) -> ValueIndex:
     return ValueIndex.build(list(_collected(store) if graph is None else _columns(graph)))
 
 
-def _server_values(store: DistinctValuesStore) -> ValueIndex:
+def values_at_hand(store: GraphStore) -> ValueIndex | None:
+    """Return the index over the values of a graph, if it has properties and the index costs no scan of a server.
+
+    None for a graph of more than 20 million nodes without a saved index.
+    """
+    store = without_values(store)
+    if store.remote:
+        return value_index(store) if (user_cache() / VALUES / store.names_key[:24]).exists() else None
+    if not any(store.schema().node_properties.values()):
+        return None
+    saved = store.folder is not None and (store.folder / VALUES).exists()
+    graph = store.columnar
+    return None if not saved and graph is not None and graph.node_count > _MOST else value_index(store)
+
+
+_MOST = 20_000_000
+"""Largest graph, in nodes, whose values are indexed without being asked."""
+
+
+def _server_values(store: GraphStore) -> ValueIndex:
     schema = store.schema()
     made_for = digest(store.names_key, asdict(schema))
     folder = user_cache() / VALUES / store.names_key[:24]
@@ -98,7 +88,7 @@ def _server_values(store: DistinctValuesStore) -> ValueIndex:
     return index
 
 
-def _read(store: DistinctValuesStore, schema: Schema) -> Iterator[ValueColumn]:
+def _read(store: GraphStore, schema: Schema) -> Iterator[ValueColumn]:
     """Yield the most frequent values of each property of a graph on a server; properties that time out have none."""
     for type, names in schema.node_properties.items():
         for name in names:
@@ -171,16 +161,9 @@ def nodes_holding(store: GraphStore, type: str, property: str, value: Value, mos
         most: nodes at most.
     """
     store = without_values(store)
-    if isinstance(store, DistinctValuesStore):
-        return store.holders(type, property, value, most)
     graph = store.columnar
     if graph is None:
-        found = (
-            number
-            for number, node in numbered_nodes(store)
-            if node.properties.get(property) == value and type in (node.types or ("",))
-        )
-        return np.fromiter((number for number, _ in zip(found, range(most), strict=False)), np.int64)
+        return store.holders(type, property, value, most)
     _, properties = graph.node_columns
     column = properties.column(property)
     if column is None:

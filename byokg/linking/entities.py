@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import islice
 from threading import Lock
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -25,7 +25,21 @@ from byokg.text.aliases import full_names, other_names, untitled
 from byokg.text.labels import label_words, relation_text
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, normalize_name, split_words
 from byokg.text.values import is_wordless, read_literal
-from byokg.types import Artifacts, EntityId, Linked, LinkedEntity, LinkedLiteral, LinkMatch, LinkMethod, Mention, Node
+from byokg.types import (
+    Artifacts,
+    EntityId,
+    Linked,
+    LinkedEntity,
+    LinkedLiteral,
+    LinkedValue,
+    LinkMatch,
+    LinkMethod,
+    Mention,
+    Node,
+)
+
+if TYPE_CHECKING:
+    from byokg.linking.values import ValueLinker
 
 _THRESHOLD = 0.3
 """Cosines up to here count as none; the rest is stretched to [0, 1]."""
@@ -411,6 +425,47 @@ class EntityLinker:
                 for one, candidates in zip(read, found, strict=False)
                 if one is not None and not (one.kind == "id" and candidates)
             ),
+            values=tuple(
+                value
+                for mention, candidates in zip(artifacts.mentions, found, strict=False)
+                if not any(one.method in _CERTAIN for one in candidates)
+                for value in self._constraints(mention, question)
+            ),
+        )
+
+    @cached_property
+    def _values(self) -> ValueLinker | None:
+        """Return the linker of property values; None for a graph without any, or on a server that has not been read."""
+        if not self.store.remote and not any(self.store.schema().node_properties.values()):
+            return None
+        from byokg.graph.value_indexes import values_at_hand
+        from byokg.linking.values import ValueLinker
+
+        index = values_at_hand(self.store)
+        return None if index is None else ValueLinker(self.store, index)
+
+    def _constraints(self, mention: Mention, question: str) -> list[LinkedValue]:
+        """Return the property values that a mention may mean, best first."""
+        if self._values is None or self.method == "exact" or not mention.text.strip():
+            return []
+        matches = self._values.link_text(mention.text, question, self.top_k)
+        return [
+            LinkedValue(one.type, one.property, one.value, mention, one.score, one.count)
+            for one in matches
+            if one.score >= self.cutoff
+        ]
+
+    def _holders(self, mention: Mention, question: str) -> tuple[LinkedEntity, ...]:
+        """Return the nodes with the value that a mention means, if they are no more than are wanted."""
+        best = self._constraints(mention, question)[:1]
+        if not best or best[0].count > self.top_k:
+            return ()
+        from byokg.graph.value_indexes import nodes_holding
+
+        ids = self.store.ids(nodes_holding(self.store, best[0].type, best[0].property, best[0].value, self.top_k))
+        match = LinkMatch("value", str(best[0]), best[0].score, 1)
+        return tuple(
+            LinkedEntity(node.id, node.name, mention, "value", match.score, (match,)) for node in self.store.nodes(ids)
         )
 
     def candidates(self, mention: Mention, question: str = "") -> tuple[LinkedEntity, ...]:
@@ -439,7 +494,7 @@ class EntityLinker:
         return [
             tuple(LinkedEntity(id, given[id].name, mention, "given", 1.0) for id in mention.ids)
             if mention.ids
-            else self._linked(search, facts)
+            else self._linked(search, facts) or self._holders(mention, question)
             for mention, search in zip(mentions, searches, strict=True)
         ]
 
@@ -587,6 +642,9 @@ class EntityLinker:
         ids = list(dict.fromkeys(id for mention in mentions for id in mention.ids))
         return dict(zip(ids, self.store.nodes(ids), strict=True))
 
+
+_CERTAIN = ("given", "id", "exact")
+"""Methods after which no value is looked for."""
 
 _SAME = ("id", "exact")
 """Exact methods, in contrast to similarity."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
 
@@ -12,7 +12,7 @@ from byokg.arrays import Float64
 from byokg.errors import at_least
 from byokg.graph.store import GraphStore
 from byokg.graph.value_indexes import value_index
-from byokg.index.embedders import StaticEmbedder, exact
+from byokg.index.embedders import StaticEmbedder, exact, shipped_embedder
 from byokg.index.values import ValueIndex, ValueMatch, ValueMention
 from byokg.linking.value_context import QuestionWord, ValueContext, question_words
 from byokg.text.labels import split_label
@@ -64,7 +64,7 @@ class ValueLinker:
         self, store: GraphStore, index: ValueIndex | None = None, embedder: StaticEmbedder | None = None
     ) -> None:
         self.index = value_index(store) if index is None else index
-        self._embedder = embedder or StaticEmbedder()
+        self._embedder = embedder or shipped_embedder()
         schema = store.schema()
         self._context = ValueContext(self._embedder, schema)
         self._everyday = lru_cache(1 << 13)(lambda word: len(self._embedder.tokens(word)[0]) == 1)
@@ -100,20 +100,30 @@ class ValueLinker:
                 kept.append(mention)
         return tuple(sorted(kept[:limit], key=lambda mention: mention.start))
 
-    def link_text(self, text: str, question: str = "", limit: int = 10) -> tuple[ValueMatch, ...]:
+    def link_text(
+        self,
+        text: str,
+        question: str = "",
+        limit: int = 10,
+        types: Collection[str] | None = None,
+        properties: Collection[str] | None = None,
+    ) -> tuple[ValueMatch, ...]:
         """Return the values that a mention may mean, best first.
 
         Args:
             text: the mention.
             question: its context, which decides between properties with the same value.
             limit: matches at most.
+            types: node types to look at; None for all.
+            properties: likewise.
 
         Raises:
             ConfigError: `limit` is out of range.
         """
         at_least(1, "finds nothing", limit=limit)
         mention = locate(text, question)
-        return self._ranked(text, question_words(question), mention.start, mention.end)[:limit]
+        found = self.index.find(text, types=types, properties=properties, limit=max(limit, _RANKED))
+        return self._ranked(found, question_words(question), mention.start, mention.end)[:limit]
 
     def _is_schema_word(self, word: str) -> bool:
         """True if a folded word names a type, property or relation, in part."""
@@ -121,9 +131,10 @@ class ValueLinker:
 
     # Ranking
 
-    def _ranked(self, text: str, words: Sequence[QuestionWord], start: int, end: int) -> tuple[ValueMatch, ...]:
-        """Return the matches of a text, of each property the best, in the order that the question gives them."""
-        found = self.index.find(text, limit=_RANKED)
+    def _ranked(
+        self, found: Sequence[ValueMatch], words: Sequence[QuestionWord], start: int, end: int
+    ) -> tuple[ValueMatch, ...]:
+        """Return the matches of a text in the order that the question gives them."""
         fits = {
             key: self._context.fit(words, start, end, *key)
             for key in dict.fromkeys((match.type, match.property) for match in found)
@@ -141,7 +152,7 @@ class ValueLinker:
         """Return the mention of a span, if its best match reaches a score."""
         text = question[start:end]
         best: dict[tuple[str, str], ValueMatch] = {}
-        for match in self._ranked(text, words, start, end):
+        for match in self._ranked(self.index.find(text, limit=_RANKED), words, start, end):
             if match.score >= least:
                 best.setdefault((match.type, match.property), match)
         matches = tuple(best.values())[:_KEPT]

@@ -81,14 +81,8 @@ class _State:
     """When each end came about, by the edges that lead to it."""
 
 
-class ConstraintExecutor:
-    """Executes operations on one graph; thread-safe.
-
-    Args:
-        store: the graph, without values as nodes.
-        properties: links words to properties.
-        reach: similarity of each step's range to a word: (S,) in [0, 1], as `RelationSimilarity.reach`.
-    """
+class _CandidateReader:
+    """Reads properties, degrees and walks of a candidate's nodes; arguments as for `ConstraintExecutor`."""
 
     def __init__(
         self, store: GraphStore, properties: PropertyLinker, reach: Callable[[str], npt.NDArray[np.float32]]
@@ -96,6 +90,223 @@ class ConstraintExecutor:
         self._store = store
         self._property_linker = properties
         self._reach = reach
+
+    def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, LinkedProperty] | None:
+        """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
+        found = self._property(state.ends, nouns, dates)
+        if found is not None:
+            return 0, found
+        for table in self._tables(state)[:1]:
+            for back in range(1, table.nodes.shape[1] - 1):
+                ids = self._store.ids(distinct(table.nodes[:, -1 - back]))
+                found = self._property_linker.find(self._store.nodes(ids), nouns, dates)
+                if found is not None:
+                    return back, found
+        return None
+
+    def _property(
+        self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
+    ) -> LinkedProperty | None:
+        """Return the compared value: one of the nodes' properties, or a number or date behind an edge."""
+        found = self._property_linker.find(self._store.nodes(nodes), nouns, dates, least)
+        return found or self._property_linker.find(described(self._store, nodes, least), nouns, dates, least)
+
+    def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
+        """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
+        if hop == 0:
+            state.ends = [end for end in state.ends if end in nodes]
+            state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        else:
+            table, *rest = self._tables(state)
+            numbers = np.asarray(self._store.numbers(sorted(nodes)), np.int64)
+            state.tables = [table.taken(np.isin(table.nodes[:, -1 - hop], numbers)), *rest]
+            reached = set(self._store.ids(distinct(state.tables[0].nodes[:, -1])))
+            state.ends = [end for end in state.ends if end in reached]
+        state.done.append(text)
+        state.operations.append(operation)
+        return True
+
+    def _degrees(self, nodes: Sequence[EntityId], nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
+        """Return how many edges each node has of the kind that the nouns mean, and that kind."""
+        numbers = np.asarray(self._store.numbers(nodes), np.int64)
+        counts = self._store.relation_counts(numbers)
+        relations = self._store.relations
+        many = 2 * len(relations)
+        reach = np.max([self._reach(noun) for noun in nouns], axis=0)
+        steps = counts.relation.astype(np.int64) * 2 + counts.inverse
+        known = distinct(steps) if len(nodes) > 1 else steps
+        known = known[known < len(reach)]  # a server may know more relations than were linked to words
+        if not len(known):
+            known = np.arange(many)
+        known = known[
+            np.argsort(known & 1, kind="stable")
+        ]  # `players` is a relation before it is the class of things with `teams`
+        best = int(known[np.argmax(reach[known])])
+        everything = int(np.argmax(reach[:many]))
+        if reach[best] < _SETTINGS.step or reach[best] < 0.7 * reach[everything]:
+            if reach[everything] < _SETTINGS.step:
+                return None
+            best = everything
+        if not best & 1 and best + 1 in known and _received(nouns, relations[best >> 1]):
+            best += 1
+        of = np.zeros(len(numbers), np.int64)
+        rows = steps == best
+        of[counts.origin[rows]] = counts.count[rows]
+        label = f"{INVERSE if best & 1 else ''}{relations[best >> 1]}"
+        return label, dict(zip(nodes, of.tolist(), strict=True))
+
+    def _tables(self, state: _State) -> list[WalkTable]:
+        if state.tables is None:
+            topics = {path.source for path in state.candidate.paths}
+            made = [walk_table(self._store, path.source, path.relations, topics) for path in state.candidate.paths]
+            state.tables = self._ending([table for table in made if table is not None], state.ends)
+        return state.tables
+
+    def _ending(self, tables: Sequence[WalkTable], ends: Sequence[EntityId]) -> list[WalkTable]:
+        numbers = np.asarray(self._store.numbers(ends), np.int64)
+        return [table.taken(np.isin(table.nodes[:, -1], numbers)) for table in tables]
+
+    def _dated(self, table: WalkTable) -> int | None:
+        """Return the last hop with temporal edges."""
+        for column in range(len(table.steps) - 1, -1, -1):
+            some = table.edges[:50, column]
+            if any(period(each) is not None for each in self._store.edge_properties(some)):
+                return column
+        return None
+
+    def _narrow(self, state: _State, tables: list[WalkTable], operation: str, text: str) -> bool:
+        left = frozenset(state.ends)
+        for table in tables:
+            left &= frozenset(self._store.ids(distinct(table.nodes[:, -1])))
+        before = len(state.ends)
+        state.ends = [end for end in state.ends if end in left]
+        state.tables = self._ending(tables, state.ends)
+        state.done.append(f"{text}: {len(state.ends)} of {before}")
+        state.operations.append(operation)
+        return True
+
+    def _named(self, nodes: Sequence[EntityId]) -> list[str]:
+        shown = list(nodes)
+        return [node.name for node in self._store.nodes(shown)]
+
+
+class _TimeExecutor(_CandidateReader):
+    """Executes constraints and orders in time."""
+
+    def _timed(
+        self, state: _State, test: TemporalConstraint, linked: Mapping[int, Sequence[EntityId]], strict: bool
+    ) -> bool:
+        """Keep ends within a time: by the edges into them, or by dates of the nodes themselves."""
+        own = None
+        if test.mention is not None:
+            own = self._own_time(linked.get(test.mention, ()), test.near)
+            if own is None:
+                return False
+        tables = self._tables(state)
+        of_node = test.near in ("born", "birth", "founded", "released", "published", "built")
+        if not of_node:
+            dated = [self._dated(table) for table in tables]
+            if any(column is not None for column in dated):
+                kept: list[WalkTable] = []
+                state.dates = defaultdict(list)
+                for table, column in zip(tables, dated, strict=True):
+                    if column is None:
+                        kept.append(table)
+                        continue
+                    told = self._store.edge_properties(table.edges[:, column])
+                    held = [period(each) for each in told]
+                    fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
+                    if not fits.any() and _may_hold(told, held, test):
+                        return False
+                    kept.append(table.taken(fits))
+                return self._narrow(state, kept, "time", f"{test.words or 'time'}")
+            if strict:
+                return False
+        nodes = self._store.nodes(state.ends)
+        said = self._property(state.ends, (test.near,), least=1) if test.near else None
+        held_by: dict[EntityId, Period | None]
+        if said is not None and said.dates:  # `opened` before 1900, by the property of that name
+            held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
+        else:
+            held_by = {node.id: period(node.properties) for node in nodes}
+            if not any(held_by.values()):
+                held_by = {node.id: period(node.properties) for node in described(self._store, state.ends, least=1)}
+            if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
+                return False
+        state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
+        state.done.append(f"{test.near} {test.words}: {len(state.ends)} of {len(nodes)}".strip())
+        state.operations.append("time")
+        state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
+        return True
+
+    def _own_time(self, nodes: Sequence[EntityId], near: str) -> Period | None:
+        """Return when something was, from the edges of a node, those like a word first, or from the node itself."""
+        schema = self._store.schema()
+        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
+        for node in nodes:
+            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated, np.int64))
+            found: dict[int, list[Period]] = defaultdict(list)
+            for relation, properties in zip(
+                batch.relation.tolist(), self._store.edge_properties(batch.edge), strict=True
+            ):
+                one = period(properties)
+                if one is not None:
+                    found[relation].append(one)
+            if found:
+                best = max(
+                    found,
+                    key=lambda number: (
+                        self._property_linker.likeness(near, schema.relations[number].name) if near else 0.0
+                    ),
+                )
+                return united(found[best])
+            one = period(self._store.nodes([node])[0].properties)
+            if one is not None:
+                return one
+        return None
+
+    def _by_date(self, state: _State, order: Superlative) -> bool:
+        """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
+        when: dict[EntityId, tuple[int, int, int]] = {}
+        for table in self._tables(state):
+            column = self._dated(table)
+            if column is None:
+                continue
+            held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
+            ends = self._store.ids(table.nodes[:, -1])
+            for end, one in zip(ends, held, strict=True):
+                if one is not None and (start := one.start or one.last) is not None:
+                    known = when.get(end)
+                    when[end] = start if known is None else (max if order.most else min)(known, start)
+            if when:
+                break
+        left = frozenset(state.ends)
+        when = {end: day for end, day in when.items() if end in left}
+        if not when:
+            found = self._property(state.ends, (), True)
+            if found is None:
+                return False
+            days = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
+            when = days
+        ranked = sorted(set(when.values()), reverse=order.most)
+        if len(ranked) < order.place:
+            return False
+        best = ranked[order.place - 1]
+        text = f"{order.words} of {len(when)} by date: {best[0]}"
+        state.ends = [end for end in state.ends if when.get(end) == best]
+        state.done.append(text)
+        state.operations.append("superlative")
+        return True
+
+
+class ConstraintExecutor(_TimeExecutor):
+    """Executes operations on one graph; thread-safe.
+
+    Args:
+        store: the graph, without values as nodes.
+        properties: links words to properties.
+        reach: similarity of each step's range to a word: (S,) in [0, 1], as `RelationSimilarity.reach`.
+    """
 
     def execute(
         self,
@@ -194,8 +405,6 @@ class ConstraintExecutor:
     def _branching(self) -> frozenset[int]:
         return branching(self._store)
 
-    # One operation after the other
-
     def _of_values(self, constraints: QueryConstraints, candidate: Candidate) -> Outcome | None:
         """Treat candidates that are values: the first, the last, the most, a number that is no count."""
         values = [name_of_value(end) for end in candidate.nodes]
@@ -218,78 +427,6 @@ class ConstraintExecutor:
             return Outcome(
                 "property", f"the number itself: {values[0]}", values=(values[0],), uses=candidate.evidence_ids
             )
-        return None
-
-    def _timed(
-        self, state: _State, test: TemporalConstraint, linked: Mapping[int, Sequence[EntityId]], strict: bool
-    ) -> bool:
-        """Keep ends within a time: by the edges into them, or by dates of the nodes themselves."""
-        own = None
-        if test.mention is not None:
-            own = self._own_time(linked.get(test.mention, ()), test.near)
-            if own is None:
-                return False
-        tables = self._tables(state)
-        of_node = test.near in ("born", "birth", "founded", "released", "published", "built")
-        if not of_node:
-            dated = [self._dated(table) for table in tables]
-            if any(column is not None for column in dated):
-                kept: list[WalkTable] = []
-                state.dates = defaultdict(list)
-                for table, column in zip(tables, dated, strict=True):
-                    if column is None:
-                        kept.append(table)
-                        continue
-                    told = self._store.edge_properties(table.edges[:, column])
-                    held = [period(each) for each in told]
-                    fits = np.array([one is not None and passes(one, test, own) for one in held], np.bool_)
-                    if not fits.any() and _may_hold(told, held, test):
-                        return False
-                    kept.append(table.taken(fits))
-                return self._narrow(state, kept, "time", f"{test.words or 'time'}")
-            if strict:
-                return False
-        nodes = self._store.nodes(state.ends)
-        said = self._property(state.ends, (test.near,), least=1) if test.near else None
-        held_by: dict[EntityId, Period | None]
-        if said is not None and said.dates:  # `opened` before 1900, by the property of that name
-            held_by = {node.id: read_date(said.shown[node.id]) if node.id in said.shown else None for node in nodes}
-        else:
-            held_by = {node.id: period(node.properties) for node in nodes}
-            if not any(held_by.values()):
-                held_by = {node.id: period(node.properties) for node in described(self._store, state.ends, least=1)}
-            if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
-                return False
-        state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]
-        state.done.append(f"{test.near} {test.words}: {len(state.ends)} of {len(nodes)}".strip())
-        state.operations.append("time")
-        state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
-        return True
-
-    def _own_time(self, nodes: Sequence[EntityId], near: str) -> Period | None:
-        """Return when something was, from the edges of a node, those like a word first, or from the node itself."""
-        schema = self._store.schema()
-        dated = [number for number, relation in enumerate(schema.relations) if relation.properties]
-        for node in nodes:
-            batch = self._store.edges(self._store.numbers([node]), Direction.BOTH, np.array(dated, np.int64))
-            found: dict[int, list[Period]] = defaultdict(list)
-            for relation, properties in zip(
-                batch.relation.tolist(), self._store.edge_properties(batch.edge), strict=True
-            ):
-                one = period(properties)
-                if one is not None:
-                    found[relation].append(one)
-            if found:
-                best = max(
-                    found,
-                    key=lambda number: (
-                        self._property_linker.likeness(near, schema.relations[number].name) if near else 0.0
-                    ),
-                )
-                return united(found[best])
-            one = period(self._store.nodes([node])[0].properties)
-            if one is not None:
-                return one
         return None
 
     def _bounded(self, state: _State, bound: Threshold, linked: Mapping[int, Sequence[EntityId]]) -> bool:
@@ -416,139 +553,6 @@ class ConstraintExecutor:
                     label = f"{INVERSE if step & 1 else ''}{self._store.relations[step >> 1]}"
                     return label, {id: found.get(id, 0) for id in state.ends}
         return None
-
-    def _by_date(self, state: _State, order: Superlative) -> bool:
-        """Keep the first or the last, by the edges that lead there, or by a date of the nodes."""
-        when: dict[EntityId, tuple[int, int, int]] = {}
-        for table in self._tables(state):
-            column = self._dated(table)
-            if column is None:
-                continue
-            held = [period(each) for each in self._store.edge_properties(table.edges[:, column])]
-            ends = self._store.ids(table.nodes[:, -1])
-            for end, one in zip(ends, held, strict=True):
-                if one is not None and (start := one.start or one.last) is not None:
-                    known = when.get(end)
-                    when[end] = start if known is None else (max if order.most else min)(known, start)
-            if when:
-                break
-        left = frozenset(state.ends)
-        when = {end: day for end, day in when.items() if end in left}
-        if not when:
-            found = self._property(state.ends, (), True)
-            if found is None:
-                return False
-            days = {id: (int(value), round(value % 1 * 372), 0) for id, value in found.values.items()}
-            when = days
-        ranked = sorted(set(when.values()), reverse=order.most)
-        if len(ranked) < order.place:
-            return False
-        best = ranked[order.place - 1]
-        text = f"{order.words} of {len(when)} by date: {best[0]}"
-        state.ends = [end for end in state.ends if when.get(end) == best]
-        state.done.append(text)
-        state.operations.append("superlative")
-        return True
-
-    # Compared values
-
-    def _measured(self, state: _State, nouns: Sequence[str], dates: bool) -> tuple[int, LinkedProperty] | None:
-        """Return the hop whose nodes have a property like the nouns, counted back from the ends, and the property."""
-        found = self._property(state.ends, nouns, dates)
-        if found is not None:
-            return 0, found
-        for table in self._tables(state)[:1]:
-            for back in range(1, table.nodes.shape[1] - 1):
-                ids = self._store.ids(distinct(table.nodes[:, -1 - back]))
-                found = self._property_linker.find(self._store.nodes(ids), nouns, dates)
-                if found is not None:
-                    return back, found
-        return None
-
-    def _property(
-        self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
-    ) -> LinkedProperty | None:
-        """Return the compared value: one of the nodes' properties, or a number or date behind an edge."""
-        found = self._property_linker.find(self._store.nodes(nodes), nouns, dates, least)
-        return found or self._property_linker.find(described(self._store, nodes, least), nouns, dates, least)
-
-    def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
-        """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
-        if hop == 0:
-            state.ends = [end for end in state.ends if end in nodes]
-            state.tables = None if state.tables is None else self._ending(state.tables, state.ends)
-        else:
-            table, *rest = self._tables(state)
-            numbers = np.asarray(self._store.numbers(sorted(nodes)), np.int64)
-            state.tables = [table.taken(np.isin(table.nodes[:, -1 - hop], numbers)), *rest]
-            reached = set(self._store.ids(distinct(state.tables[0].nodes[:, -1])))
-            state.ends = [end for end in state.ends if end in reached]
-        state.done.append(text)
-        state.operations.append(operation)
-        return True
-
-    def _degrees(self, nodes: Sequence[EntityId], nouns: Sequence[str]) -> tuple[str, dict[EntityId, int]] | None:
-        """Return how many edges each node has of the kind that the nouns mean, and that kind."""
-        numbers = np.asarray(self._store.numbers(nodes), np.int64)
-        counts = self._store.relation_counts(numbers)
-        relations = self._store.relations
-        many = 2 * len(relations)
-        reach = np.max([self._reach(noun) for noun in nouns], axis=0)
-        steps = counts.relation.astype(np.int64) * 2 + counts.inverse
-        known = distinct(steps) if len(nodes) > 1 else steps
-        known = known[known < len(reach)]  # a server may know more relations than were linked to words
-        if not len(known):
-            known = np.arange(many)
-        known = known[
-            np.argsort(known & 1, kind="stable")
-        ]  # `players` is a relation before it is the class of things with `teams`
-        best = int(known[np.argmax(reach[known])])
-        everything = int(np.argmax(reach[:many]))
-        if reach[best] < _SETTINGS.step or reach[best] < 0.7 * reach[everything]:
-            if reach[everything] < _SETTINGS.step:
-                return None
-            best = everything
-        if not best & 1 and best + 1 in known and _received(nouns, relations[best >> 1]):
-            best += 1
-        of = np.zeros(len(numbers), np.int64)
-        rows = steps == best
-        of[counts.origin[rows]] = counts.count[rows]
-        label = f"{INVERSE if best & 1 else ''}{relations[best >> 1]}"
-        return label, dict(zip(nodes, of.tolist(), strict=True))
-
-    def _tables(self, state: _State) -> list[WalkTable]:
-        if state.tables is None:
-            topics = {path.source for path in state.candidate.paths}
-            made = [walk_table(self._store, path.source, path.relations, topics) for path in state.candidate.paths]
-            state.tables = self._ending([table for table in made if table is not None], state.ends)
-        return state.tables
-
-    def _ending(self, tables: Sequence[WalkTable], ends: Sequence[EntityId]) -> list[WalkTable]:
-        numbers = np.asarray(self._store.numbers(ends), np.int64)
-        return [table.taken(np.isin(table.nodes[:, -1], numbers)) for table in tables]
-
-    def _dated(self, table: WalkTable) -> int | None:
-        """Return the last hop with temporal edges."""
-        for column in range(len(table.steps) - 1, -1, -1):
-            some = table.edges[:50, column]
-            if any(period(each) is not None for each in self._store.edge_properties(some)):
-                return column
-        return None
-
-    def _narrow(self, state: _State, tables: list[WalkTable], operation: str, text: str) -> bool:
-        left = frozenset(state.ends)
-        for table in tables:
-            left &= frozenset(self._store.ids(distinct(table.nodes[:, -1])))
-        before = len(state.ends)
-        state.ends = [end for end in state.ends if end in left]
-        state.tables = self._ending(tables, state.ends)
-        state.done.append(f"{text}: {len(state.ends)} of {before}")
-        state.operations.append(operation)
-        return True
-
-    def _named(self, nodes: Sequence[EntityId]) -> list[str]:
-        shown = list(nodes)
-        return [node.name for node in self._store.nodes(shown)]
 
 
 def _may_hold(told: Sequence[Properties], held: Sequence[Period | None], test: TemporalConstraint) -> bool:

@@ -288,6 +288,7 @@ class QueryWriter:
             id = f"<{node_iri(node.id)}>" if self._language == "sparql" else _quoted(node.id)
             lines.append(f"name {_quoted(node.name)}{kind}, id {id}")
         lines += [f"{one.kind} {one.value}" for one in linked.literals]
+        lines += [f"value {one} ({one.count:,} nodes)" for one in linked.values]
         return "\n".join(dict.fromkeys(lines)) or "(none was found)"
 
 

@@ -52,8 +52,10 @@ from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import Direction, GraphStore, QueryLimits, QueryStore, RelationSchema, Schema, as_json
+from byokg.graph.value_indexes import nodes_holding
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.linking.values import ValueLinker
 from byokg.text.names import estimate_tokens
 from byokg.types import Language, LinkedEntity, Mention, Node, of_any
 
@@ -75,6 +77,20 @@ class SearchArguments(Strict):
     query: str = Field(min_length=1)
     entity_types: Texts = ()
     limit: SkipJsonSchema[Annotated[int, Field(ge=1, le=50)]] = 10
+
+
+class ValueArguments(Strict):
+    """Arguments of `find_values`."""
+
+    aliases = MappingProxyType(
+        {"value": "query", "text": "query", "node_types": "entity_types", "property": "properties"}
+    )
+
+    query: str = Field(min_length=1)
+    question: str = ""
+    entity_types: Texts = ()
+    properties: Texts = ()
+    limit: SkipJsonSchema[Annotated[int, Field(ge=1, le=50)]] = 5
 
 
 class EntityArguments(Strict):
@@ -165,6 +181,12 @@ _TOOLS: Mapping[str, tuple[str, type[BaseModel], Json]] = MappingProxyType(
 )
 """Description, arguments and result of each tool that any graph has; methods of `GraphTools` have their names."""
 
+VALUES_DESCRIPTION = (
+    "Find which properties hold a value (a code, surname, date, category) and nodes with it, also if it is misspelt."
+)
+_SHOWN_HOLDERS = 3
+"""Nodes shown of each value."""
+
 _NEAREST = 3
 """Nodes proposed for an id that is not in the graph."""
 _CUTOFF = 0.7
@@ -250,6 +272,8 @@ class GraphTools:
         described = dict(_TOOLS)
         if self.strict:
             described["bfs_query"] = (BFS_DESCRIPTION, StrictBfsRequest, _PAGE)
+        if self.store.remote or any(self.store.schema().node_properties.values()):
+            described["find_values"] = (VALUES_DESCRIPTION, ValueArguments, {"matches": _LIST})
         if self.path_queries:
             described["path_query"] = (PATH_DESCRIPTION, PathQueryArguments, {"paths": _LIST})
         if self._queries:
@@ -309,6 +333,31 @@ class GraphTools:
         if len(shown) < len(matches):
             result["left_out"] = len(matches) - len(shown)
         return result
+
+    def find_values(self, arguments: ValueArguments) -> Json:
+        """Return property values that equal a text or resemble it, the best first, each with a few of its nodes."""
+        found = self._values.link_text(
+            arguments.query,
+            arguments.question,
+            arguments.limit,
+            types=arguments.entity_types or None,
+            properties=arguments.properties or None,
+        )
+        matches = []
+        for one in found:
+            numbers = nodes_holding(self.store, one.type, one.property, one.value, _SHOWN_HOLDERS)
+            nodes = [{"id": node.id, "name": node.name} for node in self.store.nodes(self.store.ids(numbers))]
+            place = {"entity_type": one.type, "property": one.property, "value": one.value}
+            matches.append({**place, "score": round(one.score, 3), "count": one.count, "nodes": nodes})
+        shown = within(matches, self._room - estimate_tokens(arguments.query))
+        result: Json = {"query": arguments.query, "matches": shown}
+        if len(shown) < len(matches):
+            result["left_out"] = len(matches) - len(shown)
+        return result
+
+    @cached_property
+    def _values(self) -> ValueLinker:
+        return ValueLinker(self.store)
 
     def bfs_query(self, arguments: BfsRequest | StrictBfsRequest) -> Json:
         """Return the subgraph around some seeds (see `bfsql.engine`).

@@ -16,6 +16,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.names import NameMatch
 from byokg.linking.entities import EntityLinker, Fusion, Method
 from byokg.types import Artifacts, EntityId, LinkedEntity, LinkedLiteral, LinkMatch, Mention, Node, Triple
+from tests.graph.contract import node
 from tests.linking.graphs import EMBEDDER, films
 
 #   n1 "Turkey" (a bird)   n2 "turkey"   n3 "Turkey" (a country)   n4 "Türkei"
@@ -393,3 +394,10 @@ def test_an_rdf_store_is_linked_to_like_a_folder_whatever_the_text_holds(tmp_pat
             "a" * 5000,
         ):
             assert linker.candidates(Mention(text)) == ()
+
+
+def test_mentions_that_are_values_link_to_nodes_and_constraints() -> None:
+    nodes = [node("o1", "Officer", badge="70-5119724"), node("o2", "Officer", badge="11-2345678")]
+    linked = EntityLinker(ColumnarGraph.from_records(nodes, [])).link(Artifacts(mentions=(Mention("70-5119742"),)))
+    assert [(one.id, one.method) for one in linked.entities] == [("o1", "value")]
+    assert [str(one) for one in linked.values] == ["Officer.badge = 70-5119724"]

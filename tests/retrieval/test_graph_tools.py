@@ -28,6 +28,7 @@ NAMES = [
     "describe_entity",
     "intersect_subgraphs",
     "shortest_paths",
+    "find_values",
 ]
 
 
@@ -50,6 +51,18 @@ def hub(spokes: int) -> ColumnarGraph:
     )
 
 
+def test_values_are_found_with_property_type_and_nodes() -> None:
+    nodes = [node("o1", "Officer", badge="70-5119724"), node("o2", "Officer", badge="11-2345678")]
+    tools = GraphTools(ColumnarGraph.from_records(nodes, []))
+    (match,) = tools.call("find_values", {"query": "70-5119742", "properties": ["badge"]})["matches"]
+    assert (match["entity_type"], match["property"], match["value"]) == ("Officer", "badge", "70-5119724")
+    assert match["nodes"] == [{"id": "o1", "name": "o1"}] and match["score"] < 1
+
+
+def test_a_graph_without_properties_has_no_tool_for_values() -> None:
+    assert "find_values" not in GraphTools(hub(3)).tools
+
+
 class TestTheTools:
     def test_there_is_no_run_query_where_nothing_runs_queries(self, tools: GraphTools, queryable: GraphTools) -> None:
         assert list(tools.tools) == NAMES
@@ -65,7 +78,7 @@ class TestTheTools:
     def test_all_of_them_together_take_two_thousand_tokens(self, arcade_process: ArcadeStore) -> None:
         tools = GraphTools(arcade_process, queries=[arcade_process], path_queries=True)
         listed = [(tool.name, tool.description, tool.input_schema, tool.output_schema) for tool in tools.tools.values()]
-        assert len(listed) == 9 and estimate_tokens(compact(listed)) <= 2000
+        assert len(listed) == 10 and estimate_tokens(compact(listed)) <= 2000
 
     def test_results_keep_to_what_they_are_said_to_hold(self, tools: GraphTools) -> None:
         calls: dict[str, dict[str, Any]] = {
@@ -76,6 +89,7 @@ class TestTheTools:
             "describe_entity": {"id": "nobody"},
             "intersect_subgraphs": {"seeds": ["PUB:3", "PUB:4"]},
             "shortest_paths": {"sources": ["PUB:3"], "targets": ["PUB:4"]},
+            "find_values": {"query": "2020"},
         }
         for name, arguments in calls.items():
             result = tools.call(name, arguments)

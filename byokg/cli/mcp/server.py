@@ -44,7 +44,7 @@ INSTRUCTIONS = """\
 These tools read {graphs}. They change nothing.
 
 1. describe_schema with your question shows which types and predicates matter; filters must spell them so.
-2. search_entities turns names into ids; all other tools take ids.
+2. search_entities turns names into ids, find_values codes, dates and other values; all other tools take ids.
 3. neighbors lists the values of a predicate of a node. That is most often the answer.
 4. bfs_query shows what is around nodes, what matters for the question first; describe_entity shows one node. \
 intersect_subgraphs and shortest_paths tell how nodes hang together.

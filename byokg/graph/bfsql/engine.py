@@ -97,7 +97,7 @@ def bfs_query(
     seeds, errors = known_seeds(store, request.seeds, nearest)
     reach = SearchScope.of(request, request.max_hops)
     subgraph = breadth_first(store, store.numbers(seeds), reach)
-    return _response(store, request, "max_hops", reach, seeds, errors, subgraph, relevance, strict)
+    return _response(store, request, reach, seeds, errors, subgraph, relevance, strict)
 
 
 def intersect_subgraphs(
@@ -115,21 +115,21 @@ def intersect_subgraphs(
     reach = SearchScope.of(request, request.k)
     numbers: NodeArray = store.numbers(seeds)
     subgraph = breadth_first(store, numbers[:0], reach) if errors else intersection(store, numbers, reach)
-    return _response(store, request, "k", reach, seeds, errors, subgraph, relevance, False)
+    return _response(store, request, reach, seeds, errors, subgraph, relevance)
 
 
 def _response(
     store: GraphStore,
     request: BfsRequest | IntersectRequest,
-    hops: str,
     reach: SearchScope,
     seeds: Sequence[EntityId],
     errors: Sequence[Json],
     subgraph: Subgraph,
     relevance: Relevance | None,
-    strict: bool,
+    strict: bool = False,
 ) -> Json:
     """Show one page of a subgraph."""
+    hops = "max_hops" if isinstance(request, BfsRequest) else "k"
     ranks: Ranks | None = relevance(request.question) if relevance is not None and request.question else None
     response: Json = {
         "seeds": list(request.seeds),

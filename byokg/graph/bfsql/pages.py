@@ -162,10 +162,8 @@ def page(
         ranks: see `SubgraphOrder`.
         strict: write items as the article does.
     """
-    order = SubgraphOrder(store, subgraph, request, ranks)
-    total = len(subgraph.edges)
-    most_edges = total if room is None else room // _LIKELY_EDGE + 1
-    most_edges = min(most_edges, request.max_edges or total)
+    order, total = SubgraphOrder(store, subgraph, request, ranks), len(subgraph.edges)
+    most_edges = min(total if room is None else room // _LIKELY_EDGE + 1, request.max_edges or total)
     first = before or PagePosition()
     laid = _laid_out(order, subgraph, first, request, most_edges)
     if before is None and request.offset:
@@ -173,8 +171,7 @@ def page(
         first = PagePosition(skipped, int(np.searchsorted(laid.later, skipped)))
     most_nodes = request.most_nodes
     last_node = len(laid.nodes) if most_nodes is None else min(len(laid.nodes), first.nodes + most_nodes)
-    rows = laid.rows[first.edges : first.edges + most_edges]
-    later = laid.later[first.edges : first.edges + most_edges]
+    rows, later = (each[first.edges : first.edges + most_edges] for each in (laid.rows, laid.later))
     rows = rows[: int(np.searchsorted(later, last_node))]
     if room is not None:
         last_node = min(last_node, first.nodes + room // _LEAST_NODE + 1)
@@ -199,12 +196,9 @@ def page(
     after = PagePosition(first.nodes + len(nodes), first.edges + len(edges))
     groups, unfolded = fold_edges(store, subgraph, order, rows[: len(edges)], room) if folding else ([], 0)
     cut = most_nodes is not None and after.nodes == first.nodes + most_nodes < len(subgraph.nodes)
-    bounds = {
-        "limit": cut and most_nodes == request.limit,
-        "max_nodes": cut and most_nodes == request.max_nodes,
-        "max_edges": len(edges) == request.max_edges and after.edges < total,
-    }
-    reached = [name for name, is_reached in bounds.items() if is_reached]
+    reached = [name for name in ("limit", "max_nodes") if cut and most_nodes == getattr(request, name)]
+    if len(edges) == request.max_edges and after.edges < total:
+        reached.append("max_edges")
     if not reached or fitting != counts:
         reached.append("budget_tokens")
     return Page(nodes, edges, groups, after, reached, unfolded, max(0, order.matching - after.edges))

@@ -401,14 +401,14 @@ class CypherStore(NumberingStore):
     # Values
 
     def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
-        """Return the most frequent values of a property with their numbers of nodes; see `DistinctValuesStore`."""
+        """Return the most frequent values of a property with their numbers of nodes."""
         found: Counter[Value] = Counter()
         for value, nodes in self._reads.frequent_values(type, property, most):
             found[plain_value(value)] += nodes
         return list(found.items())
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
-        """Return the nodes of a type with a value of a property; see `DistinctValuesStore`."""
+        """Return the nodes of a type with a value of a property."""
         rows = self._reads.holders(type, property, value, most)
         return np.unique(self._meet([row[0] for row in rows], [row[1] for row in rows]))
 

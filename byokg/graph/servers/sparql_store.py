@@ -440,7 +440,7 @@ class SparqlStore(NumberingStore):
     # QueryStore
 
     def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
-        """Return the most frequent values of a property with their numbers of nodes; see `DistinctValuesStore`."""
+        """Return the most frequent values of a property with their numbers of nodes."""
         where = sparql.frequent_values(self._values(type, property), most)
         found: Counter[Value] = Counter()
         for row in self._client.select("?v ?count", where, self._client.timeout_s)[0]:
@@ -448,7 +448,7 @@ class SparqlStore(NumberingStore):
         return list(found.items())
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
-        """Return the nodes of a type with a value of a property; see `DistinctValuesStore`."""
+        """Return the nodes of a type with a value of a property."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         where = f"{{ SELECT DISTINCT ?n WHERE {{ {self._values(type, property, text)} }} LIMIT {most} }}"
         rows = self._client.select("?n", where, self._client.timeout_s)[0]
