@@ -96,16 +96,16 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
             ends = [end.get("id") if isinstance(end, dict) else end for end in (value["start"], value["end"])]
             return _edge(path, line, ends[0], value["label"], ends[1], inner)
         if all(key in value for key in EDGE_KEYS) and not _is_node(value):
-            stated = _stated_direction(value)
-            own = {key: item for key, item in value.items() if key not in (*EDGE_KEYS, "properties", stated)}
-            edge = _edge(path, line, value["head"], value["relation"], value["tail"], {**own, **inner})
-            return replace(edge, undirected=True) if stated and is_undirected(value[stated]) else edge
+            return _keyed_edge(path, line, value, {key: key for key in EDGE_KEYS}, inner)
         if value.get("type") == "node" and isinstance(value.get("labels", []), list) and "id" in value:
             return _node(path, line, value["id"], inner.get("name"), value.get("labels", []), inner)
         stated = _stated_direction(value)
         given = tuple(key for key, item in value.items() if item is not None and key not in ("properties", stated))
         if header := edge_keys(given):
-            return _named_edge(path, line, value, header, inner)
+            if header.rivals:
+                names = " and ".join(map(repr, header.rivals))
+                raise ImportFailed(path, line, f"{names} may each hold the relation; rename one of the keys relation")
+            return _keyed_edge(path, line, value, _role_names(header), inner)
         named = {**node_keys(given), **({"id": "id"} if "id" in value else {})}
         if "id" in named:
             types, listed = _types(value, named.get("type", "type"))
@@ -120,14 +120,11 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
     )
 
 
-def _named_edge(
-    path: Path, line: int, value: Mapping[str, Any], header: EdgeHeader, inner: Mapping[str, Any]
+def _keyed_edge(
+    path: Path, line: int, value: Mapping[str, Any], keys: Mapping[str, str], inner: Mapping[str, Any]
 ) -> Triple:
-    """Return the edge whose keys are other names of head, relation and tail."""
-    if header.rivals:
-        names = " and ".join(map(repr, header.rivals))
-        raise ImportFailed(path, line, f"{names} may each hold the relation; rename one of the keys relation")
-    keys, stated = _role_names(header), _stated_direction(value)
+    """Return the edge of an object, given the keys of head, relation and tail."""
+    stated = _stated_direction(value)
     own = {key: item for key, item in value.items() if key not in (*keys.values(), "properties", stated)}
     label = value[keys["relation"]] if "relation" in keys else DEFAULT_RELATION
     edge = _edge(path, line, value[keys["head"]], label, value[keys["tail"]], {**own, **inner})

@@ -75,20 +75,15 @@ def allowed(
     """Return a mask of the steps allowed after each row; `last` is True for the path's last step."""
     if restrictor is Restrictor.WALK:
         return np.ones(len(row), np.bool_)
+    states, first = moves.states, 0
     if restrictor is Restrictor.TRAIL:
-        edges = moves.edge(label)
-        walked = moves.edge(rows.labels)
-        kept = np.ones(len(row), np.bool_)
-        for column in range(walked.shape[1]):
-            kept &= walked[:, column].take(row) != edges
-        return kept
-    states = moves.states
-    node = far if states == 1 else far // states
-    nodes = rows.vertices if states == 1 else rows.vertices // states
-    first = 1 if last and restrictor is Restrictor.SIMPLE else 0
+        table, item = moves.edge(rows.labels), moves.edge(label)
+    else:
+        table, item = (rows.vertices, far) if states == 1 else (rows.vertices // states, far // states)
+        first = int(last and restrictor is Restrictor.SIMPLE)
     kept = np.ones(len(row), np.bool_)
-    for column in range(first, nodes.shape[1]):
-        kept &= nodes[:, column].take(row) != node
+    for column in range(first, table.shape[1]):
+        kept &= table[:, column].take(row) != item
     return kept
 
 

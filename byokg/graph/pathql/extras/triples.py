@@ -392,17 +392,9 @@ class TripleJoiner:
         said = codes(nodes)
         counts = np.array([len(each) for each in said], np.int64)
         values = np.array([code for each in said for code in each], np.int64)
-        if subjects is None:
-            one = np.arange(len(nodes)).repeat(counts)
-            row, fact = crossed(table.rows, len(one))
-            subject, object_ = nodes[one][fact], values[fact]
-        else:
-            place = np.searchsorted(nodes, subjects)
-            place[subjects < 0] = 0
-            times = np.where(subjects >= 0, counts[place] if len(counts) else 0, 0)
-            first = (counts.cumsum() - counts)[place] if len(counts) else np.zeros(len(place), np.int64)
-            row, fact = ranges(first, times)
-            subject, object_ = subjects[row], values[fact]
+        near = nodes.repeat(counts)
+        row, fact = _matched(table, subjects, near)
+        subject, object_ = near[fact], values[fact]
         if constant:
             found = table.take(row)
             return found.with_columns({triple.subject.name: subject}) if isinstance(triple.subject, Variable) else found
