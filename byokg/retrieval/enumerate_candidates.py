@@ -107,7 +107,7 @@ class CandidateFinder:
         ).run()
 
 
-class _Steps(NamedTuple):
+class _EdgeRows(NamedTuple):
     """E edges that lengthen walks, (E,) each."""
 
     pair: Int64
@@ -118,9 +118,9 @@ class _Steps(NamedTuple):
     way: Int64
     number: Int64
 
-    def take(self, rows: Int64) -> _Steps:
+    def take(self, rows: Int64) -> _EdgeRows:
         """Return the edges in some rows."""
-        return _Steps(*(column[rows] for column in self))
+        return _EdgeRows(*(column[rows] for column in self))
 
 
 class _CandidateSearch:
@@ -182,7 +182,7 @@ class _CandidateSearch:
         reach = levels[-1]
         group = reach.group
         columns = [self._edges(reach, groups, relations) for groups, relations in self._affordable(reach, what)]
-        steps = _Steps(*(np.concatenate(each) for each in zip(*columns, strict=True)))
+        steps = _EdgeRows(*(np.concatenate(each) for each in zip(*columns, strict=True)))
         kept_rows = np.ones(len(steps.pair), np.bool_)
         if not self._templates.directed:  # a loop is one edge, and walked once
             kept_rows = (steps.way != _AGAINST) | (steps.node != reach.nodes[steps.pair])
@@ -252,7 +252,7 @@ class _CandidateSearch:
         )
         return [(whole, None), (rest, followed)] if len(followed) else [(whole, None)]
 
-    def _leave_out_returns(self, earlier: WalkGroups, reach: WalkGroups, walks: Float64, steps: _Steps) -> None:
+    def _leave_out_returns(self, earlier: WalkGroups, reach: WalkGroups, walks: Float64, steps: _EdgeRows) -> None:
         """Take away the walks that come straight back over the edge they came by."""
         owner = reach.group[steps.pair]
         back = np.flatnonzero(steps.relation == reach.relation[owner])
