@@ -42,25 +42,9 @@ _CIRCLED = re.compile(r"^([①-⑳])[ \t]*(?=\S)")
 _NUMBER_IN_BOLD = re.compile(r"^(\*\*|__)(\d{1,3}[.):])[ \t]+(?=.*\S\1)")
 _BOLD_NUMBER = re.compile(r"^(?:\*\*|__)(\d{1,3}[.):])(?:\*\*|__)")
 _INNER_TAG = re.compile(r"</?[A-Za-z][\w-]*\s*/?>")
-_QUOTES = (
-    ("**", "**"),
-    ("*", "*"),
-    ("__", "__"),
-    ("`", "`"),
-    ('"', '"'),
-    ("'", "'"),
-    ("“", "”"),
-    ("«", "»"),
-    ("‘", "’"),
-    ("「", "」"),
-    ("『", "』"),
-    ("《", "》"),
-    ("„", "“"),
-    ("„", "”"),
-    ("»", "«"),
-    ("›", "‹"),
-    ("‹", "›"),
-    ("‚", "‘"),
+_QUOTES = tuple(
+    tuple(pair.split("…"))
+    for pair in "**…** *…* __…__ `…` \"…\" '…' “…” «…» ‘…’ 「…」 『…』 《…》 „…“ „…” »…« ›…‹ ‹…› ‚…‘".split()
 )
 _OPENINGS = frozenset(opening[0] for opening, _ in _QUOTES)
 _NAME_KEYS = ("name", "answer", "entity", "text", "value", "mention", "label", "title")
@@ -229,18 +213,36 @@ def _counted(line: str, several: bool) -> str:
     return _CIRCLED.sub(lambda found: f"{ord(found[1]) - ord('①') + 1}. ", line)
 
 
+def _json_entries(content: str, answered: bool) -> list[Any] | None:
+    """Return the entries of a block in JSON: a list, objects line by line, or an object with a list; None for others.
+
+    Args:
+        content: the block.
+        answered: True if an object may also hold answers by number, or citations by answer.
+    """
+    listed = entries(content)
+    if listed is not None or not content.lstrip().startswith("{"):
+        return listed
+    objects = [first_object(line) for line in content.splitlines() if line.strip()] if answered else []
+    if len(objects) > 1 and all(objects):
+        return objects
+    found = first_object(content)
+    if found is None or _find_name(found):
+        return None if found is None else [found]
+    lists = [value for key, value in found.items() if isinstance(value, list)]
+    if answered:
+        lists = [value for key, value in found.items() if isinstance(value, list) and str(key).lower() in _LIST_KEYS]
+        if not lists and all(str(key).isdigit() for key in found):
+            return list(found.values())
+        if not lists:
+            return [{"name": key, "citations": value} for key, value in found.items()]
+    return lists[0] if lists else [found]
+
+
 def _json_items(content: str) -> list[str] | None:
     """Return the names in a block that is a JSON list, of texts or of objects, or an object with such a list."""
-    listed: Any = entries(content)
-    if listed is None and content.lstrip().startswith("{"):
-        found = first_object(content)
-        if found is not None:
-            lists = [value for value in found.values() if isinstance(value, list)]
-            listed = lists[0] if lists and not _find_name(found) else [found]
-    if not isinstance(listed, list):
-        return None
-    names = [_find_name(entry) for entry in listed]
-    return None if any(name is None for name in names) else [name for name in names if name]
+    names = None if (listed := _json_entries(content, False)) is None else [_find_name(entry) for entry in listed]
+    return None if names is None or None in names else [name for name in names if name]
 
 
 def _find_name(entry: Any) -> str | None:
@@ -372,35 +374,34 @@ def answers(content: str, known: ShownNames | None = None) -> tuple[WrittenAnswe
 
 
 def _answers(content: str, hiding: Hiding) -> list[WrittenAnswer]:
+    listed = _json_answers(FENCE_LINE.sub("", cut_at_next(content)), hiding)
+    if listed is not None:
+        return listed
     found: list[WrittenAnswer] = []
     told = 0  # answers whose citations followed them
-    listed = _json_answers(FENCE_LINE.sub("", cut_at_next(content)), hiding)
-    if listed is None:
-        content = FENCE_LINE.sub("", cut_at_next(hiding.hide(content)))
-        content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(_chosen(content)))))
-        content = _KEYED.sub(lambda pair: f"{pair[1]} [{re.sub(_QUOTE, '', pair[2])}]", content)
-        lines = list(_answer_lines("\n".join(_without_remarks(content.split("\n")))))
-        prose = [is_sentence(line) and MARK not in mark(line)[0] for line in lines]
-        for line, idle in zip(lines, prose, strict=True):
-            first, *rest = _SENTENCE_END.split(line, maxsplit=1)
-            if rest and abstains(first) and _SOURCE_LABEL.match(rest[0]):
-                line = rest[0]  # the facts do not say. From what I know: Paris
-            line = _REVISED_WITHIN.split(line)[-1]
-            if found and (revised := _REVISED.match(line)) and len(line) - revised.end() > 1:
-                line, found, told = line[revised.end() :], [], 0
-            if abstains(line) or _NOTE.fullmatch(line) or (idle and not all(prose)):
-                continue
-            read = list(_of_line(line))
-            if read and not read[0].name:  # nothing but citations
-                cites = _CITES.fullmatch(line) is not None
-                found[told:] = [
-                    one if one.citations and not cites else WrittenAnswer(one.name, read[0].citations)
-                    for one in found[told:]
-                ]
-                told = len(found) if cites else told
-            found += [one for one in read if one.name]
-    else:
-        found = [one for entry in listed for one in entry]
+    content = FENCE_LINE.sub("", cut_at_next(hiding.hide(content)))
+    content = _TAKEN_BACK.sub("", _SURE.sub("", _UNCITED.sub("", with_brackets(_chosen(content)))))
+    content = _KEYED.sub(lambda pair: f"{pair[1]} [{re.sub(_QUOTE, '', pair[2])}]", content)
+    lines = list(_answer_lines("\n".join(_without_remarks(content.split("\n")))))
+    prose = [is_sentence(line) and MARK not in mark(line)[0] for line in lines]
+    for line, idle in zip(lines, prose, strict=True):
+        first, *rest = _SENTENCE_END.split(line, maxsplit=1)
+        if rest and abstains(first) and _SOURCE_LABEL.match(rest[0]):
+            line = rest[0]  # the facts do not say. From what I know: Paris
+        line = _REVISED_WITHIN.split(line)[-1]
+        if found and (revised := _REVISED.match(line)) and len(line) - revised.end() > 1:
+            line, found, told = line[revised.end() :], [], 0
+        if abstains(line) or _NOTE.fullmatch(line) or (idle and not all(prose)):
+            continue
+        read = list(_of_line(line))
+        if read and not read[0].name:  # nothing but citations
+            cites = _CITES.fullmatch(line) is not None
+            found[told:] = [
+                one if one.citations and not cites else WrittenAnswer(one.name, read[0].citations)
+                for one in found[told:]
+            ]
+            told = len(found) if cites else told
+        found += [one for one in read if one.name]
     return found
 
 
@@ -442,40 +443,22 @@ def _answer_lines(content: str) -> Iterator[str]:
         yield " ".join([cells[0], *(each.replace("[[", "[").replace("]]", "]") for each in ids)])
 
 
-def _json_answers(content: str, hiding: Hiding) -> list[list[WrittenAnswer]] | None:
+def _json_answers(content: str, hiding: Hiding) -> list[WrittenAnswer] | None:
     """Return the answers of a block in JSON: a list of texts or objects, one object, or names with their citations."""
-    listed: Any = entries(content)
-    if listed is None:
-        if not content.lstrip().startswith("{"):
-            return None
-        objects = [first_object(line) for line in content.splitlines() if line.strip()]
-        found = first_object(content)
-        if found is None:
-            return None
-        listed = objects if len(objects) > 1 and all(objects) else [found]
-        if len(listed) == 1 and _find_name(found) is None:
-            lists = [
-                value for key, value in found.items() if isinstance(value, list) and str(key).lower() in _LIST_KEYS
-            ]
-            counted = all(str(key).isdigit() for key in found)
-            pairs = [{"name": key, "citations": value} for key, value in found.items()]
-            listed = lists[0] if lists else list(found.values()) if counted else pairs
-    read = []
+    if (listed := _json_entries(content, True)) is None:
+        return None
+    read: list[WrittenAnswer] = []
     for entry in listed:
-        name = _find_name(entry)
-        if name is None or isinstance(entry, list):
+        if (name := _find_name(entry)) is None:
             return None
         name = hiding.hide(name)
-        one = list(_of_line(name)) if not abstains(name) else []
+        ids: tuple[str, ...] = ()
         if isinstance(entry, dict):
             cited = [value for key, value in entry.items() if str(key).lower() in _CITATION_KEYS]
-            ids = (
-                cited_ids(f"[{' , '.join(re.findall(r'[eE]?[0-9]+', json.dumps(cited, ensure_ascii=False)))}]")
-                if cited
-                else ()
-            )
-            one = [WrittenAnswer(each.name, unique([*each.citations, *ids])) for each in one]
-        read.append(one)
+            numbers = re.findall(r"[eE]?[0-9]+", json.dumps(cited, ensure_ascii=False))
+            ids = cited_ids(f"[{' , '.join(numbers)}]") if cited else ()
+        for one in () if abstains(name) else _of_line(name):
+            read.append(WrittenAnswer(one.name, unique([*one.citations, *ids])))
     return read
 
 
