@@ -44,8 +44,8 @@ from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import NO_GRAPH, Parts
-from byokg.llm.usage import ESTIMATE, estimate_run, estimate_text, token_counter
 from byokg.open import EXAMPLES, SCHEMES, fingerprint
+from byokg.text.names import ESTIMATE
 from byokg.types import EntityId, Spending
 
 if TYPE_CHECKING:
@@ -468,6 +468,8 @@ def _print_result(
 
 def _token_counter(settings: Settings, session: Session) -> Callable[[str], int]:
     """Return the tokenizer of the pipeline's context budget, if it has one."""
+    from byokg.llm.usage import token_counter
+
     name = settings.components["pipeline"].get("budgets", {}).get("tokens", ESTIMATE)
     return token_counter(name, None if session.llm is None else session.llm.model.chat_model)
 
@@ -477,6 +479,7 @@ def _print_estimate(
 ) -> None:
     """Answer some questions, which are paid and recorded, and extrapolate to all of them."""
     from byokg.llm.retry import set_question, set_sample
+    from byokg.llm.usage import estimate_run, estimate_text
 
     if session.llm is None:
         raise ConfigError(f"pipeline={settings.options['pipeline']} asks no language model, so it costs nothing")

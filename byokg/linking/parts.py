@@ -13,14 +13,13 @@ from byokg.graph.store import GraphStore, query_notes, schema_ahead
 from byokg.index.embedders import Embedder, shipped_embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
-from byokg.llm.model import LanguageModel
-from byokg.llm.usage import ESTIMATE
 from byokg.prompts import PromptLibrary
-from byokg.text.names import estimate_tokens
+from byokg.text.names import ESTIMATE, estimate_tokens
 from byokg.types import Context, Language, Retriever
 
 if TYPE_CHECKING:
     from byokg.linking.grounding import LiteralGrounder
+    from byokg.llm.model import LanguageModel
 
 NO_GRAPH = "no graph is named; add graph.path=DIR, or dataset=atlas for the graph that ships with byokg"
 
@@ -100,7 +99,7 @@ class Parts:
                 "a part calls a language model, and the pipeline has none; choose one with a model "
                 "(pipeline=byokg llm=…), or switch the part off, for instance pipeline.retrievers.agentic=null"
             )
-        return self._model if isinstance(self._model, LanguageModel) else self._model()
+        return self._model() if callable(self._model) else self._model
 
     @cached_property
     def embedder(self) -> Embedder:

@@ -22,7 +22,7 @@ import yaml
 
 from byokg.errors import BudgetExceeded, ConfigError, MissingExtra
 from byokg.llm.messages import Call, Reply, Usage
-from byokg.text.names import estimate_tokens
+from byokg.text.names import ESTIMATE, estimate_tokens
 from byokg.types import Consumption, Spending
 
 if TYPE_CHECKING:
@@ -190,9 +190,6 @@ def _rates(entry: Mapping[Any, Any], place: str) -> Rates:
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
-
-ESTIMATE = "estimate"
-"""Counts without a tokenizer, mostly a little too many; see `estimate_tokens`."""
 
 MODEL = "model"
 """Counts with the tokenizer of a model that runs in this process."""

@@ -28,7 +28,7 @@ from byokg.offline.parse_constraints import expected_literal, parse_constraints,
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
 from byokg.offline.runners_up import Ranked, runners_up
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.pipelines.loop import ConfidenceEstimate
+from byokg.pipelines.confidence import ConfidenceEstimate
 from byokg.text.labels import split_label
 from byokg.text.names import singular, split_words
 from byokg.types import (

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, Self
 
 from byokg.errors import ConfigError, at_least
 from byokg.linking.entities import EntityLinker
+from byokg.pipelines.confidence import ConfidenceEstimator, rate
 from byokg.pipelines.instrumentation import StageClock, StageHook, join_hooks, no_hook
 from byokg.types import (
     Answer,
@@ -81,31 +82,12 @@ class Loop:
             items = tuple(self.answerer.answer(question, context))
             results["answers"] = [item.name for item in items]
             if self.estimator is not None:
-                items, note = self._estimated(self.estimator, question, context, items)
+                items, note = rate(self.estimator, self.abstain, question, context, items)
         return make_answer(question, items, context, clock.seconds, note)
 
     def hooked(self, on_stage: StageHook) -> Self:
         """Return a loop of the same parts that calls one more hook."""
         return replace(self, on_stage=join_hooks(on_stage, self.on_stage))
-
-    def _estimated(
-        self, estimator: ConfidenceEstimator, question: Question, context: Context, items: tuple[AnswerItem, ...]
-    ) -> tuple[tuple[AnswerItem, ...], str]:
-        """Return answers scored by their confidence, with runners-up, none below `abstain`; and a note on them."""
-        if not items:
-            return (), estimator.explain_absence(context)
-        estimate = estimator.estimate(question, context, items)
-        note = "; ".join(filter(None, (estimate.unused and f"not used: {estimate.unused}", estimate.taken)))
-        if estimate.probability < self.abstain:
-            return (), (
-                f"not sure enough ({estimate.probability:.2f}, and {self.abstain:g} was asked for) that it is "
-                f"{items[0].name!r}: {note or estimate.missing}"
-            )
-        if estimate.unsure:
-            note = f"unsure ({estimate.probability:.2f}): {note or estimate.missing}"
-            if estimate.further:
-                note += f"; next best: {estimate.further[0].name!r} ({estimate.further[0].score:.2f})"
-        return (*(replace(item, score=estimate.probability) for item in items), *estimate.further), note
 
     def _gathered(self, question: Question, clock: StageClock) -> Context:
         """Return the context after the rounds of all stages, or after the one that finished."""
@@ -212,34 +194,6 @@ class Answerer(Protocol):
 
     def answer(self, question: Question, context: Context) -> Sequence[AnswerItem]:
         """Return answers best first, each once."""
-
-
-@dataclass(frozen=True)
-class ConfidenceEstimate:
-    """Confidence of an answer."""
-
-    probability: float
-    """That the first answer is right, in [0, 1]."""
-    missing: str
-    """Strongest evidence against it, in words."""
-    further: tuple[AnswerItem, ...] = ()
-    """The next best answers of an unsure one, each with its probability."""
-    unused: str = ""
-    """Parts of the question that the answer does not use, in quotes; empty if there are none."""
-    taken: str = ""
-    """Chosen node of several with one name, if another fits as well; else empty."""
-    unsure: bool = False
-    """True if the answer is reported as unsure."""
-
-
-class ConfidenceEstimator(Protocol):
-    """Estimates the probability that an answer is right, and explains missing answers."""
-
-    def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
-        """Return the confidence of the first of some answers."""
-
-    def explain_absence(self, context: Context) -> str:
-        """Describe the missing support of an answer, if there is none."""
 
 
 StopRule = Literal["nothing_new", "no_new_entity", "rows"]

@@ -1,0 +1,61 @@
+"""Confidence of answers: the probability that the first one is right, and its note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from byokg.types import AnswerItem, Context, Question
+
+
+@dataclass(frozen=True)
+class ConfidenceEstimate:
+    """Confidence of an answer."""
+
+    probability: float
+    """That the first answer is right, in [0, 1]."""
+    missing: str
+    """Strongest evidence against it, in words."""
+    further: tuple[AnswerItem, ...] = ()
+    """The next best answers of an unsure one, each with its probability."""
+    unused: str = ""
+    """Parts of the question that the answer does not use, in quotes; empty if there are none."""
+    taken: str = ""
+    """Chosen node of several with one name, if another fits as well; else empty."""
+    unsure: bool = False
+    """True if the answer is reported as unsure."""
+
+
+class ConfidenceEstimator(Protocol):
+    """Estimates the probability that an answer is right, and explains missing answers."""
+
+    def estimate(self, question: Question, context: Context, items: Sequence[AnswerItem]) -> ConfidenceEstimate:
+        """Return the confidence of the first of some answers."""
+
+    def explain_absence(self, context: Context) -> str:
+        """Describe the missing support of an answer, if there is none."""
+
+
+def rate(
+    estimator: ConfidenceEstimator,
+    abstain: float,
+    question: Question,
+    context: Context,
+    items: tuple[AnswerItem, ...],
+) -> tuple[tuple[AnswerItem, ...], str]:
+    """Return answers scored by their confidence, with runners-up, none below `abstain`; and a note on them."""
+    if not items:
+        return (), estimator.explain_absence(context)
+    estimate = estimator.estimate(question, context, items)
+    note = "; ".join(filter(None, (estimate.unused and f"not used: {estimate.unused}", estimate.taken)))
+    if estimate.probability < abstain:
+        return (), (
+            f"not sure enough ({estimate.probability:.2f}, and {abstain:g} was asked for) that it is "
+            f"{items[0].name!r}: {note or estimate.missing}"
+        )
+    if estimate.unsure:
+        note = f"unsure ({estimate.probability:.2f}): {note or estimate.missing}"
+        if estimate.further:
+            note += f"; next best: {estimate.further[0].name!r} ({estimate.further[0].score:.2f})"
+    return (*(replace(item, score=estimate.probability) for item in items), *estimate.further), note
