@@ -106,7 +106,7 @@ class TypedSchema:
         self.type_words = tuple(words_of(name) for name in self.types)
         self._members: dict[int, Int64] = {}
         self._masks: dict[int, npt.NDArray[np.bool_]] = {}
-        self._columns: dict[str, _PropertyValues] = {}
+        self._columns: dict[str, _DistinctValues] = {}
         self.properties = self._read_properties()
         self.of_type = tuple(
             tuple(one for one in self.properties if one.type == number) for number in range(len(self.types))
@@ -153,21 +153,21 @@ class TypedSchema:
                     found.append(Property(len(found), -1, name, words_of(name), kind, relation))
         return tuple(found)
 
-    def edge_column(self, name: str) -> _PropertyValues:
+    def edge_column(self, name: str) -> _DistinctValues:
         """Return the values of a property of edges, of any relation."""
         with self._lock:
             key = f"edge {name}"
             if key not in self._columns:
                 batches = [batch.column(name) for batch in self.graph.edge_columns]
                 values = pa.concat_arrays(batches) if batches else pa.nulls(0)
-                self._columns[key] = _PropertyValues(PropertyColumn(name, values))
+                self._columns[key] = _DistinctValues(PropertyColumn(name, values))
             return self._columns[key]
 
-    def column_of(self, property: Property) -> _PropertyValues:
+    def column_of(self, property: Property) -> _DistinctValues:
         """Return the values of a property."""
         return self.column(property.name) if property.relation < 0 else self.edge_column(property.name)
 
-    def column(self, name: str) -> _PropertyValues:
+    def column(self, name: str) -> _DistinctValues:
         """Return the values of a property of nodes, of any type; those of the empty name are the names of nodes."""
         with self._lock:
             if name not in self._columns:
@@ -176,7 +176,7 @@ class TypedSchema:
                     assert held is not None
                 else:
                     held = PropertyColumn("", self.graph.names_of_nodes())
-                self._columns[name] = _PropertyValues(held)
+                self._columns[name] = _DistinctValues(held)
             return self._columns[name]
 
     def holders(self, property: Property, codes: Sequence[int]) -> Int64:
@@ -268,7 +268,7 @@ def _technical(type: str) -> bool:
     return type.startswith("_")
 
 
-class _PropertyValues:
+class _DistinctValues:
     """The values of a property, its distinct ones numbered."""
 
     def __init__(self, column: PropertyColumn) -> None:

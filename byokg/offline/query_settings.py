@@ -27,7 +27,7 @@ class SchemaSettings:
 
 
 @dataclass(frozen=True)
-class WordSettings:
+class LabelMatchSettings:
     """How words are compared with labels; all similarities are in [0, 1]."""
 
     equal: float = 1.0
@@ -122,4 +122,4 @@ class SearchSettings:
     """Features and weights are multiples of its inverse, so that their sums are equal on every CPU."""
 
 
-SCHEMA, WORDS, VALUES, SEARCH = SchemaSettings(), WordSettings(), ValueSettings(), SearchSettings()
+SCHEMA, WORDS, VALUES, SEARCH = SchemaSettings(), LabelMatchSettings(), ValueSettings(), SearchSettings()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import random
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
+from benchmarks.property_graphs import records as records_of
+from byokg.evaluation.metrics import normalise
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import build_graph
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.parts import Parts
 from byokg.offline.pipeline import offline_pipeline
@@ -166,3 +172,21 @@ class TestPipeline:
         pipeline = offline_pipeline(Parts(records()), query_graphs=False)
         answer = pipeline.run(Question("q", "How many members have the surname Powell?"))
         assert not any(step.stage == "query graph" for each in answer.rounds for step in each.steps)
+
+
+@pytest.mark.parametrize(("name", "least"), [("mind_the_query_er", 0.6), ("zograscope", 0.5)])
+def test_published_questions_of_property_graphs_are_answered(name: str, least: float, tmp_path: Path) -> None:
+    root = Path(os.environ.get("BYOKG_DATA") or Path(__file__).resolve().parents[3] / "shared" / "data")
+    if not (root / name).is_dir():
+        pytest.skip(f"no folder {name} in {root}; set BYOKG_DATA")
+    queries = answers(build_graph(root / name, tmp_path / "graph"))
+    asked = random.Random(0).sample(records_of(root, name, "test"), 60)
+    right = 0
+    for one in asked:
+        answer = queries.answer(one["question"])
+        gold = set(map(normalise, map(str, one["answers"])))
+        if answer is not None:
+            result = answer.best.result
+            names = [str(value) for value in result.values] or queries.graph.names_at(result.nodes[:1])
+            right += normalise(names[0]) in gold
+    assert right >= least * len(asked)
