@@ -39,7 +39,8 @@ from byokg.offline.query_schema import TypedSchema
 from byokg.offline.query_settings import SEARCH
 from byokg.offline.query_values import ValueSpotter
 from byokg.offline.query_words import SchemaWords
-from byokg.pipelines.loop import Answerer, ConfidenceEstimate, ConfidenceEstimator, Loop
+from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
+from byokg.pipelines.loop import Answerer, Loop
 from byokg.types import AnswerItem, Artifacts, ComputedEvidence, Context, Evidence, Question, Request
 
 QUERY = "query"
