@@ -20,16 +20,15 @@ from weakref import proxy
 
 import numpy as np
 
-from byokg.arrays import Int64
+from byokg.arrays import Int64, Integers
 from byokg.errors import EntityNotFound, GraphError, RelationNotFound
 from byokg.files import new_folder
 from byokg.graph.columnar.assembly import GraphParts, number_records, number_triples, open_parts, write_parts
-from byokg.graph.columnar.folder import BATCH_ROWS, refuse_taken, sample_edges, verify_checksums
+from byokg.graph.columnar.folder import BATCH_ROWS, Arrays, refuse_taken, sample_edges, slots, verify_checksums
 from byokg.graph.columnar.node_ids import IdColumn, IdIndex
 from byokg.graph.columnar.node_types import NodeTypes
-from byokg.graph.columnar.reads import capped_touching_edges, first_touching_edges, numbered_edges, touching_edges
 from byokg.graph.columnar.schema import Labels, read_rows
-from byokg.graph.columnar.undirected import count_relations
+from byokg.graph.columnar.undirected import count_relations, read_edges, read_first_edges
 from byokg.graph.store import (
     Direction,
     EdgeBatch,
@@ -44,6 +43,9 @@ from byokg.graph.store import (
 )
 from byokg.index.string_hashes import Texts, positions
 from byokg.types import EntityId, Node, Properties, Triple
+
+_BISECT_FROM = 8192
+"""Edges from which a relation filter searches each node's sorted range before it reads whole ranges."""
 
 
 class ColumnarGraph(GraphStore):
@@ -189,11 +191,11 @@ class ColumnarGraph(GraphStore):
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, optionally of some relations only. See `GraphStore.edges`."""
         numbers, wanted = self._checked(nodes), self._checked_relations(relations)
-        return touching_edges(self.topology, numbers, direction, wanted, self._space)
+        return _touching_edges(self.topology, numbers, direction, wanted, self._space)
 
     def first_edges(self, nodes: NodeArray, direction: Direction, most: int) -> tuple[EdgeBatch, bool]:
         """Return up to `most` edges of each node, and whether that left any out."""
-        return first_touching_edges(self.topology, self._checked(nodes), direction, self._space, most)
+        return _first_touching_edges(self.topology, self._checked(nodes), direction, self._space, most)
 
     def degrees(self, nodes: NodeArray) -> Int64:
         """Return how many edges touch each of `nodes`: (N,). Raises `EntityNotFound` when out of range."""
@@ -209,7 +211,7 @@ class ColumnarGraph(GraphStore):
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, of each relation of each node at most so many."""
         numbers, wanted = self._checked(nodes), self._checked_relations(relations)
-        return capped_touching_edges(self.topology, numbers, direction, wanted, self._space, most)
+        return _capped_touching_edges(self.topology, numbers, direction, wanted, self._space, most)
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending: (N,) int32."""
@@ -248,7 +250,7 @@ class ColumnarGraph(GraphStore):
         if (known := self._samples.get(per_relation)) is not None:
             return known
         edge = sample_edges(self.outgoing[1], len(self._relations), per_relation, self.checksum)
-        sample = numbered_edges(self.topology, edge, self._space)
+        sample = _numbered_edges(self.topology, edge, self._space)
         self._samples[per_relation] = sample  # a scan of all edges takes seconds in a large graph
         return sample
 
@@ -350,3 +352,75 @@ class ColumnarGraph(GraphStore):
 
 def _first_outside(numbers: Int64, count: int) -> int:
     return int(numbers[(numbers < 0) | (numbers >= count)][0])
+
+
+# Edges of nodes
+
+
+def _touching_edges(
+    arrays: Arrays, nodes: Int64, direction: Direction, wanted: Int64 | None, space: NumberSpace
+) -> EdgeBatch:
+    """Return the edges touching nodes, of some relations only or of all; `wanted` is ascending and distinct."""
+    if arrays.undirected is not None:
+        return read_edges(arrays, nodes, direction, wanted, space)
+    starts, stops = arrays.slots_of(nodes, direction)
+    split = 1
+    if wanted is not None and int((stops - starts).sum()) > _BISECT_FROM + 64 * len(starts) * len(wanted):
+        starts, stops = arrays.narrow(starts, stops, wanted)
+        split, wanted = len(wanted), None
+    segment, slot = slots(starts, stops)
+    relation = arrays.relation.take(slot)
+    if wanted is not None:
+        kept = np.flatnonzero(relation == wanted[0]) if len(wanted) == 1 else _places_of(relation, wanted)
+        relation, slot, segment = relation.take(kept), slot.take(kept), segment.take(kept)
+    if split > 1:
+        segment //= split
+    return arrays.batch(nodes, direction, segment, slot, relation, space)
+
+
+def _first_touching_edges(
+    arrays: Arrays, nodes: Int64, direction: Direction, space: NumberSpace, most: int
+) -> tuple[EdgeBatch, bool]:
+    """Return up to `most` edges of each node, and whether that left any out."""
+    if arrays.undirected is not None:
+        return read_first_edges(arrays, nodes, direction, space, most)
+    starts, stops = arrays.slots_of(nodes, direction)
+    counts, step = stops - starts, 2 if direction is Direction.BOTH else 1
+    kept = np.minimum(counts, most)
+    if step > 1:  # outgoing edges come first
+        kept[1::2] = np.minimum(kept[1::2], most - kept[0::2])
+    segment, slot = slots(starts, starts + kept)
+    batch = arrays.batch(nodes, direction, segment, slot, arrays.relation.take(slot), space)
+    return batch, bool((kept < counts).any())
+
+
+def _capped_touching_edges(
+    arrays: Arrays, nodes: Int64, direction: Direction, wanted: Int64 | None, space: NumberSpace, most: int
+) -> EdgeBatch:
+    """Return the edges touching nodes, of each relation of each node at most so many."""
+    if arrays.undirected is not None:
+        return read_edges(arrays, nodes, direction, wanted, space, most)
+    starts, stops = arrays.slots_of(nodes, direction)
+    if wanted is None:
+        which, starts, stops = arrays.runs(starts, stops)
+    else:
+        which = np.arange(len(starts)).repeat(len(wanted))
+        starts, stops = arrays.narrow(starts, stops, wanted)
+    run, slot = slots(starts, np.minimum(stops, starts + most))
+    return arrays.batch(nodes, direction, which.take(run), slot, arrays.relation.take(slot), space)
+
+
+def _places_of(relation: Integers, wanted: Int64) -> Int64:
+    """Return the places of wanted relations."""
+    allowed = np.zeros(int(max(relation.max(initial=0), wanted.max(initial=0))) + 1, np.bool_)
+    allowed[wanted] = True
+    return np.flatnonzero(allowed.take(relation))
+
+
+def _numbered_edges(arrays: Arrays, edge: Int64, space: NumberSpace) -> EdgeBatch:
+    """Return edges by their numbers, in stored orientation; `origin` counts them."""
+    relation = arrays.relation[edge]
+    head = (np.searchsorted(arrays.out_index, edge, "right") - 1).astype(np.int32)
+    undirected = None if arrays.undirected is None else arrays.are_undirected(edge, relation)
+    forward = np.zeros(len(edge), np.bool_)
+    return EdgeBatch(head, relation, arrays.other[edge], edge, np.arange(len(edge)), forward, space, undirected)
