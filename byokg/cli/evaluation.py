@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from byokg.errors import (
     ConfigError,
     GraphCorrupt,
     GraphError,
+    GraphExists,
     GraphNotFound,
     ImportFailed,
     LlmUnusable,
@@ -44,9 +45,9 @@ from byokg.index.embedders import Embedder
 from byokg.index.names import NameIndex
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import NO_GRAPH, Parts
-from byokg.open import EXAMPLES, SCHEMES, fingerprint
+from byokg.open import ENGINE_NAMES, EXAMPLES, SCHEMES, add_engine, engines_in, fingerprint
 from byokg.text.names import ESTIMATE
-from byokg.types import EntityId, Spending
+from byokg.types import EntityId, Language, Spending
 
 if TYPE_CHECKING:
     from byokg.evaluation.datasets.base import Dataset, Example, SubgraphDataset
@@ -321,7 +322,25 @@ def _named_store(settings: Settings, dataset: Dataset | None, note: Callable[[st
     if path is None and dataset is not None:
         cache = settings.run.graph.cache or cache_folder()
         path = cached_graph(dataset.graph_source(), dataset.name.split()[0], cache, note)
+        _add_engines(path, settings.options["graph"] or "", note)
     return settings.open_graph(path) if path is not None or not target.startswith("byokg.") else None
+
+
+_ENGINES: dict[str, tuple[Language, ...]] = {
+    "arcadedb": ("cypher",),
+    "oxigraph": ("sparql",),
+    "both_engines": ("cypher", "sparql"),
+}
+"""Query languages that an option of `graph` needs an engine for."""
+
+
+def _add_engines(folder: Path, option: str, note: Callable[[str], None]) -> None:
+    """Build the engines that an option needs into a cached graph, unless it has them."""
+    for language in _ENGINES.get(option, ()):
+        if language not in engines_in(folder):
+            with suppress(GraphExists):  # another process was quicker
+                add_engine(folder, language)
+                note(f"graph: built its {ENGINE_NAMES[language]} engine")
 
 
 @contextmanager

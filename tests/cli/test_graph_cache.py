@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from byokg.cli.evaluation import cache_folder, cached_graph, source_digest
 from byokg.errors import GraphError, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from tests.cli.conftest import finish, start
+from tests.cli.conftest import Run, finish, start
 
 
 def ignore(text: str) -> None:
@@ -100,3 +101,26 @@ def test_a_changed_file_of_any_layout_gets_another_graph(tmp_path: Path) -> None
     before = source_digest(source)
     (source / "graph.jsonl").write_text('{"head": "a", "relation": "r", "tail": "c"}\n', encoding="utf-8")
     assert source_digest(source) != before
+
+
+def test_questions_with_cypher_run_on_their_own_graph_with_an_engine_of_its_own(tmp_path: Path, byokg: Run) -> None:
+    pytest.importorskip("arcadedb_embedded", reason="needs arcadedb-embedded: pip install 'byokg[cypher]'")
+    (tmp_path / "nodes.csv").write_text("id,name,type,price:int\n1,Chai,Product,18\n2,Chang,Product,19\n", "utf-8")
+    (tmp_path / "edges.csv").write_text("head,relation,tail\n1,LIKE,2\n", "utf-8")
+    query = "MATCH (p:Product) RETURN p.name, p.price"
+    question = {
+        "id": "a",
+        "question": "Prices?",
+        "cypher": query,
+        "rows": [["Chang", 19], ["Chai", 18]],
+        "row_count": 2,
+    }
+    (tmp_path / "questions.jsonl").write_text(json.dumps(question), "utf-8")
+    (tmp_path / "rules.yaml").write_text(f"- reply: '<opencypher>{query}</opencypher>'\n", "utf-8")
+    words = ["eval", "dataset=text2cypher", f"dataset.root={tmp_path}", f"graph.cache={tmp_path / 'cache'}"]
+    words += ["graph=arcadedb", "pipeline=direct_query", "llm=scripted", f"llm.rules={tmp_path / 'rules.yaml'}"]
+    outcome = byokg(*words, f"out={tmp_path / 'run'}")
+    assert outcome.code == 0, outcome.err
+    assert "graph: built its ArcadeDB engine" in outcome.err
+    (line,) = (line for line in outcome.out.splitlines() if " execution  " in line)
+    assert line.split()[2] == "100.0"
