@@ -65,7 +65,7 @@ def _is_code(text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Label:
+class _LabelWords:
     """Words of a type or property."""
 
     text: str
@@ -74,9 +74,9 @@ class _Label:
 
 
 @lru_cache(1 << 12)
-def _label(name: str) -> _Label:
+def _label(name: str) -> _LabelWords:
     words = [singular(word) for word in split_words(split_label(name.replace("_", " ")))]
-    return _Label(" ".join(words), frozenset((*words, "".join(words))))
+    return _LabelWords(" ".join(words), frozenset((*words, "".join(words))))
 
 
 class ValueContext:
