@@ -99,51 +99,49 @@ def fit(
     and those of the ranker, train.epochs, train.rank, train.seed and more (list them with: byokg eval train=fit
     --show). Use the output with pipeline.weights=DIR, in ask and eval
     """
+    import byokg.offline as room
     from byokg.cli.evaluation import open_session
     from byokg.cli.questions import gold_nodes, pick
     from byokg.graph.name_indexes import name_index
-    from byokg.offline import (
-        FitSettings,
-        FitTask,
-        chain_cases,
-        fit,
-        linker_of,
-        read_chains,
-        read_inverses,
-        split_examples,
-    )
 
     say = Output(quiet=quiet).note
-    settings, ranker = _read_train_settings(words, "fit", FitSettings)
+    settings, ranker = _read_train_settings(words, "fit", room.FitSettings)
     if settings.components["dataset"].get("split") == "test" and not _says_split(words):
-        settings, ranker = _read_train_settings([*(words or []), "dataset.split=dev"], "fit", FitSettings)
+        settings, ranker = _read_train_settings([*(words or []), "dataset.split=dev"], "fit", room.FitSettings)
     dataset = settings.build("dataset")
     kept = _not_of_test(pick(dataset, settings.run, say), words, say)
-    further, told_of = read_chains(learning.chains) if learning.chains is not None else ([], "")
-    same = read_inverses(learning.inverses) if learning.inverses is not None else {}
+    further, told_of = room.read_chains(learning.chains) if learning.chains is not None else ([], "")
+    same = room.read_inverses(learning.inverses) if learning.inverses is not None else {}
     if further:
         say(f"the ranker learns from {len(further):,} annotated chains, too")
-    if "abstain" in settings.components["pipeline"]:  # every answer counts
-        settings = _set_pipeline(settings, abstain=0.0)
-    if settings.components["pipeline"].get("_target_", "").endswith(".offline_pipeline"):  # answers of paths alone
-        settings = _set_pipeline(settings, query_graphs=False)
+    settings = _of_paths(settings)
     with open_session(settings, dataset, say, batch=True) as session:
-        store = linker_of(session.pipeline).store
+        store = room.linker_of(session.pipeline).store
         examples = session.choose(kept, settings.run, say)
-        task = FitTask(
+        task = room.FitTask(
             partial(_pipeline_with, settings, session),
             session.embedder,
             gold_nodes(store, name_index(session.store)),
             lambda example: example.to_question(**asdict(settings.run.linking)),
-            lambda linker: chain_cases(linker, linker.store, further, same, most=ranker.most),
+            lambda linker: room.chain_cases(linker, linker.store, further, same, most=ranker.most),
         )
-        splits = split_examples(examples, learning.held_out, settings.run.seed)
+        splits = room.split_examples(examples, learning.held_out, settings.run.seed)
         source = " ".join(filter(None, (dataset.name, dataset.checksum, told_of)))
-        report = fit(task, splits, learning.out, source, ranker, say)
+        report = room.fit(task, splits, learning.out, source, ranker, say)
     if as_json:
         print_json({**asdict(report), "folder": str(learning.out)})
     else:
         _print_fit(report, settings.run.linking.entities, learning.out)
+
+
+def _of_paths(settings: Settings) -> Settings:
+    """Return settings under which every answer counts, and paths alone give answers."""
+    pipeline = settings.components["pipeline"]
+    if "abstain" in pipeline:
+        settings = _set_pipeline(settings, abstain=0.0)
+    if pipeline.get("_target_", "").endswith(".offline_pipeline"):
+        settings = _set_pipeline(settings, query_graphs=False)
+    return settings
 
 
 def _set_pipeline(settings: Settings, **changed: object) -> Settings:
