@@ -42,7 +42,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
-from byokg.offline.pipeline import entity_spotter
+from byokg.offline import entity_spotter
 from byokg.open import add_engine
 from byokg.pipelines.byokg import byokg_pipeline
 from byokg.pipelines.context import shown_text

@@ -19,6 +19,7 @@ from byokg.index.embedders import Embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.llm.model import LanguageModel
+from byokg.offline import mention_spotter as mention_spotter
 from byokg.offline import offline_pipeline as offline_pipeline
 from byokg.open import open_graph, open_queryable
 from byokg.pipelines.byokg import byokg_pipeline

@@ -77,7 +77,6 @@ HEAVY = {
 
 OFFLINE_USERS = {
     "api.py",
-    "cli/linking_commands.py",
     "cli/train_commands.py",
     "pipelines/byokg.py",
     "pipelines/graphraft.py",

@@ -276,11 +276,11 @@ def evaluate_linking(
     the offline pipeline). Settings of linking apply to all methods.
     """
 
+    from byokg.api import mention_spotter
     from byokg.cli.config import read_settings
     from byokg.cli.evaluation import open_questions
     from byokg.evaluation.linking_quality import MentionSource
     from byokg.evaluation.linking_quality import evaluate_linking as evaluate
-    from byokg.offline import mention_spotter
 
     source: MentionSource = _one_of("--mentions", mentions, get_args(MentionSource))
     settings = read_settings(words or [])

@@ -11,7 +11,8 @@ if typing.TYPE_CHECKING:
     from byokg.offline.candidate_ranker import MeaningRanker, meaning_ranker, subgraph_retriever
     from byokg.offline.linker import GrowthLimits, OfflineLinker
     from byokg.offline.mentions import MentionSpotter
-    from byokg.offline.pipeline import build_parser_and_ranker, entity_spotter, mention_spotter, offline_pipeline
+    from byokg.offline.pipeline import build_parser_and_ranker, offline_pipeline
+    from byokg.offline.spotting import entity_spotter, mention_spotter
     from byokg.offline.training.fit import FitTask, Report, ShareEstimate, fit, linker_of, split_examples
     from byokg.offline.training.ranker import FitSettings, RankingExample, chain_cases, read_chains, read_inverses
 
@@ -27,11 +28,11 @@ _HOMES = {
     "ShareEstimate": "training.fit",
     "build_parser_and_ranker": "pipeline",
     "chain_cases": "training.ranker",
-    "entity_spotter": "pipeline",
+    "entity_spotter": "spotting",
     "fit": "training.fit",
     "meaning_ranker": "candidate_ranker",
     "linker_of": "training.fit",
-    "mention_spotter": "pipeline",
+    "mention_spotter": "spotting",
     "offline_pipeline": "pipeline",
     "read_chains": "training.ranker",
     "read_inverses": "training.ranker",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -11,13 +11,10 @@ from typing import TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import CacheUnusable
-from byokg.files import user_cache
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import PropertyView, viewed
 from byokg.graph.store import GraphStore
-from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, shipped_embedder
-from byokg.index.embedding_cache import CachedEmbedder
+from byokg.index.embedders import Embedder, shipped_embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts, RetrieverFactory
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
@@ -27,7 +24,7 @@ from byokg.offline.calibration import UNIT, Confidence
 from byokg.offline.execute import ConstraintExecutor
 from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.literal_answers import LiteralAnswerDetector
-from byokg.offline.mentions import MentionSpotter, SpottingSettings
+from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
 from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, weights_for
@@ -35,12 +32,12 @@ from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import CandidateReranker
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.offline.statistics import SampledStatistics, SchemaStatistics, WalkedStatistics
+from byokg.offline.spotting import spotter_of, with_cache
+from byokg.offline.statistics import SampledStatistics, WalkedStatistics
 from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever
-from byokg.types import EntityId
 
 RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": PathRetriever})
 
@@ -127,11 +124,6 @@ def has_valued_properties(graph: GraphStore) -> TypeGuard[ColumnarGraph]:
     return small and any(type and names for type, names in schema.node_properties.items())
 
 
-def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
-    """Return the offline pipeline's mention detector, by itself."""
-    return build_parser_and_ranker(store, embedder, entities)[0]
-
-
 def build_parser_and_ranker(
     store: GraphStore,
     embedder: Embedder,
@@ -151,61 +143,21 @@ def build_parser_and_ranker(
     static = shipped_embedder()
     if fitted is not None and fitted.ranker is not None:
         statistics.list_relations()  # it was trained on steps by their numbers
-    steps = _steps(statistics, embedder)
+    steps = with_cache(
+        embedder,
+        not statistics.grows,
+        lambda names: RelationSimilarity(store, embedder, statistics=statistics, names=names),
+    )
     importance = lru_cache(1 << 14)(static.importance)
-    answer_types = AnswerTypePredictor(statistics)
 
     def explained(word: str) -> float:
         statistics.list_relations()
         return float(steps.refresh().label_similarity(word).max(initial=0.0))
 
-    spotter = MentionSpotter(
-        entities,
-        importance,
-        explained=lru_cache(1 << 14)(explained),
-        # Rare and misspelt words fall into pieces.
-        familiar=lru_cache(1 << 14)(lambda word: len(static.tokens(word)[0]) == 1),
-        is_type=lru_cache(1 << 14)(lambda word: not statistics.grows and bool(answer_types.type_named(word))),
-    )
     learnt = None
     if fitted is not None and fitted.ranker is not None:
         from byokg.offline.path_ranker import PathRanker
 
         learnt = PathRanker.load(fitted.ranker, store, steps, embedder)
+    spotter = spotter_of(entities, statistics, explained)
     return spotter, PathScorer(steps, embedder, counted, importance=importance, ranker=learnt)
-
-
-def _steps(statistics: SchemaStatistics, embedder: Embedder) -> RelationSimilarity:
-    """Return the schema linking of a graph; embeddings of a transformer are cached on disk, in full precision."""
-    store = statistics.store
-    if statistics.grows or not isinstance(embedder, SentenceTransformerEmbedder):
-        return RelationSimilarity(store, embedder, statistics=statistics)
-    kept = CachedEmbedder(embedder, user_cache() / "embeddings", "float32")
-    try:
-        return RelationSimilarity(store, embedder, statistics=statistics, names=kept)
-    except CacheUnusable:
-        return RelationSimilarity(store, embedder, statistics=statistics)
-    finally:
-        kept.close()
-
-
-_GENEROUS = SpottingSettings(another=0.15, most=6)
-"""Low thresholds: too much in a schema costs little; a missing part is not found."""
-
-
-def entity_spotter(
-    store: GraphStore, embedder: Embedder, entities: EntityLinker
-) -> Callable[[str], tuple[EntityId, ...]]:
-    """Return a detector of a question's entities; it samples the graph on its first call."""
-
-    @lru_cache(1)
-    def spotter() -> MentionSpotter:
-        made = mention_spotter(store, embedder, entities)
-        made.settings = _GENEROUS
-        return made
-
-    def spotted(question: str) -> tuple[EntityId, ...]:
-        linked = entities.link_all(spotter().spot(question), question)
-        return tuple(dict.fromkeys(one.id for candidates in linked for one in candidates))
-
-    return lru_cache(1 << 6)(spotted)

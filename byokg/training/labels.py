@@ -52,7 +52,7 @@ class LabelSettings:
 
 
 @dataclass(frozen=True)
-class Label:
+class WeakLabel:
     """A training question with its best candidates."""
 
     example: Example
@@ -88,7 +88,7 @@ def labels(
     anchors: Anchors,
     gold: Gold,
     settings: LabelSettings | None = None,
-) -> Iterator[Label]:
+) -> Iterator[WeakLabel]:
     """Yield a label for each question, in order.
 
     Args:
@@ -103,10 +103,10 @@ def labels(
     for example in examples:
         found = finder.find(anchors(example), gold(example)).items
         best = best_first(one for one in found if one.hits and one.f1 > settings.min_f1)[: settings.keep]
-        yield Label(example, tuple(best), len(found))
+        yield WeakLabel(example, tuple(best), len(found))
 
 
-def write_labels(made: Iterable[Label], out: Path) -> tuple[int, int]:
+def write_labels(made: Iterable[WeakLabel], out: Path) -> tuple[int, int]:
     """Write labels as JSON lines; return how many questions there were, and how many have a query."""
     counts = [0, 0]
 
