@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 MAX_HOPS = 3
 """Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
 
-_MAX_WORDS = 12
-
 _DATES = frozenset({"year", "years", "date", "dates"})
 
 
@@ -101,6 +99,8 @@ class AlignmentSettings:
     """Worth of an explanation by a word of the opposite direction (`boss` for «reports to», towards the boss)."""
     unmeant: float = 25.0
     """Loss of a path for each step whose relation is an unmentioned antonym of another (`contraindicated in`)."""
+    words: int = 12
+    """Content words that are aligned; further ones are left out."""
     expected: float = 0.5
     """Explanation expected of every content word, when coverage is turned into a share."""
 
@@ -216,7 +216,7 @@ class QuestionScorer:
         self._reading = parsed
         self._shares, self._links = parsed.shares, parsed.links
         self._most_hops = parsed.most_hops
-        self._orders = [order[:_MAX_WORDS] for order in parsed.orders]
+        self._orders = [order[: scorer.settings.words] for order in parsed.orders]
         self._phrase = parsed.phrase
         self._content = sorted({*parsed.answer_type_span, *(position for order in self._orders for position in order)})
         self._row = {position: row for row, position in enumerate(self._content)}
