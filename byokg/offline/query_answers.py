@@ -132,6 +132,8 @@ class QueryAnswers:
         if not found or not len(found[0].result.nodes):
             return None
         best = found[0]
+        if _lists_unasked(best):
+            return None
         with self._lock:
             schema = self._parts[0]
         return QueryAnswer(
@@ -258,6 +260,18 @@ def with_query_graphs(loop: Loop, queries: QueryAnswers, aggregation: Aggregatio
     retrievers = (QueryGraphRetriever(aggregation, linker, chooser),)
     stages = [paths, replace(computed, linker=QueryGraphLinker(linker, chooser), retrievers=retrievers)]
     return replace(loop, stages=stages, estimator=QueryConfidence(loop.estimator))
+
+
+def _lists_unasked(query: RankedQuery) -> bool:
+    """True for a query without constraint or operation that lists all nodes of types which the question does not name.
+
+    A question that has nothing to do with the graph gets such a query, since no other fits.
+    """
+    graph, feature = query.graph, dict(zip(FEATURES, query.features.tolist(), strict=True))
+    if graph.constraints or graph.operation != "list" or feature["superlative_heard"]:
+        return False
+    heard = len(graph.variables) > 1 or feature["unheard_root"] <= SEARCH.unheard
+    return not heard or feature["covered"] < SEARCH.covered
 
 
 def _queried(context: Context) -> ComputedEvidence | None:

@@ -154,7 +154,8 @@ def test_what_the_system_refuses_is_one_line_too(byokg: Run, films: Path, tmp_pa
 
 def test_a_bug_is_told_apart_from_a_wrong_setting(graph: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text(
-        "class Pipeline:\n    def run(self, question):\n        None.nothing\n", "utf-8"
+        "class Pipeline:\n    def __init__(self, parts): ...\n    def run(self, question):\n        None.nothing\n",
+        "utf-8",
     )
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
     words = ["ask", "Who directed Heat?", f"graph.path={graph}", "pipeline._target_=broken.Pipeline"]

@@ -179,9 +179,10 @@ def test_a_part_of_the_wrong_shape_is_refused_with_what_it_lacks(byokg: Run, gra
     lacking = {
         "pipeline": "without run;",
         "dataset": "without name, checksum, examples",
-        "graph": "without name, relations",
+        "graph": "where a byokg.graph.store.GraphStore is wanted",
+        "linking": "where a byokg.linking.entities.EntityLinker is wanted",
     }
-    assert lacking.get(group, "where a byokg.linking.entities.EntityLinker is wanted") in outcome.err
+    assert lacking[group] in outcome.err
 
 
 def test_a_retriever_of_the_wrong_shape_is_refused(byokg: Run, graph: Path) -> None:

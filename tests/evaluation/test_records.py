@@ -161,6 +161,7 @@ def test_the_trace_shows_artifacts_links_and_evidence() -> None:
             ],
             "drafts": [],
             "literals": [{"value": 1999, "kind": "year", "mention": year}],
+            "values": [],
         },
         "evidence": [
             {

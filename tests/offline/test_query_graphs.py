@@ -127,6 +127,11 @@ class TestGeography:
         assert said(geography(), text) == expected
 
 
+@pytest.mark.parametrize("text", ["Who am I?", "Tell me a joke.", "What is the meaning of life?"])
+def test_a_question_about_something_else_lists_no_whole_type(text: str) -> None:
+    assert answers(geography()).answer(text) is None
+
+
 class TestRecords:
     @pytest.mark.parametrize(
         ("text", "expected"),

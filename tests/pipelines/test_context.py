@@ -352,6 +352,7 @@ class _Counting:
 
     def __init__(self, store: ColumnarGraph) -> None:
         self._store = store
+        self.columnar = None
         self.asked = 0
 
     def nodes(self, ids: Sequence[EntityId]) -> list[Node]:

@@ -125,7 +125,15 @@ class SparqlEndpoint(SparqlStore):
             alias_predicates: IRIs of alias predicates; likewise.
             type_predicates: IRIs of class predicates, the first that a node has deciding; likewise.
             prefixes: abbreviations of labels; None takes the well known ones.
-            default_graphs: see `EndpointSettings`, as for the following.
+            default_graphs: IRIs of the named graphs to read; none reads the endpoint's default graph, on Virtuoso
+                without its system graphs.
+            timeout_s: limit of one request of the traversal.
+            patience_s: total wait, between attempts, for a busy endpoint.
+            attempts: most attempts of a request that a busy endpoint rejects or leaves unanswered.
+            page_rows: rows per request; None takes 400,000 for servers known to give all, else 10,000.
+            reply_mb: size at which a reply is refused.
+            user_agent: the client's name; public endpoints want contact information in it.
+            ca_file: certificates to trust instead of the system's.
 
         Raises:
             ConfigError: the address is no HTTP address, or credentials stand in it or would travel unencrypted.
