@@ -197,7 +197,7 @@ class AggregationRetriever:
         asked = self._answer_types.predict(task.text, task.mentions, [one.nodes for one in likely])
         empty: Outcome | None = None
         """The likeliest candidate's outcome, if no node of it is left."""
-        for strict in (True, False):
+        for strict in (True, False) if constraints.times or constraints.count else (True,):
             for place, one in enumerate(likely):
                 nodes = self._answer_types.filter_or_all(one.nodes, asked)
                 kind = bool(asked) and bool(constraints.count) and self._answer_types.is_compatible(nodes, asked)

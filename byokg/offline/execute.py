@@ -108,8 +108,8 @@ class _CandidateReader:
         self, nodes: Sequence[EntityId], nouns: Sequence[str], dates: bool = False, least: int = 2
     ) -> LinkedProperty | None:
         """Return the compared value: one of the nodes' properties, or a number or date behind an edge."""
-        found = self._property_linker.find(self._store.nodes(nodes), nouns, dates, least)
-        return found or self._property_linker.find(described(self._store, nodes, least), nouns, dates, least)
+        read, find = self._store.nodes(nodes), self._property_linker.find
+        return find(read, nouns, dates, least) or find(described(self._store, read, least), nouns, dates, least)
 
     def _kept_at(self, state: _State, hop: int, nodes: set[EntityId], operation: str, text: str) -> bool:
         """Keep the ends that walks through some nodes reach; the nodes stand so many hops before the ends."""
@@ -230,7 +230,7 @@ class _TimeExecutor(_CandidateReader):
         else:
             held_by = {node.id: period(node.properties) for node in nodes}
             if not any(held_by.values()):
-                held_by = {node.id: period(node.properties) for node in described(self._store, state.ends, least=1)}
+                held_by = {node.id: period(node.properties) for node in described(self._store, nodes, least=1)}
             if sum(one is not None for one in held_by.values()) * 2 < len(nodes) or not nodes:
                 return False
         state.ends = [id for id in state.ends if (one := held_by[id]) is not None and passes(one, test, own)]

@@ -88,17 +88,19 @@ class PropertyLinker:
         best: LinkedProperty | None = None
         timed: list[LinkedProperty] = []
         for key, shown in columns.items():
-            if len(shown) < min(least, len(nodes)):
+            if len(shown) < min(least, len(nodes)) or measure(next(iter(shown.values()))) is None:
                 continue
-            values = {id: number for id, value in shown.items() if (number := measure(value)) is not None}
-            if len(values) < len(shown) or not values:
-                continue
-            is_date = all(looks_dated(value) for value in shown.values())
             likeness = max(
                 (self.likeness(noun, key) - _SETTINGS.later * place for place, noun in enumerate(nouns)), default=-1.0
             )
             if likeness < _SETTINGS.named and len(shown) < _SETTINGS.known * len(nodes):
                 continue
+            if likeness < _SETTINGS.similar and not dates:
+                continue
+            values = _measures(shown)
+            if values is None:
+                continue
+            is_date = all(looks_dated(value) for value in shown.values())
             found = LinkedProperty(key, values, shown, likeness, is_date)
             if is_date:
                 timed.append(found)
@@ -122,32 +124,45 @@ class PropertyLinker:
         return exact(self._embedder.encode([text])[0])
 
 
-def described(store: GraphStore, nodes: Sequence[EntityId], least: int = 2) -> list[Node]:
+def described(store: GraphStore, nodes: Sequence[Node], least: int = 2) -> Sequence[Node]:
     """Return nodes with the numbers and dates behind edges among their properties.
 
     If values are nodes of their own, as in RDF and Freebase, `River -discharge-> 250` acts as a property.
 
     Args:
         store: the graph.
-        nodes: ids of nodes.
+        nodes: its nodes.
         least: number of the nodes, if there are as many, that must have such edges of a relation.
     """
-    found = store.nodes(nodes)
-    numbers = np.asarray(store.numbers(nodes), np.int64)
+    numbers = np.asarray(store.numbers([node.id for node in nodes]), np.int64)
     counts = store.relation_counts(numbers)
     out = ~counts.inverse & (counts.count <= _SETTINGS.values)
     having = np.bincount(counts.relation[out], minlength=len(store.relations))
     relations = np.flatnonzero(having >= max(1, min(least, len(nodes))))
     if not len(relations):
-        return found
+        return nodes
     batch = store.edges(numbers, Direction.OUT, relations)
     ends, place = np.unique(batch.other, return_inverse=True)
     names = [node.name for node in store.nodes(store.ids(ends))]
-    told: list[dict[str, Value]] = [dict(node.properties) for node in found]
-    for origin, relation, end in zip(batch.origin.tolist(), batch.relation.tolist(), place.tolist(), strict=True):
-        if measure(names[end]) is not None:
-            told[origin].setdefault(LABEL_PARTS.split(store.relations[relation])[-1], names[end])
-    return [replace(node, properties=properties) for node, properties in zip(found, told, strict=True)]
+    rows = np.flatnonzero(np.array([measure(name) is not None for name in names], np.bool_)[place])
+    told: dict[int, dict[str, Value]] = {}
+    for origin, relation, end in zip(
+        batch.origin[rows].tolist(), batch.relation[rows].tolist(), place[rows].tolist(), strict=True
+    ):
+        properties = told.setdefault(origin, dict(nodes[origin].properties))
+        properties.setdefault(LABEL_PARTS.split(store.relations[relation])[-1], names[end])
+    return [replace(node, properties=told.get(at, node.properties)) for at, node in enumerate(nodes)] if told else nodes
+
+
+def _measures(shown: Mapping[EntityId, Value]) -> dict[EntityId, float] | None:
+    """Return the number of each value; None if a value has none."""
+    found = {}
+    for id, value in shown.items():
+        number = measure(value)
+        if number is None:
+            return None
+        found[id] = number
+    return found
 
 
 def measure(value: Value) -> float | None:

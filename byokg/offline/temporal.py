@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from byokg.offline.constraints import SuccessorConstraint, TemporalConstraint
 from byokg.offline.lexicon import load_lexicon
@@ -17,22 +18,25 @@ _NEVER: Day = (-(1 << 20), 1, 1)
 
 def period(properties: Properties) -> Period | None:
     """Return the validity period of an edge or a node, from its properties; None without one."""
-    names = load_lexicon("time")
     found: dict[str, Period] = {}
     for key, value in properties.items():
-        words = set(split_words(split_label(key.rpartition(":")[2])))
-        for role in ("begin_keys", "end_keys", "point_keys"):
-            if words & set(names[role]):
-                date = read_date(value)
-                if date is not None:
-                    found.setdefault(role, date)
-                break
+        role = _role(key)
+        if role and (date := read_date(value)) is not None:
+            found.setdefault(role, date)
     begin, end, point = found.get("begin_keys"), found.get("end_keys"), found.get("point_keys")
     if begin is None and point is not None:
         return point
     if begin is None and end is None:
         return None
     return Period(begin.begin if begin else None, end.end if end else None)
+
+
+@lru_cache(1 << 10)
+def _role(key: str) -> str:
+    """Return the list of the lexicon that names a property's role in a period; empty if there is none."""
+    names, words = load_lexicon("time"), split_words(split_label(key.rpartition(":")[2]))
+    roles = ("begin_keys", "end_keys", "point_keys")
+    return next((role for role in roles if not set(names[role]).isdisjoint(words)), "")
 
 
 def is_point(properties: Properties) -> bool:
