@@ -36,7 +36,7 @@ from byokg.offline.query_ranking import (
 )
 from byokg.offline.query_reading import QuestionReader, QuestionView
 from byokg.offline.query_schema import TypedSchema
-from byokg.offline.query_settings import SEARCH
+from byokg.offline.query_settings import SEARCH, WORDS
 from byokg.offline.query_values import ValueSpotter
 from byokg.offline.query_words import SchemaWords
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
@@ -132,7 +132,7 @@ class QueryAnswers:
         if not found or not len(found[0].result.nodes):
             return None
         best = found[0]
-        if _lists_unasked(best):
+        if _is_unrelated(best):
             return None
         with self._lock:
             schema = self._parts[0]
@@ -262,16 +262,14 @@ def with_query_graphs(loop: Loop, queries: QueryAnswers, aggregation: Aggregatio
     return replace(loop, stages=stages, estimator=QueryConfidence(loop.estimator))
 
 
-def _lists_unasked(query: RankedQuery) -> bool:
-    """True for a query without constraint or operation that lists all nodes of types which the question does not name.
+def _is_unrelated(query: RankedQuery) -> bool:
+    """True for a query that explains little of the question, or lists all nodes of a type that no word names.
 
     A question that has nothing to do with the graph gets such a query, since no other fits.
     """
-    graph, feature = query.graph, dict(zip(FEATURES, query.features.tolist(), strict=True))
-    if graph.constraints or graph.operation != "list" or feature["superlative_heard"]:
-        return False
-    heard = len(graph.variables) > 1 or feature["unheard_root"] <= SEARCH.unheard
-    return not heard or feature["covered"] < SEARCH.covered
+    feature = dict(zip(FEATURES, query.features.tolist(), strict=True))
+    unnamed = feature["unheard_root"] > 1 - WORDS.synonym
+    return feature["covered"] < SEARCH.covered or bool(feature["everything"] and unnamed)
 
 
 def _queried(context: Context) -> ComputedEvidence | None:

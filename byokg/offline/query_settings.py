@@ -112,10 +112,8 @@ class SearchSettings:
     """Query graphs that are executed for a question."""
     alternatives: int = 3
     """Further query graphs that the trace shows."""
-    unheard: float = 0.15
-    """Share of a type that the question may leave unnamed if all of its nodes are the answer."""
-    covered: float = 0.5
-    """Share of the question that a list of all nodes of types must cover."""
+    covered: float = 0.33
+    """Share of the question's content that a query graph must explain."""
     margin: float = 0.9
     """Log-odds by which query graphs must be likelier right than paths."""
     surely: float = 0.01

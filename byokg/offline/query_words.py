@@ -47,8 +47,8 @@ class SchemaWords:
         kinds = load_lexicon("kinds")
         self._personal = self._typed(" ".join(kinds["who"]).split())
         self._placed = self._typed(" ".join(kinds["where"]).split())
-        self.of_word = lru_cache(1 << 13)(self._compared)
-        """Return the similarity of a word to each label, in [0, 1]: (E,)."""
+        self.of_word = lru_cache(WORDS.remembered)(self._compared)
+        """Returns the similarity of a word to each label, in [0, 1]: (E,)."""
 
     def _typed(self, words: Sequence[str]) -> Float64:
         of_type = [singular(label[-1]) in words for label in self.labels[: self.first_relation]]

@@ -121,13 +121,24 @@ class TestGeography:
             ("What is the length of the river that runs through the most states?", {"900"}),
             ("Which state has the largest area?", {"Cora"}),
             ("Which rivers are longer than 400 km?", {"Long River", "Blue River"}),
+            ("List all rivers.", {"Long River", "Red River", "Blue River"}),
+            ("How many cities are there in the database?", {"3"}),
         ],
     )
     def test_a_question_is_answered(self, text: str, expected: set[str]) -> None:
         assert said(geography(), text) == expected
 
 
-@pytest.mark.parametrize("text", ["Who am I?", "Tell me a joke.", "What is the meaning of life?"])
+UNRELATED = (
+    "Who am I?",
+    "Tell me a joke.",
+    "What is the meaning of life?",
+    "How many bones does a shark have?",
+    "What is the largest prime number?",
+)
+
+
+@pytest.mark.parametrize("text", UNRELATED)
 def test_a_question_about_something_else_lists_no_whole_type(text: str) -> None:
     assert answers(geography()).answer(text) is None
 
