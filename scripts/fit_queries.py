@@ -205,6 +205,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--questions", type=int, default=300, help="per set at most (default: 300)")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--output", type=Path, default=WEIGHTS, help="weights to write (default: those of the package)")
     options = parser.parse_args()
     static = shipped_embedder()
     weights = shipped_weights()
@@ -231,7 +232,7 @@ def main() -> None:
         confidence, choice = fit_choice([(queries(graph), asked) for _, graph, asked in opened])
     parts = (("ranking", FEATURES, weights.ranking), ("confidence", CONFIDENCE, confidence), ("choice", CHOICE, choice))
     written = {part: dict(zip(names, np.round(some, 4).tolist(), strict=True)) for part, names, some in parts}
-    WEIGHTS.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
+    options.output.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
