@@ -29,6 +29,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -158,26 +159,26 @@ _GRAPH = "urn:default"
 """What stands for the default graph among graphs that have names."""
 
 
-class RdfPlace:
+class RdfPlace(ABC):
     """Something that holds RDF and answers queries, with us and without us."""
 
     name = ""
 
+    @abstractmethod
     def fill(self, test: Test) -> None:
         """Hold the data of a test and nothing else. Raises `ValueError` where they cannot be loaded."""
-        raise NotImplementedError
 
+    @abstractmethod
     def raw(self, text: str) -> Any:
         """Answer a text as it stands, as columns and rows of terms; None where the engine refuses it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def through(self, text: str) -> Any:
         """Answer a text through guard and store, likewise. Raises `QueryFailed`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def content(self) -> Any:
         """Return how many triples there are."""
-        raise NotImplementedError
 
 
 def _plain(answer: Any, shape: bool) -> Any:
