@@ -27,7 +27,7 @@ from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import CachedSchema, around, digest
 from byokg.graph.servers.base import NumberingStore, patiently
 from byokg.graph.servers.cypher_names import CypherCells, CypherNames
-from byokg.graph.servers.cypher_reads import TOGETHER, CypherReads, plain_value
+from byokg.graph.servers.cypher_reads import TOGETHER, CypherReads, natural, plain_value
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
     Catalogue,
@@ -419,11 +419,6 @@ class CypherStore(NumberingStore):
         """Return the language of `run`."""
         return "cypher"
 
-    @property
-    def notes(self) -> str:
-        """Return nothing: a server's names stand in its schema as queries write them."""
-        return ""
-
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query; see `QueryStore.run`.
 
@@ -508,8 +503,3 @@ class CypherStore(NumberingStore):
             sorted(fresh, key=lambda key: (fresh[key], natural(key) if same[tuple(fresh[key])] > 1 else ()))
         )
         return self._edges.add(elements)
-
-
-def natural(text: str) -> tuple[int, str]:
-    """Order ids with counters at the end as they were counted: `x:9` before `x:10`."""
-    return len(text), text
