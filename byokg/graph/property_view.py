@@ -339,12 +339,7 @@ class PropertyView(GraphStore):
         return found
 
     def capped_edges(
-        self,
-        nodes: NodeArray,
-        direction: Direction = Direction.BOTH,
-        relations: RelationArray | None = None,
-        *,
-        most: int,
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
     ) -> EdgeBatch:
         """Return up to `most` edges of each relation of each node, and all to values."""
         return self._edges(nodes, direction, relations, partial(self.store.capped_edges, most=most))

@@ -400,12 +400,7 @@ class GraphStore(ABC):
         return self.edges(nodes, direction).cap(most)
 
     def capped_edges(
-        self,
-        nodes: NodeArray,
-        direction: Direction = Direction.BOTH,
-        relations: RelationArray | None = None,
-        *,
-        most: int,
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
     ) -> EdgeBatch:
         """Return of each relation and direction of each node the first `most` edges, or all if that needs all."""
         return self.edges(nodes, direction, relations)

@@ -138,7 +138,7 @@ def expand(
     if caps.per_node and caps.per_relation is None and relations is None:
         return Expansion(*store.first_edges(nodes, direction, caps.per_node))
     if caps.per_relation is not None and (relations is None or len(relations) == 1) and _are_hubs(store, nodes):
-        edges = store.capped_edges(nodes, direction, relations, most=caps.per_relation + 1)
+        edges = store.capped_edges(nodes, direction, relations, caps.per_relation + 1)
     else:
         edges = store.edges(nodes, direction, relations)
     edges, truncated = edges.cap(caps.per_relation, per_relation=True)

@@ -290,7 +290,7 @@ class CandidateReranker:
         self, nodes: Int64, own: Collection[int], said: Sequence[tuple[str, float]], times: Sequence[Period]
     ) -> npt.NDArray[np.float64]:
         """Return the share of the question in the other neighbours of nameless nodes: (N,), weighted by importance."""
-        batch = self._store.capped_edges(nodes, Direction.BOTH, most=_SETTINGS.edges)
+        batch = self._store.capped_edges(nodes, Direction.BOTH, None, _SETTINGS.edges)
         other = batch.other.astype(np.int64)
         distinct, place = np.unique(other, return_inverse=True)
         names = [node.name for node in self._store.nodes(self._store.ids(distinct))]

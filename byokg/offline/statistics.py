@@ -145,7 +145,7 @@ class SampledStatistics:
 
     def outgoing(self, nodes: Int64, typed: bool) -> Pairs:
         """Return the relations out of nodes."""
-        batch = self.store.capped_edges(nodes, Direction.OUT, most=1)
+        batch = self.store.capped_edges(nodes, Direction.OUT, None, 1)
         return _distinct_pairs(batch.origin, batch.relation)
 
     def incoming(self, nodes: Int64) -> Pairs:

@@ -202,12 +202,7 @@ class ColumnarGraph(GraphStore):
         return self.degree(nodes)
 
     def capped_edges(
-        self,
-        nodes: NodeArray,
-        direction: Direction = Direction.BOTH,
-        relations: RelationArray | None = None,
-        *,
-        most: int,
+        self, nodes: NodeArray, direction: Direction, relations: RelationArray | None, most: int
     ) -> EdgeBatch:
         """Return the edges touching `nodes`, of each relation of each node at most so many."""
         numbers, wanted = self._checked(nodes), self._checked_relations(relations)
