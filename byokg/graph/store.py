@@ -376,7 +376,7 @@ class GraphStore(ABC):
 
     def undirected_relations(self) -> RelationArray:
         """Return the relations that have undirected edges, ascending."""
-        return np.empty(0, np.int64)
+        return np.flatnonzero([relation.undirected for relation in self.schema().relations])
 
     def edge_properties(self, edges: Int64) -> list[Properties]:
         """Return the properties of each edge number, in the order given."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from byokg.arrays import Int64
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.exporter import copy_graph
+from byokg.graph.exporter import copy_graph, export_graph
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.pathql.evaluate import paths
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationArray
 from byokg.types import EntityId, Node, Properties, Triple
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node, undirected
@@ -111,3 +114,19 @@ def test_values_are_counted_and_looked_up_without_an_index(graph: ColumnarGraph)
     assert own.distinct_values("U", "size", 5) == [(2, 1)]
     assert own.ids(own.holders("U", "size", 2, 5)) == ["c"]
     assert len(own.holders("T", "size", 2, 5)) == 0
+
+
+def test_undirected_edges_of_a_store_are_exported_as_such(graph: ColumnarGraph, tmp_path: Path) -> None:
+    own = OwnStore(graph)
+    assert own.undirected_relations().tolist() == graph.undirected_relations().tolist()
+    export_graph(own, tmp_path / "out")
+    assert import_graph(tmp_path / "out").topology.undirected is not None
+
+
+def test_a_trail_walks_an_undirected_edge_once() -> None:
+    ends = [("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "d")]
+    graph = ColumnarGraph.from_records(
+        [node(id) for id in "abcd"], [undirected(one, "k", other) for one, other in ends]
+    )
+    query = "PATHS SHORTEST TRAIL START ?x = :a END ?y VIA :k"
+    assert list(paths(OwnStore(graph), query)) == list(paths(graph, query))

@@ -52,8 +52,8 @@ class Via:
         self._store, self._query, self._names, self._budget, self._types = store, query, names, budget, types
         self.finite = False
         """True if a whole path has a bounded number of edges."""
-        self.either_way = False
-        """True if some edge may be walked in both directions."""
+        self._either_way: bool | None = False
+        """None if that depends on undirected edges in the graph."""
         self.bound: list[str] = []
         """Variables other than start and end."""
         self.pattern: PatternExpander | None = None
@@ -84,14 +84,19 @@ class Via:
         name = None if variable is None else variable.name
         if not query.whole and is_step(via):
             automaton = self._automaton(via, repeated=True)
-            self.either_way = automaton.either_way or _has_undirected(self._store)
+            self._either_way = automaton.either_way or None
             return self._edges(automaton, name)
         automaton = self._automaton(via, repeated=False)
         if query.whole:
             self.finite = automaton.longest is not None
-            self.either_way = automaton.either_way or _has_undirected(self._store)
+            self._either_way = automaton.either_way or None
             return self._edges(automaton)
         return self._matches(automaton)
+
+    @cached_property
+    def either_way(self) -> bool:
+        """True if some edge may be walked in both directions."""
+        return len(self._store.undirected_relations()) > 0 if self._either_way is None else self._either_way
 
     def _matches(self, automaton: Automaton) -> MatchExpander:
         return MatchExpander(self._edges(automaton), _shortest_walk, self._budget.spend)
@@ -128,11 +133,6 @@ class Via:
 
     def _edges(self, automaton: Automaton, variable: str | None = None) -> Expander:
         return steps_along(self._store, automaton, StepOptions(variable, self._budget.capped))
-
-
-def _has_undirected(store: GraphStore) -> bool:
-    """Return True if the arrays of a graph hold undirected edges."""
-    return store.columnar is not None and store.columnar.topology.undirected is not None
 
 
 def _shortest_walk(moves: Expander, source: int, target: int) -> tuple[Int64, Int64]:

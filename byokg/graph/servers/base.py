@@ -265,6 +265,10 @@ class NumberingStore(QueryableGraph):
             np.array([row[3] for row in rows], np.int64),
         )
 
+    def undirected_relations(self) -> RelationArray:
+        """Return no relations: servers have directed edges alone."""
+        return np.empty(0, np.int64)
+
     def lasting_order(self, nodes: NodeArray) -> Int64:
         """Return the places of some nodes in the order of their ids."""
         return np.argsort(np.array(self.ids(nodes), object), kind="stable")
