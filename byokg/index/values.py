@@ -303,14 +303,10 @@ class ValueIndex:
 
     def holds(self, column: IndexedProperty, text: str, part: Literal["=", "contains", "starts", "ends"]) -> bool:
         """True if a value of a property equals a text, or contains, starts or ends with it, in letters of any case."""
+        compared = {"=": pc.equal, "contains": pc.match_substring, "starts": pc.starts_with, "ends": pc.ends_with}
         values = self._names.table.names.slice(column.start, column.stop - column.start)
-        matched = {
-            "=": lambda: pc.equal(pc.utf8_lower(values), text.lower()),
-            "contains": lambda: pc.match_substring(values, text, ignore_case=True),
-            "starts": lambda: pc.starts_with(values, text, ignore_case=True),
-            "ends": lambda: pc.ends_with(values, text, ignore_case=True),
-        }
-        return bool(pc.any(matched[part]()).as_py())
+        # Arrow compares without case by patterns, which may not be long
+        return bool(pc.any(compared[part](pc.utf8_lower(values), text.lower())).as_py())
 
     def find(
         self,

@@ -15,7 +15,7 @@ from itertools import islice, product
 import numpy as np
 
 from byokg.graph.guard.literals import LiteralUse, literals_in
-from byokg.graph.guard.tokens import Edit, apply
+from byokg.graph.guard.tokens import Edit, apply, shorten
 from byokg.graph.name_indexes import name_index
 from byokg.graph.servers.cypher_schema import quote
 from byokg.graph.store import GraphStore
@@ -60,19 +60,20 @@ class GroundedLiteral:
         key = _local(reading.property)
         place = f"{reading.type}.{key}" if reading.type else key
         nodes = f"{reading.count:,} node{'s' if reading.count != 1 else ''}"
-        return f"{self.use.text!r} read as {reading.value!r} ({place}, {nodes})"
+        return f"{shorten(self.use.text)!r} read as {reading.value!r} ({place}, {nodes})"
 
     def format_problem(self) -> str:
         """Return feedback for a model: the literal, and the nearest values with their numbers of nodes."""
         key = _local(self.use.property)
         place = f"{'|'.join(self.use.types)}.{key}" if self.use.types else key
+        text = shorten(self.use.text)
         if not self.readings:
-            return f"no {place} equals {self.use.text!r}, nor does any value come near"
+            return f"no {place} equals {text!r}, nor does any value come near"
         nearest = "; ".join(
             f"{one.value!r} ({f'{one.type}.' if one.type else ''}{_local(one.property)}, {one.count:,})"
             for one in self.readings
         )
-        return f"no {place} equals {self.use.text!r}; nearest: {nearest}"
+        return f"no {place} equals {text!r}; nearest: {nearest}"
 
 
 class LiteralGrounder:

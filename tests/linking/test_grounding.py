@@ -107,6 +107,12 @@ def test_many_uncertain_literals_give_few_queries(grounder: LiteralGrounder) -> 
     assert grounder.ground("cypher", query.replace("[", "[" + "'Powel', " * 100)) == []
 
 
+@pytest.mark.parametrize("comparison", ["=", "CONTAINS", "STARTS WITH", "ENDS WITH"])
+def test_a_long_literal_is_compared(grounder: LiteralGrounder, comparison: str) -> None:
+    (found,) = grounded(grounder, f"toLower(p.surname) {comparison} '{'é' * 190_000}'")
+    assert found.readings == () and len(found.format_problem()) < 200
+
+
 def test_quotes_and_backslashes_survive(grounder: LiteralGrounder) -> None:
     query = "MATCH (p:Person {surname: \"Powel\"}) WHERE p.note = 'it\\'s' RETURN p"
     found = grounder.ground("cypher", query)
