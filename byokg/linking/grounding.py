@@ -52,8 +52,9 @@ class GroundedLiteral:
 
     @property
     def exact(self) -> bool:
-        """Return True if the certain reading is the same value in other letters or another format."""
-        return self.certain and self.readings[0].exact
+        """Return True if the certain reading is the same value of the property in other letters or another format."""
+        same = self.readings and _local(self.readings[0].property) == _local(self.use.property)
+        return bool(same) and self.certain and self.readings[0].exact
 
     def format_reading(self, reading: ValueMatch) -> str:
         """Return one line: the literal, the value that it is read as, and the place and number of nodes."""
@@ -86,18 +87,18 @@ class LiteralGrounder:
     """
 
     def __init__(self, store: GraphStore, index: ValueIndex | None = None, names: NameIndex | None = None) -> None:
-        self._store = store
+        self.store = store
         self._index = index
         self._given_names = names
 
     @cached_property
     def index(self) -> ValueIndex:
         """Return the index over the values of the graph."""
-        return value_index(self._store) if self._index is None else self._index
+        return value_index(self.store) if self._index is None else self._index
 
     @cached_property
     def _names(self) -> NameIndex:
-        return name_index(self._store) if self._given_names is None else self._given_names
+        return name_index(self.store) if self._given_names is None else self._given_names
 
     @cached_property
     def _keys(self) -> dict[str, list[IndexedProperty]]:
@@ -105,6 +106,16 @@ class LiteralGrounder:
         for column in self.index.properties():
             keys.setdefault(_local(column.property), []).append(column)
         return keys
+
+    @cached_property
+    def _unread(self) -> dict[str, set[str]]:
+        """Return the types whose values of a property are not in the index, as when a server did not return them."""
+        unread: dict[str, set[str]] = {}
+        for type, keys in self.store.schema().node_properties.items():
+            for key in keys:
+                if self.index.property(type, key) is None:
+                    unread.setdefault(_local(key), set()).add(type)
+        return unread
 
     def ground(self, language: Language, text: str) -> list[GroundedLiteral]:
         """Return the literals of a query that no value equals as written, in its order.
@@ -155,9 +166,11 @@ class LiteralGrounder:
             columns = [column for column in columns if column.type in use.types]
         elif use.types and columns and not _is_name(use.property):
             columns = []
+        unread = self._unread.get(_local(use.property), set())
+        if not _is_name(use.property) and (unread.intersection(use.types) if use.types else unread):
+            return None
         if not columns:
-            found = self._named(use) if _is_name(use.property) else self._of_other_property(use, ())
-            return found
+            return self._named(use) if _is_name(use.property) else self._of_other_property(use, ())
         if not all(column.whole for column in columns):
             return None
         if any(self._holds(column, use) for column in columns):
@@ -216,7 +229,7 @@ class LiteralGrounder:
         return _ranked(use, matches) if matches else None
 
     def _nodes(self, numbers: Sequence[int]) -> list[Node]:
-        return self._store.nodes(self._store.ids(np.array(numbers, np.int64))) if numbers else []
+        return self.store.nodes(self.store.ids(np.array(numbers, np.int64))) if numbers else []
 
 
 def _ranked(use: LiteralUse, matches: Sequence[ValueMatch]) -> GroundedLiteral:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.index.values import ValueColumn, ValueIndex
 from byokg.linking.grounding import GroundedLiteral, LiteralGrounder
 from byokg.types import EntityId, Node
 
@@ -105,6 +108,21 @@ def test_many_uncertain_literals_give_few_queries(grounder: LiteralGrounder) -> 
     query = f"MATCH (p:Person) WHERE p.surname IN [{listed}] RETURN p"
     assert 0 < len(list(grounder.substituted("cypher", query, grounder.ground("cypher", query)))) <= 12
     assert grounder.ground("cypher", query.replace("[", "[" + "'Powel', " * 100)) == []
+
+
+def test_a_value_of_another_property_is_no_exact_reading(grounder: LiteralGrounder) -> None:
+    (found,) = grounded(grounder, "p.id = 'Powell'")
+    assert found.certain and not found.exact
+    assert grounded(grounder, "p.age = '41'")[0].exact
+
+
+def test_a_property_that_is_not_in_the_index_stays(grounder: LiteralGrounder) -> None:
+    columns = [pa.array(["Powell", "Reed"]), pa.array(["Leeds"])]
+    named = zip(("surname", "city"), columns, strict=True)
+    index = ValueIndex.build([ValueColumn("Person", key, held, np.ones(len(held), np.int64), 5) for key, held in named])
+    part = LiteralGrounder(grounder.store, index)
+    assert grounded(part, "p.age = 'Leeds'") == []
+    assert [one.use.text for one in grounded(part, "p.surname = 'Leeds' AND p.age = 'Leeds'")] == ["Leeds"]
 
 
 @pytest.mark.parametrize("comparison", ["=", "CONTAINS", "STARTS WITH", "ENDS WITH"])

@@ -24,11 +24,13 @@ from byokg.types import (
     Artifacts,
     Cell,
     Context,
+    EntityId,
     Evidence,
     Feedback,
     GraphQuery,
     Language,
     Linked,
+    Node,
     NodeCell,
     Question,
     Request,
@@ -178,6 +180,15 @@ class TestGrounding:
         query = "MATCH (c:Country) WHERE c.name = 'Peru' OR c.name = 'Bolivja' RETURN c.name"
         (item,) = retrieved(arcade, query)
         assert isinstance(item, RowsEvidence) and item.rows == (("Peru",),) and item.readings == ()
+
+    def test_a_query_with_rows_keeps_its_property(self, arcade: ArcadeStore) -> None:
+        nodes = [Node(EntityId(f"c{at}"), "", "Country", {"code": code}) for at, code in enumerate(("c1", "c2", "c3"))]
+        arcade.replace(ColumnarGraph.from_records(nodes, []))
+        try:
+            (item,) = retrieved(arcade, "MATCH (c:Country {id: 'c1'}) RETURN c.code")
+        finally:
+            arcade.replace(countries())
+        assert isinstance(item, RowsEvidence) and item.rows == (("c2",),) and item.readings == ()
 
     def test_sparql(self, oxigraph: OxigraphStore) -> None:
         query = "SELECT ?n { ?c rdfs:label 'PERU' ; kg:capital ?city . ?city rdfs:label ?n }"
