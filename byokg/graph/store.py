@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Bools, Int64, Integers
 from byokg.errors import EntityNotFound
-from byokg.graph.sorted_ids import changes, distinct, positions
+from byokg.graph.sorted_ids import changes, distinct, match_rows, positions
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 
 if TYPE_CHECKING:
@@ -592,29 +592,54 @@ def _find_edges_among(store: GraphStore, nodes: NodeArray, back: bool) -> Induce
 
 
 def _scan_schema(store: GraphStore) -> Schema:
-    """Count the types of all nodes, and the relations of all edges with the types at their ends."""
-    types: dict[EntityId, tuple[str, ...]] = {}
+    """Count the types of all nodes, and the relations of all edges with the types at their ends, page by page."""
+    types: dict[str, int] = {}
     properties: dict[str, set[str]] = {}
-    for node in chain.from_iterable(store.all_nodes()):
-        types[node.id] = node.types or ("",)
-        for kind in types[node.id]:
-            properties.setdefault(kind, set()).update(node.properties)
-    counts = Counter(kind for kinds in types.values() for kind in kinds)
-    relations = []
-    batch = EdgeBatch.concatenate(list(store.all_edges()))
-    for number, label in enumerate(store.relations):
-        some = batch.take(np.flatnonzero(batch.relation == number))
-        undirected = np.zeros(len(some), np.bool_) if some.undirected is None else some.undirected
-        heads, tails = (Counter(kind for id in store.ids(end) for kind in types[id]) for end in (some.head, some.tail))
-        both = Counter(kind for id in store.ids(some.tail[undirected]) for kind in types[id])
-        back = Counter(kind for id in store.ids(some.head[undirected]) for kind in types[id])
-        names = sorted({key for held in store.edge_properties(some.edge) for key in held})
-        ends = (_by_count(heads + both), _by_count(tails + back))
-        relations.append(RelationSchema(label, len(some), *ends, tuple(names), undirected=int(undirected.sum())))
-    kinds = _by_count(counts)
+    numbers, codes = list[int](), list[int]()
+    for page in store.all_nodes():
+        for number, node in zip(store.numbers([node.id for node in page]).tolist(), page, strict=True):
+            for kind in node.types or ("",):
+                numbers.append(number)
+                codes.append(types.setdefault(kind, len(types)))
+                properties.setdefault(kind, set()).update(node.properties)
+    order = np.argsort(numbers, kind="stable")
+    owner, code = np.array(numbers, np.int64)[order], np.array(codes, np.int64)[order]
+    labels, many = store.relations, max(len(types), 1)
+    edges, either = np.zeros((2, len(labels)), np.int64)
+    keys: list[set[str]] = [set() for _ in labels]
+    heads, tails = Counter[int](), Counter[int]()
+    for batch in store.all_edges():
+        both = np.zeros(len(batch), np.bool_) if batch.undirected is None else batch.undirected
+        edges += np.bincount(batch.relation, minlength=len(labels))
+        either += np.bincount(batch.relation[both], minlength=len(labels))
+        relation = np.concatenate((batch.relation, batch.relation[both])).astype(np.int64)
+        for counted, end, other in ((heads, batch.head, batch.tail), (tails, batch.tail, batch.head)):
+            place, row = match_rows(owner, np.concatenate((end, other[both])))
+            pairs, counts = np.unique(relation[place] * many + code[row], return_counts=True)
+            counted.update(dict(zip(pairs.tolist(), counts.tolist(), strict=True)))
+        for kind_of, held in zip(batch.relation.tolist(), store.edge_properties(batch.edge), strict=True):
+            keys[kind_of].update(held)
+    names = list(types)
+    ends: list[tuple[Counter[str], Counter[str]]] = [(Counter(), Counter()) for _ in labels]
+    for side, counted in enumerate((heads, tails)):
+        for pair, count in counted.items():
+            ends[pair // many][side][names[pair % many]] = count
+    relations = tuple(
+        RelationSchema(
+            label,
+            int(edges[number]),
+            _by_count(ends[number][0]),
+            _by_count(ends[number][1]),
+            tuple(sorted(keys[number])),
+            undirected=int(either[number]),
+        )
+        for number, label in enumerate(labels)
+    )
+    counts_of = Counter(dict(zip(names, np.bincount(code, minlength=len(names)).tolist(), strict=True)))
+    kinds = _by_count(counts_of)
     return Schema(
-        {kind: counts[kind] for kind in kinds},
-        tuple(relations),
+        {kind: counts_of[kind] for kind in kinds},
+        relations,
         {kind: tuple(sorted(properties[kind])) for kind in kinds if properties[kind]},
     )
 
