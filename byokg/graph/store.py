@@ -416,12 +416,23 @@ class GraphStore(ABC):
         counts = np.diff(first, append=len(batch))
         return RelationCounts(batch.origin[first], batch.relation[first], batch.inverse[first], counts)
 
+    @cached_property
+    def _samples(self) -> dict[int, EdgeBatch]:
+        return {}
+
     def sample_edges(self, per_relation: int) -> EdgeBatch:
-        """Return up to `per_relation` edges of each relation, spread evenly over them, by relation; `origin` counts."""
+        """Return up to `per_relation` edges of each relation, spread evenly over them, by relation; `origin` counts.
+
+        Samples are kept: all edges are read for the first of a size.
+        """
+        if (known := self._samples.get(per_relation)) is not None:
+            return known
         batch = EdgeBatch.concatenate(list(self.all_edges()))
         batch = batch.take(np.argsort(batch.relation, kind="stable"))
         batch = batch.take(np.flatnonzero(spread_evenly(batch.relation, per_relation)))
-        return replace(batch, origin=np.arange(len(batch)), inverse=np.zeros(len(batch), np.bool_))
+        sample = replace(batch, origin=np.arange(len(batch)), inverse=np.zeros(len(batch), np.bool_))
+        self._samples[per_relation] = sample
+        return sample
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""

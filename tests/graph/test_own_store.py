@@ -130,3 +130,10 @@ def test_a_trail_walks_an_undirected_edge_once() -> None:
     )
     query = "PATHS SHORTEST TRAIL START ?x = :a END ?y VIA :k"
     assert list(paths(OwnStore(graph), query)) == list(paths(graph, query))
+
+
+def test_a_sample_of_edges_is_read_once(graph: ColumnarGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OwnStore(graph)
+    sample = own.sample_edges(2)
+    monkeypatch.setattr(own, "edges", None)
+    assert own.sample_edges(2) is sample

@@ -64,7 +64,6 @@ class ColumnarGraph(GraphStore):
     ) -> None:
         self._name = name
         self._space = NumberSpace(name)
-        self._samples: dict[int, EdgeBatch] = {}
         self._parts = parts
         self.topology = parts.arrays
         """All edges in both orders."""
