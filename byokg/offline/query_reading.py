@@ -19,7 +19,7 @@ from byokg.offline.lexicon import adjectives, any_of, comparative, load_lexicon
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.query_graphs import Constraint, CountTest, Test
-from byokg.offline.query_schema import TypedSchema, day_number
+from byokg.offline.query_schema import SLASHED, TypedSchema, day_number
 from byokg.offline.query_settings import VALUES, WORDS
 from byokg.offline.query_values import ValueSpotter
 from byokg.offline.query_words import SchemaWords
@@ -336,13 +336,12 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 
 _ORDINAL = re.compile(r"(\d)(?:st|nd|rd|th)\b")
-_SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
 
 
 def _date_range(piece: str, after: str) -> _NumberOrDate | None:
     """Read a number or date; None for other text."""
     piece = _ORDINAL.sub(r"\1", piece)
-    if found := _SLASHED.fullmatch(piece):
+    if found := SLASHED.fullmatch(piece):
         day, month = int(found[1]), int(found[2])
         if month > 12:
             day, month = month, day

@@ -34,9 +34,11 @@ Kind = Literal["text", "number", "year", "date", "time", "flag"]
 
 Turn = Literal["out", "in", "both"]
 
-_SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
 _TIME = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::[0-5]\d)?")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+
+SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})")
+"""A date of day, month and year, or of month, day and year."""
 
 
 _ABBREVIATED = {
@@ -345,8 +347,8 @@ class _DistinctValues:
     def within(self, low: float, high: float) -> Int64:
         """Return the nodes with a measure between two, both inclusive, ascending."""
         with self._lock:
-            fits = np.flatnonzero((self.order >= low) & (self.order <= high))
-        return self.nodes_of(fits.tolist())
+            fits, codes = (self.order >= low) & (self.order <= high), self._encoded[1]
+        return self._nodes[fits[codes]].astype(np.int64)
 
     @cached_property
     def order(self) -> Float64:
@@ -374,13 +376,13 @@ def _number_kind(values: pa.Array) -> Kind:
 
 
 def _slashed(value: Value) -> re.Match[str] | None:
-    return _SLASHED.fullmatch(value) if isinstance(value, str) else None
+    return SLASHED.fullmatch(value) if isinstance(value, str) else None
 
 
 def _text_kind(texts: Sequence[str]) -> Kind:
     if texts and all(_TIME.fullmatch(text) for text in texts):
         return "time"
-    if texts and sum(_SLASHED.fullmatch(text) is not None or _iso(text) for text in texts) > 0.9 * len(texts):
+    if texts and sum(SLASHED.fullmatch(text) is not None or _iso(text) for text in texts) > 0.9 * len(texts):
         return "date"
     if texts and all(_NUMBER.fullmatch(text) for text in texts):
         return "number"
@@ -401,7 +403,7 @@ def measure_of(value: Value, day_first: bool = True) -> float:
         return float(value)
     if found := _TIME.fullmatch(value):
         return 60.0 * int(found[1]) + int(found[2])
-    if found := _SLASHED.fullmatch(value):
+    if found := SLASHED.fullmatch(value):
         day, month = (found[1], found[2]) if day_first else (found[2], found[1])
         return day_number(int(found[3]), int(month), int(day))
     if (date := read_date(value) if "-" in value[1:] else None) is not None and date.start is not None:
