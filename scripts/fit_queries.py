@@ -33,7 +33,7 @@ from byokg.graph.property_view import value_name
 from byokg.index.embedders import shipped_embedder
 from byokg.linking.parts import Parts
 from byokg.offline.pipeline import has_valued_properties, offline_pipeline
-from byokg.offline.query_answers import QueryAnswers, RankedQuery, features_of
+from byokg.offline.query_answers import QueryAnswers, RankedQuery, choice_features, features_of
 from byokg.offline.query_ranking import CHOICE, CONFIDENCE, FEATURES, WEIGHTS, QueryWeights, shipped_weights
 from byokg.types import Question
 
@@ -167,7 +167,10 @@ def fit_logistic(rows: Float64, right: Float64, worth: Float64) -> Float64:
 
 
 def choices(queries: QueryAnswers, asked: Sequence[Record]) -> Iterator[tuple[Float64, float, Float64, float]]:
-    """Yield confidence features, whether the query graph is right, features of the choice, and whether paths are."""
+    """Yield features of confidence, whether the query graph is right, features of the choice, and whether paths are.
+
+    The confidence of the query graph in the choice is left open.
+    """
     paths = offline_pipeline(Parts(queries.graph), query_graphs=False)
     for one in asked:
         candidates, found = judged(queries, one)
@@ -175,15 +178,8 @@ def choices(queries: QueryAnswers, asked: Sequence[Record]) -> Iterator[tuple[Fl
             continue
         items = paths.run(Question(one["id"], one["question"])).items
         right = bool(items) and _shown(items[0].name) in {_shown(str(answer)) for answer in one["answers"]}
-        valued = sum(bool(test.property.name) for test in found[0].graph.constraints)
-        other = items[0].score if items else 0.0
-        odds = _log_odds(other), float(other == 0), float(valued > 0), float(min(valued, 3))
-        yield features_of(found), float(candidates.hit[0]), np.array(odds), float(right)
-
-
-def _log_odds(probability: float) -> float:
-    near = min(max(probability, 0.01), 0.99)
-    return float(np.log(near / (1 - near)))
+        choice = choice_features(found[0].graph, 0.5, items[0].score if items else 0.0)
+        yield features_of(found), float(candidates.hit[0]), choice, float(right)
 
 
 def fit_choice(sets: Sequence[tuple[QueryAnswers, Sequence[Record]]]) -> tuple[Float64, Float64]:
@@ -193,9 +189,8 @@ def fit_choice(sets: Sequence[tuple[QueryAnswers, Sequence[Record]]]) -> tuple[F
     worth = np.concatenate([np.full(len(part), 1 / max(1, len(part))) for part in parts])
     signs, right = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
     confidence = fit_logistic(signs, right, worth)
-    odds = np.clip(signs @ confidence, -4.6, 4.6)
-    others = np.array([row[2] for row in rows])
-    chosen = np.column_stack((np.ones(len(rows)), odds, others))
+    chosen = np.array([row[2] for row in rows])
+    chosen[:, CHOICE.index("confidence")] = np.clip(signs @ confidence, -4.6, 4.6)
     apart = right != np.array([row[3] for row in rows])
     return confidence, fit_logistic(chosen[apart], right[apart], worth[apart])
 

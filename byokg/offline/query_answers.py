@@ -70,11 +70,6 @@ class QueryAnswer:
     alternatives: tuple[tuple[str, float], ...]
     """The next best queries with their scores."""
 
-    @property
-    def log_odds(self) -> float:
-        """Return the logarithm of the odds that the first answer is right."""
-        return _log_odds(self.probability)
-
 
 class QueryAnswers:
     """Answers questions over one property graph by query graphs; thread-safe.
@@ -171,9 +166,8 @@ class QueryChooser:
             return None
         items = self._answerer.answer(question, context)
         other = self._estimator.estimate(question, context, items).probability if items else 0.0
-        valued = sum(bool(test.property.name) for test in answer.best.graph.constraints)
-        features = [1.0, answer.log_odds, _log_odds(other), other == 0, valued > 0, min(valued, 3)]
-        return answer if weighted(np.array(features), self._queries.weights.choice) > SEARCH.margin else None
+        features = choice_features(answer.best.graph, answer.probability, other)
+        return answer if weighted(features, self._queries.weights.choice) > SEARCH.margin else None
 
     def evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:
         """Return the result of the query as evidence, and note the query for the trace."""
@@ -287,6 +281,18 @@ def features_of(found: Sequence[RankedQuery]) -> Float64:
     share = min(agreeing / float(shares.sum()), 0.999)
     of = dict(zip(FEATURES, best.features.tolist(), strict=True))
     return np.array([1.0, math.log(share / (1 - share)), best.score / 10, *(of[name] for name in CONFIDENCE[3:])])
+
+
+def choice_features(graph: QueryGraph, probability: float, other: float) -> Float64:
+    """Return the features of the choice between a query graph and paths, in the order of `CHOICE`.
+
+    Args:
+        graph: the query graph.
+        probability: estimate that its first answer is right, in [0, 1], and
+        other: that the paths' first answer is; 0 without one.
+    """
+    valued = sum(bool(test.property.name) for test in graph.constraints)
+    return np.array([1.0, _log_odds(probability), _log_odds(other), other == 0, valued > 0, min(valued, 3)], np.float64)
 
 
 def _log_odds(probability: float) -> float:
