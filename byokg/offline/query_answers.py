@@ -23,8 +23,7 @@ from byokg.index.embedders import Embedder
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
 from byokg.offline.calibration import UNSURE
 from byokg.offline.query_candidates import QuerySearch
-from byokg.offline.query_execution import QueryExecution, QueryExecutor, QueryResult
-from byokg.offline.query_graphs import QueryGraph, cypher
+from byokg.offline.query_graphs import QueryExecution, QueryExecutor, QueryGraph, QueryResult, cypher
 from byokg.offline.query_ranking import (
     CONFIDENCE,
     FEATURES,
