@@ -202,7 +202,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--output", type=Path, default=WEIGHTS, help="weights to write (default: those of the package)")
     options = parser.parse_args()
-    static = shipped_embedder()
     weights = shipped_weights()
     with tempfile.TemporaryDirectory() as folder:
         opened = list(question_sets(options.data, options.questions, Path(folder)))
@@ -210,9 +209,7 @@ def main() -> None:
         held: dict[str, list[Judged]] = {name: [] for name, _, _ in opened}
 
         def queries(graph: ColumnarGraph) -> QueryAnswers:
-            return QueryAnswers(
-                graph, static, static.importance, lambda word: len(static.tokens(word)[0]) == 1, weights
-            )
+            return QueryAnswers(graph, shipped_embedder(), weights)
 
         for _ in range(options.rounds):
             for name, graph, asked in opened:

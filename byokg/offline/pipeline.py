@@ -110,9 +110,7 @@ def offline_pipeline(
         return loop
     from byokg.offline.query_answers import QueryAnswers, with_query_graphs  # imported on demand
 
-    static = shipped_embedder()
-    queries = QueryAnswers(graph, static, static.importance, lambda word: len(static.tokens(word)[0]) == 1)
-    return with_query_graphs(loop, queries, aggregation)
+    return with_query_graphs(loop, QueryAnswers(graph, shipped_embedder()), aggregation)
 
 
 def has_valued_properties(graph: GraphStore) -> TypeGuard[ColumnarGraph]:

@@ -8,7 +8,7 @@ question is answered both ways, and the estimated probabilities decide: `QueryAn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from threading import Lock
@@ -19,7 +19,7 @@ from byokg.arrays import Float64
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
 from byokg.graph.value_indexes import value_index
-from byokg.index.embedders import Embedder
+from byokg.index.embedders import StaticEmbedder
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
 from byokg.offline.calibration import UNSURE
 from byokg.offline.query_candidates import QuerySearch
@@ -77,23 +77,14 @@ class QueryAnswers:
 
     Args:
         graph: the graph.
-        embedder: compares words.
-        importance: weight of a word, about 1 on average.
-        familiar: True for a common word.
+        embedder: compares words, and weighs them.
         weights: of the ranking and its confidence; None takes those of the package.
     """
 
-    def __init__(
-        self,
-        graph: ColumnarGraph,
-        embedder: Embedder,
-        importance: Callable[[str], float],
-        familiar: Callable[[str], bool],
-        weights: QueryWeights | None = None,
-    ) -> None:
+    def __init__(self, graph: ColumnarGraph, embedder: StaticEmbedder, weights: QueryWeights | None = None) -> None:
         self.graph = graph
         self.weights = shipped_weights() if weights is None else weights
-        self._embedder, self._importance, self._familiar = embedder, importance, familiar
+        self._embedder = embedder
         self._lock = Lock()
         self.answer = lru_cache(SEARCH.remembered)(self._answered)
         """Returns the answer to a question's text; None without one."""
@@ -102,8 +93,11 @@ class QueryAnswers:
     def _parts(self) -> tuple[TypedSchema, SchemaWords, QuestionReader, QueryExecutor]:
         schema = TypedSchema(self.graph)
         words = SchemaWords(schema, self._embedder)
-        spotter = ValueSpotter(schema, value_index(self.graph), name_index(self.graph), self._familiar)
-        return schema, words, QuestionReader(schema, words, spotter, self._importance), QueryExecutor(schema)
+        spotter = ValueSpotter(schema, value_index(self.graph), name_index(self.graph), self._is_common)
+        return schema, words, QuestionReader(schema, words, spotter, self._embedder.importance), QueryExecutor(schema)
+
+    def _is_common(self, word: str) -> bool:
+        return len(self._embedder.tokens(word)[0]) == 1  # rare and misspelt words fall into pieces
 
     def ranked(self, text: str, most: int = SEARCH.executed) -> tuple[QuestionView, list[RankedQuery]]:
         """Return the parsed question, and its query graphs, the best first."""

@@ -93,8 +93,7 @@ def records() -> ColumnarGraph:
 
 
 def answers(graph: ColumnarGraph) -> QueryAnswers:
-    embedder = StaticEmbedder()
-    return QueryAnswers(graph, embedder, embedder.importance, lambda word: len(embedder.tokens(word)[0]) == 1)
+    return QueryAnswers(graph, StaticEmbedder())
 
 
 def said(graph: ColumnarGraph, text: str) -> set[str]:
