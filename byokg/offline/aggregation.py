@@ -18,11 +18,11 @@ from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.candidate import Candidate
 from byokg.offline.constraints import QueryConstraints
 from byokg.offline.execute import ConstraintExecutor, Outcome, countable
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.rerank import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, split_words

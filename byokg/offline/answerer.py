@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
-from byokg.offline.candidate import Candidate
 from byokg.offline.parse_constraints import expected_literal
-from byokg.offline.rerank import CandidateReranker
+from byokg.offline.rerank import Candidate, CandidateReranker
 from byokg.text.names import is_identifier
 from byokg.types import (
     AnswerItem,

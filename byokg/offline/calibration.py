@@ -22,10 +22,10 @@ import numpy as np
 from byokg.errors import ConfigError
 from byokg.files import write_json
 from byokg.offline.answer_type import AnswerTypePredictor
-from byokg.offline.candidate import Candidate
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.parse_constraints import expected_literal, parse_constraints, parse_path_question
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
+from byokg.offline.rerank import Candidate
 from byokg.offline.runners_up import Ranked, runners_up
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.pipelines.confidence import ConfidenceEstimate

@@ -18,10 +18,10 @@ from byokg.graph.paths import follow
 from byokg.graph.property_view import is_value, name_of_value
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import Direction, GraphStore
-from byokg.offline.candidate import Candidate
 from byokg.offline.constraints import QueryConstraints, Superlative, TemporalConstraint, Threshold
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
+from byokg.offline.rerank import Candidate
 from byokg.offline.temporal import is_point, passes, period, united
 from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date

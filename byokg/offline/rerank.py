@@ -21,7 +21,6 @@ from byokg.arrays import Int64
 from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
-from byokg.offline.candidate import Candidate
 from byokg.offline.parse import CO
 from byokg.offline.parse_constraints import parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
@@ -64,6 +63,20 @@ class RerankSettings:
 
 
 _SETTINGS = RerankSettings()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Nodes that may be the answer, with the paths that lead to all of them."""
+
+    score: float
+    nodes: tuple[EntityId, ...]
+    paths: tuple[PathEvidence, ...] = ()
+
+    @property
+    def evidence_ids(self) -> tuple[str, ...]:
+        """Return the ids of the paths, in order."""
+        return tuple(path.id for path in self.paths)
 
 
 class CandidateReranker:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import value_id
 from byokg.linking.entities import EntityLinker
-from byokg.offline.candidate import Candidate
 from byokg.offline.pipeline import build_parser_and_ranker
-from byokg.offline.rerank import CandidateReranker
+from byokg.offline.rerank import Candidate, CandidateReranker
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, PathEvidence
 from tests.linking.graphs import EMBEDDER
 
