@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from byokg.arrays import Int64
 from byokg.errors import ConfigError, GraphCorrupt, GraphError, QueryTimeout
 from byokg.files import new_folder, user_cache
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -166,17 +167,28 @@ def nodes_holding(store: GraphStore, type: str, property: str, value: Value, mos
         return store.holders(type, property, value, most)
     _, properties = graph.node_columns
     column = properties.column(property)
-    if column is None:
+    sought = None if column is None else _comparable(value, column.values.type)
+    if column is None or sought is None:
         return np.empty(0, np.int64)
-    try:
-        sought = pa.scalar(value, pa.large_string()).cast(column.values.type) if isinstance(value, str) else value
-        rows = np.flatnonzero(pc.equal(column.values, sought).fill_null(False).to_numpy(zero_copy_only=False))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        return np.empty(0, np.int64)  # no such value can be there
+    rows = np.flatnonzero(pc.equal(column.values, sought).fill_null(False).to_numpy(zero_copy_only=False))
     held = rows if column.nodes is None else column.nodes[rows].astype(np.int64)
-    first, further = graph.node_types.of_nodes(held)
-    has = [type in (one, *more) for one, more in zip(first, further, strict=True)]
-    return held[np.array(has, np.bool_)][:most]
+    codes, places = graph.node_types.codes_of(held)
+    labels = graph.node_types.labels or ("",)
+    code = labels.index(type) if type in labels else -1
+    found: Int64 = held[np.unique(places[codes == code])]
+    return found[:most]
+
+
+def _comparable(value: Value, kind: pa.DataType) -> pa.Scalar | None:
+    """Return a value that can be compared with a column; None if its type has no such value, such as `abc` of int64."""
+    try:
+        if isinstance(value, str):
+            return pa.scalar(value, pa.large_string()).cast(kind)
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        fits = pa.types.is_boolean(kind) if isinstance(value, bool) else number
+        return pa.scalar(value) if fits else None
+    except (pa.ArrowInvalid, OverflowError):
+        return None
 
 
 def _columns(graph: ColumnarGraph) -> Iterator[ValueColumn]:

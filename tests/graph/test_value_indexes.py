@@ -12,7 +12,7 @@ from byokg.graph.property_view import PropertyView
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.value_indexes import build_values, nodes_holding, value_index, verify_value_index
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EntityId, Node, Triple, Value
 from tests.graph.sparql_server import serving
 
 OFFICERS = [
@@ -58,6 +58,21 @@ def test_a_view_has_the_values_of_its_graph(graph: ColumnarGraph) -> None:
     view = PropertyView(graph)
     assert value_index(view).find("Moore") == value_index(graph).find("Moore")
     assert nodes_holding(view, "Officer", "surname", "Moore").tolist() == [2]
+
+
+@pytest.mark.parametrize("value", ["abc", 7.5, 10**30, True, "", "9.5"])
+def test_a_value_that_a_column_cannot_hold_has_no_nodes(graph: ColumnarGraph, value: Value) -> None:
+    assert nodes_holding(graph, "Officer", "calls", value).tolist() == []
+    assert nodes_holding(graph, "Officer", "surname", value).tolist() == []
+
+
+def test_holders_are_of_the_type() -> None:
+    types = [("Officer", "Person"), ("",), ("Person", "Officer")]
+    nodes = [Node(EntityId(f"{at}"), "", type, {"calls": 7}, tuple(more)) for at, (type, *more) in enumerate(types)]
+    graph = ColumnarGraph.from_records(nodes, [])
+    found = {type: nodes_holding(graph, type, "calls", 7).tolist() for type in ("Officer", "Person", "", "Dog")}
+    assert found == {"Officer": [0, 2], "Person": [0, 2], "": [1], "Dog": []}
+    assert nodes_holding(graph, "Officer", "calls", "7", 1).tolist() == [0]
 
 
 def test_a_graph_without_properties_has_no_index(tmp_path: Path) -> None:
