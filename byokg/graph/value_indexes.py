@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -32,6 +33,10 @@ _LOG = logging.getLogger(__name__)
 VALUES = "values"
 _PREVIEW, _READ = 100, 20_000
 """Distinct values of a property that are read from a server first, and at most, unless they are long texts."""
+_PATIENCE_S = 120.0
+"""Seconds after which no further property of a server is read."""
+_MOST = 20_000_000
+"""Largest graph, in nodes, whose values are indexed without being asked."""
 _HOLDERS = 1000
 """Nodes with a value that are returned at most, by default."""
 
@@ -39,8 +44,9 @@ _HOLDERS = 1000
 def value_index(store: GraphStore) -> ValueIndex:
     """Return the index over the values of a graph's node properties: the one in its folder, else one made in memory.
 
-    The values of a graph on a server are read once, up to 20,000 of each property, and kept in the user's cache as long
-    as its schema stays the same.
+    The values of a graph on a server are read once, up to 20,000 of each property and for two minutes in all, and kept
+    in the user's cache as long as its schema stays the same. The index of a graph of more than 20 million nodes is
+    empty until it is saved.
 
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
@@ -52,26 +58,21 @@ def value_index(store: GraphStore) -> ValueIndex:
     if store.folder is not None and (store.folder / VALUES).exists():
         return ValueIndex.open(store.folder / VALUES, store.checksum)
     graph = store.columnar
-    return ValueIndex.build(list(_collected(store) if graph is None else _columns(graph)))
+    if graph is None:
+        return ValueIndex.build(list(_collected(store)))
+    if graph.node_count > _MOST and len(graph.node_columns[1]):
+        command = f"byokg graph names {graph.folder or 'DIR'}"
+        _LOG.warning("%s: values of properties are not found; index them once with: %s", store.name, command)
+        return ValueIndex.build([])
+    return ValueIndex.build(list(_columns(graph)))
 
 
 def values_at_hand(store: GraphStore) -> ValueIndex | None:
-    """Return the index over the values of a graph, if it has properties and the index costs no scan of a server.
-
-    None for a graph of more than 20 million nodes without a saved index.
-    """
+    """Return the index over the values of a graph, if it has properties and the index costs no scan of a server."""
     store = without_values(store)
     if store.remote:
         return value_index(store) if (user_cache() / VALUES / store.names_key[:24]).exists() else None
-    if not any(store.schema().node_properties.values()):
-        return None
-    saved = store.folder is not None and (store.folder / VALUES).exists()
-    graph = store.columnar
-    return None if not saved and graph is not None and graph.node_count > _MOST else value_index(store)
-
-
-_MOST = 20_000_000
-"""Largest graph, in nodes, whose values are indexed without being asked."""
+    return value_index(store) if any(store.schema().node_properties.values()) else None
 
 
 def _server_values(store: GraphStore) -> ValueIndex:
@@ -90,11 +91,18 @@ def _server_values(store: GraphStore) -> ValueIndex:
 
 
 def _read(store: GraphStore, schema: Schema) -> Iterator[ValueColumn]:
-    """Yield the most frequent values of each property of a graph on a server; properties that time out have none."""
+    """Yield the most frequent values of each property of a graph on a server.
+
+    Properties that time out have none, nor do those that are left when time is up.
+    """
+    until = time.monotonic() + _PATIENCE_S
     for type, names in schema.node_properties.items():
         for name in names:
             if name.endswith(ALL_VALUES):
                 continue
+            if time.monotonic() > until:
+                _LOG.warning("%s: the values from %s.%s on are not indexed: time is up", store.name, type, name)
+                return
             try:
                 found = store.distinct_values(type, name, _PREVIEW)
                 column = _counted(type, name, dict(found), schema.node_types.get(type, 0))

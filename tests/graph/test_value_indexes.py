@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from byokg.graph import value_indexes
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import PropertyView
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import SparqlEndpoint
 from byokg.graph.value_indexes import build_values, nodes_holding, value_index, verify_value_index
+from byokg.linking.grounding import LiteralGrounder
+from byokg.linking.values import ValueLinker
 from byokg.types import EntityId, Node, Triple, Value
 from tests.graph.sparql_server import serving
 
@@ -52,6 +55,28 @@ def test_values_of_a_server_are_read_once(endpoint: SparqlEndpoint, monkeypatch:
     first = value_index(endpoint)
     monkeypatch.setattr(SparqlEndpoint, "distinct_values", None)
     assert value_index(endpoint).properties() == first.properties()
+
+
+def test_reading_a_slow_server_ends(
+    endpoint: SparqlEndpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(value_indexes, "_PATIENCE_S", -1.0)
+    assert value_index(endpoint).properties() == ()
+    assert "the values from Officer.calls on are not indexed" in caplog.text
+    grounder = LiteralGrounder(endpoint)
+    assert grounder.ground("cypher", "MATCH (o:Officer {calls: '7', surname: 'Powel'}) RETURN o") == []
+
+
+def test_values_of_a_huge_graph_are_indexed_by_command_alone(
+    graph: ColumnarGraph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(value_indexes, "_MOST", 2)
+    query = "MATCH (o:Officer {surname: 'Powel'}) RETURN o"
+    assert len(value_index(graph)) == 0 and LiteralGrounder(graph).ground("cypher", query) == []
+    assert ValueLinker(graph).find_mentions("Which officer is called Powel?") == ()
+    assert f"index them once with: byokg graph names {graph.folder}" in caplog.text
+    build_values(graph)
+    assert len(value_index(graph)) == 4 and len(LiteralGrounder(graph).ground("cypher", query)) == 1
 
 
 def test_a_view_has_the_values_of_its_graph(graph: ColumnarGraph) -> None:
