@@ -28,7 +28,7 @@ from byokg.graph.guard.sparql import Sent, chooses_graphs
 from byokg.graph.rdf.files import graph_prefixes, graph_quads, read_rdf
 from byokg.graph.rdf.terms import RDF_OBJECT, RDF_PREDICATE, RDF_REIFIES, RDF_SUBJECT, Prefixes, node_iri, term_iri
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_client import SparqlClient
+from byokg.graph.servers.sparql_reads import SparqlClient
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import QueryLimits, schema_from_json

@@ -26,8 +26,7 @@ from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import CachedSchema, around, digest
 from byokg.graph.servers.base import NumberingStore, patiently
-from byokg.graph.servers.cypher_names import CypherCells, CypherNames
-from byokg.graph.servers.cypher_reads import TOGETHER, CypherReads, natural, plain_value
+from byokg.graph.servers.cypher_reads import TOGETHER, CypherCells, CypherNames, CypherReads, natural, plain_value
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
     Catalogue,

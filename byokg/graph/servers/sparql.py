@@ -36,8 +36,7 @@ from byokg.graph.rdf.terms import Prefixes
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import bare, excerpt, is_loopback, within
 from byokg.graph.servers.ntriples import TripleLines
-from byokg.graph.servers.sparql_client import MOST_ROWS, SparqlClient
-from byokg.graph.servers.sparql_reads import Naming
+from byokg.graph.servers.sparql_reads import MOST_ROWS, Naming, SparqlClient
 from byokg.graph.servers.sparql_store import SparqlStore
 from byokg.graph.servers.sparql_text import Binding, SparqlResult, read_table
 from byokg.graph.store import Direction, QueryLimits

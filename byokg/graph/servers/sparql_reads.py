@@ -1,20 +1,47 @@
-"""Reading an RDF graph by IRIs: requests in batches and pages, the predicates that name nodes, and edges."""
+"""Reading an RDF graph by IRIs: its client, requests in batches and pages, edges, and names and properties of nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from byokg.errors import QueryInvalid, QueryTooLarge
-from byokg.graph.guard.sparql import addressable
-from byokg.graph.rdf.terms import ALIAS_PREDICATES, EDGE, NAME_PREDICATES, RDF_SUBJECT, RDF_TYPE, TYPE_PREDICATES
+from byokg.graph.guard.sparql import Sent, addressable
+from byokg.graph.rdf.literals import listed, preferred
+from byokg.graph.rdf.terms import (
+    ALIAS_PREDICATES,
+    EDGE,
+    NAME_PREDICATES,
+    RDF_SUBJECT,
+    RDF_TYPE,
+    TERM,
+    TYPE_PREDICATES,
+    Prefixes,
+    fallback_name,
+    local_name,
+    node_id,
+)
 from byokg.graph.servers import sparql_text as sparql
-from byokg.graph.servers.sparql_client import SparqlClient
-from byokg.graph.servers.sparql_text import Binding, NamePredicates, values_of
-from byokg.graph.store import Direction
+from byokg.graph.servers.sparql_text import (
+    Binding,
+    NamePredicates,
+    SparqlResult,
+    Term,
+    best_name,
+    classes_of,
+    parts_of,
+    read_literal,
+    values_of,
+)
+from byokg.graph.store import ALL_VALUES, Direction, QueryLimits
+from byokg.types import NO_PROPERTIES, Cell, NodeCell, Properties, Value
 
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 Key = TypeVar("Key")
 
 Stated: TypeAlias = tuple[str, str, str, str]
@@ -22,6 +49,70 @@ Stated: TypeAlias = tuple[str, str, str, str]
 
 _TOGETHER = 200
 """Predicates per request."""
+
+MOST_ROWS = 100_000
+"""Rows of an answer."""
+
+
+class SparqlClient(ABC):
+    """Sends query text to one RDF graph. Its attributes decide how a store writes and divides its queries."""
+
+    batch = 1000
+    """Nodes per request."""
+    lookup = sparql.PLAIN
+    joins = joins_all = False
+    """Whether the engine gives the edges of some nodes, or of all, faster as one text than row by row."""
+    repeats = False
+    """True if a triple may stand in several graphs."""
+    samples_predicates = False
+    """True if one triple of each predicate is found faster than all objects."""
+
+    def __init__(self, name: str, timeout_s: float, key: Sequence[object] = ()) -> None:
+        """Begin.
+
+        Args:
+            name: the graph, for messages.
+            timeout_s: limit of each request of the traversal.
+            key: identity of the graph, for caches; empty takes the name.
+        """
+        self.name, self.timeout_s = name, timeout_s
+        self.key = tuple(key) or (name,)
+
+    @abstractmethod
+    def select(
+        self, variables: str, where: str, timeout_s: float, page: tuple[int, int | None] | None = None
+    ) -> tuple[Sequence[Binding], bool]:
+        """Run a query of ours and return its rows, and whether they are all there are.
+
+        `page` asks for so many rows from some offset on, in order, or with the offset None for any of them.
+        """
+
+    @abstractmethod
+    def query(self, query: Sent, limits: QueryLimits) -> SparqlResult:
+        """Run a checked query of a user and return up to one row more than allowed."""
+
+    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> Iterable[Result]:
+        """Do something for each item, perhaps several at a time, and return the results in order."""
+        return [work(item) for item in items]
+
+    def settle(self, timeout_s: float | None) -> bool:
+        """Adapt to the server after the first answer; True if it reads other graphs from now on."""
+        return False
+
+    def page_rows(self) -> int:
+        """Return how many rows one request may give."""
+        return MOST_ROWS
+
+    def sortable_rows(self, problem: str, wanted: int) -> int:
+        """Return how many rows the engine sorts if it refused to sort more; 0 if that was not the problem."""
+        return 0
+
+    def fingerprint(self) -> str | None:
+        """Return a mark that a change of the graph changes; None if the engine gives none quickly."""
+        return None
+
+    def close(self) -> None:  # noqa: B027
+        """Release connections and processes."""
 
 
 @dataclass(frozen=True)
@@ -315,3 +406,114 @@ def _divided(keys: Sequence[Key], rows: Mapping[Key, int], most: int) -> list[Se
         parts[-1].append(key)
         held += rows.get(key, 0)
     return list(parts) if len(parts) > 1 else [keys[: len(keys) // 2], keys[len(keys) // 2 :]]
+
+
+class RdfNames:
+    """Reads names, types and properties out of literals, and abbreviates IRIs.
+
+    Args:
+        reads: reads literals and classes.
+        prefixes: abbreviations of labels; a namespace that is met for the first time gets one.
+    """
+
+    def __init__(self, reads: SparqlReads, prefixes: Prefixes) -> None:
+        self._reads = reads
+        self.prefixes = prefixes
+        self._labelling = threading.RLock()
+        self._called: dict[str, str] = {}
+
+    def class_names(self, classes: Iterable[str]) -> Mapping[str, str]:
+        """Return the names of classes: the end of their IRI, or their label if that end has no meaning (Freebase)."""
+        words = self._reads.words()
+        unknown = [iri for iri in dict.fromkeys(classes) if iri not in self._called]
+        if unknown and words.names_classes:
+            asked = [iri for iri in unknown if addressable(iri)]
+            bare = NamePredicates(words.names, (), (RDF_TYPE,))
+            for iri, values in group_values(self._reads.descriptions(asked, bare)).items():
+                if found := best_name(values, words.names):
+                    self._called[iri] = found[1].text
+        for iri in unknown:
+            self._called.setdefault(iri, local_name(iri))
+        return self._called
+
+    def label(self, iri: str) -> str:
+        """Return the label of a relation or property; a namespace that is met for the first time gets a prefix."""
+        label = self.prefixes.label(iri)
+        if label == iri:
+            with self._labelling:
+                self.prefixes = self.prefixes.covering([iri])
+                label = self.prefixes.label(iri)
+        return label
+
+    def describe(self, rows: Iterable[Binding]) -> dict[str, tuple[str, str, Properties, tuple[str, ...]]]:
+        """Return name, first type, properties and further types of each node in rows of ?n ?k ?v."""
+        words, described = self._reads.words(), {}
+        collected = group_values(rows)
+        classes = {iri: classes_of(values, words.types) for iri, values in collected.items()}
+        called = self.class_names(iri for found in classes.values() for iri in found)
+        for iri, values in collected.items():
+            literals = {
+                key: found
+                for key, terms in values.items()
+                if key != RDF_TYPE and (found := [term for term in terms if term["type"] != "uri"])
+            }
+            named = best_name(literals, words.names)
+            properties = self.properties(literals)
+            if named is not None and properties.get(label := self.label(named[0])) == named[1].text:
+                properties = {key: value for key, value in properties.items() if key != label}
+            name = fallback_name(iri) if named is None else named[1].text
+            first, *further = dict.fromkeys(called[class_] for class_ in classes[iri]) or [""]
+            described[iri] = (name, first, properties or NO_PROPERTIES, tuple(further))
+        return described
+
+    def properties(self, values: Mapping[str, Sequence[Term]]) -> Properties:
+        properties: dict[str, Value] = {}
+        for key, terms in values.items():
+            label = self.label(key)
+            literals = [read_literal(term) for term in terms]
+            properties[label] = preferred(literals).value
+            if len(literals) > 1:
+                properties[label + ALL_VALUES] = listed(literals)
+        return properties
+
+    def cells(self, bindings: Sequence[Binding], timeout_s: float) -> Callable[[Term], Cell]:
+        """Return a converter of the terms of some rows into cells, with the names behind their IRIs looked up."""
+        words = self._reads.words()
+        iris = {term["value"]: None for row in bindings for term in parts_of(row.values()) if term["type"] == "uri"}
+        asked = [iri for iri in iris if addressable(iri) and not iri.startswith((TERM, EDGE))]
+        rows = self._reads.gather(
+            "?n ?k ?v",
+            lambda batch: sparql.met(batch, words, self._reads.languages, self._reads.client.lookup),
+            asked,
+            timeout_s,
+        )
+        texts = {row["n"]["value"] for row in rows if "k" not in row}
+        nodes = self.describe(row for row in rows if "k" in row)
+
+        def cell(term: Term) -> Cell:
+            if term["type"] == "triple":
+                parts = term["value"]
+                return [cell(parts[name]) for name in ("subject", "predicate", "object")]
+            if term["type"] == "bnode":
+                return f"_:{term['value']}"
+            if term["type"] != "uri":
+                return read_literal(term).value
+            iri = term["value"]
+            if iri in texts or iri.startswith((TERM, EDGE)):
+                return self.prefixes.label(iri)
+            return NodeCell(node_id(iri), *nodes.get(iri, (fallback_name(iri), "", NO_PROPERTIES, ())))
+
+        return cell
+
+
+def group_values(rows: Iterable[Binding]) -> dict[str, dict[str, list[Term]]]:
+    """Group rows of ?n ?k ?v by node and predicate, in text order and without repetitions."""
+    found: dict[str, dict[str, dict[tuple[str, ...], Term]]] = {}
+    for row in rows:
+        value = row["v"]
+        mark = (value["value"], value.get("datatype", ""), value.get("xml:lang", ""), value["type"])
+        found.setdefault(row["n"]["value"], {}).setdefault(row["k"]["value"], {})[mark] = value
+    return {
+        node: {key: [values[mark] for mark in sorted(values)] for key, values in sorted(keys.items())}
+        for node, keys in found.items()
+    }

@@ -29,9 +29,15 @@ from byokg.graph.rdf.terms import (
 from byokg.graph.read_cache import CachedSchema, around, digest
 from byokg.graph.servers import sparql_text as sparql
 from byokg.graph.servers.base import NumberingStore
-from byokg.graph.servers.sparql_client import SparqlClient
-from byokg.graph.servers.sparql_names import RdfNames, group_values
-from byokg.graph.servers.sparql_reads import Naming, SparqlReads, Stated, read_triple
+from byokg.graph.servers.sparql_reads import (
+    Naming,
+    RdfNames,
+    SparqlClient,
+    SparqlReads,
+    Stated,
+    group_values,
+    read_triple,
+)
 from byokg.graph.servers.sparql_schema import SAMPLE, Question, look_at
 from byokg.graph.servers.sparql_text import Binding, read_literal, values_of
 from byokg.graph.store import (
