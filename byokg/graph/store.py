@@ -421,18 +421,10 @@ class GraphStore(ABC):
         return {}
 
     def sample_edges(self, per_relation: int) -> EdgeBatch:
-        """Return up to `per_relation` edges of each relation, spread evenly over them, by relation; `origin` counts.
-
-        Samples are kept: all edges are read for the first of a size.
-        """
-        if (known := self._samples.get(per_relation)) is not None:
-            return known
-        batch = EdgeBatch.concatenate(list(self.all_edges()))
-        batch = batch.take(np.argsort(batch.relation, kind="stable"))
-        batch = batch.take(np.flatnonzero(spread_evenly(batch.relation, per_relation)))
-        sample = replace(batch, origin=np.arange(len(batch)), inverse=np.zeros(len(batch), np.bool_))
-        self._samples[per_relation] = sample
-        return sample
+        """Return up to `per_relation` edges of each relation, spread evenly over them, by relation; `origin` counts."""
+        if per_relation not in self._samples:  # all edges are read for it
+            self._samples[per_relation] = _sample_edges(self, per_relation)
+        return self._samples[per_relation]
 
     def far_ends(self, nodes: NodeArray, direction: Direction = Direction.BOTH) -> NodeArray:
         """Return the other ends of the edges that touch `nodes`, each once, ascending. Raises `EntityNotFound`."""
@@ -583,6 +575,13 @@ def spread_evenly(groups: Integers, most: int) -> Bools:
     rank, size = np.arange(len(groups)) - first, np.maximum(last - first, 1)
     kept: Bools = (rank * most // size != (rank - 1) * most // size) | (size <= most)
     return kept
+
+
+def _sample_edges(store: GraphStore, per_relation: int) -> EdgeBatch:
+    batch = EdgeBatch.concatenate(list(store.all_edges()))
+    batch = batch.take(np.argsort(batch.relation, kind="stable"))
+    batch = batch.take(np.flatnonzero(spread_evenly(batch.relation, per_relation)))
+    return replace(batch, origin=np.arange(len(batch)), inverse=np.zeros(len(batch), np.bool_))
 
 
 def _find_edges_among(store: GraphStore, nodes: NodeArray, back: bool) -> InducedEdges:
