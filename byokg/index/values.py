@@ -12,7 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -196,7 +196,7 @@ class ValueIndex:
         self._names = names
         self._counts = counts
         self._starts = [column.start for column in self._properties]
-        self._restricted = lru_cache(16)(self._names_of)
+        self._restricted = cache(self._names_of)  # together no larger than the whole index
 
     @classmethod
     def build(cls, columns: Sequence[ValueColumn], most: int = MOST_VALUES) -> ValueIndex:

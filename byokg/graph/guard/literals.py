@@ -200,7 +200,7 @@ def _objects(tokens: Sequence[Token], at: int) -> Iterator[Token]:
 def _filtered(tokens: Sequence[Token], at: int) -> list[Compared]:
     """Return the literals that a variable is compared with: by a sign, by a function, or in VALUES."""
     if tokens[at - 1].key == "VALUES":
-        return _operand([*tokens[: at + 1], *_as_list(tokens, at + 1)], at + 1, "=", False)
+        return _listed(tokens, at + 1)
     left, right, folded = at - 1, at + 1, False
     while left > 0 and tokens[left].key == "(" and tokens[left - 1].key in _WRAPS and tokens[right].key == ")":
         folded |= tokens[left - 1].key in _FOLDS
@@ -211,11 +211,11 @@ def _filtered(tokens: Sequence[Token], at: int) -> list[Compared]:
     return _behind(tokens, at + 1)
 
 
-def _as_list(tokens: Sequence[Token], at: int) -> list[Token]:
-    """Return the block of VALUES as a list of literals; tags of languages and datatypes are left out."""
-    if tokens[at].key != "{":
-        return list(tokens[at:])
-    close = next(end for end in range(at, len(tokens)) if tokens[end].key in ("}", "end"))
-    held = [token for token in tokens[at + 1 : close] if token.key in ("string", "number")]
-    first, last = tokens[at], tokens[close]
-    return [first._replace(key="["), *held, last._replace(key="]"), tokens[-1]._replace(key="end")]
+def _listed(tokens: Sequence[Token], at: int) -> list[Compared]:
+    """Return the literals of a block of VALUES; tags of languages and datatypes are left out."""
+    found: list[Compared] = []
+    while tokens[at].key not in ("}", "end"):
+        if tokens[at].key in ("string", "number"):
+            found.append((tokens[at], "=", False, False))
+        at += 1
+    return found
