@@ -155,7 +155,7 @@ def kind_of(values: pa.Array, counts: Int64) -> ValueKind | None:
     that are shared by two nodes on average, or few.
     """
     distinct, nodes = len(values), int(counts.sum())
-    if pa.types.is_date(values.type) or pa.types.is_temporal(values.type):
+    if pa.types.is_temporal(values.type):
         return "date"
     if pa.types.is_boolean(values.type):
         return "categorical"

@@ -7,7 +7,7 @@ Differs: the nearest values come from the index over all values of the graph, wi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, product
@@ -191,7 +191,7 @@ class LiteralGrounder:
             return any(one.exact and (use.number or str(one.value) == use.text) for one in equal)
         return self.index.holds(column, use.text, use.comparison)
 
-    def _of_other_property(self, use: LiteralUse, types: Sequence[str] | set[str]) -> GroundedLiteral | None:
+    def _of_other_property(self, use: LiteralUse, types: Collection[str]) -> GroundedLiteral | None:
         """Return the readings of a literal as a value of another property: of the same types, or else of any."""
         if use.comparison != "=" or not use.alone or use.property.startswith("<"):
             return None

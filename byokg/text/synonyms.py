@@ -19,12 +19,12 @@ _DOUBLING = re.compile(r"[^aeiou]*[aeiou][bdgmnprt]|(?:ad|com|per|sub)mit|enrol"
 
 @dataclass(frozen=True)
 class SynonymSet:
-    """The words that name the same kind of relation as a word does, in the singular."""
+    """Words for the same kind of relation as one word, in the singular."""
 
     alike: frozenset[str] = frozenset()
-    """Those that name the same end, or the relation itself, and"""
+    """Words for the same end, or for the relation itself."""
     converse: frozenset[str] = frozenset()
-    """those that name the other end: `parent` of `child`."""
+    """Words for the other end: `parent` of `child`."""
 
 
 UNRELATED = SynonymSet()
@@ -32,7 +32,7 @@ UNRELATED = SynonymSet()
 
 @cache
 def synonyms() -> Mapping[str, SynonymSet]:
-    """Return for everyday words the others that name the same kind of relation or thing; they ship with the package."""
+    """Return the synonyms of each everyday word, from the list that ships with the package."""
     alike: dict[str, set[str]] = defaultdict(set)
     opposite: dict[str, set[str]] = defaultdict(set)
     for line in _SYNONYMS.read_text("utf-8").splitlines():
