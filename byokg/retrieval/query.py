@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-from byokg.errors import ConfigError, EntityNotFound, QueryFailed
+from byokg.errors import ConfigError, EntityNotFound, QueryFailed, QueryTimeout
 from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.store import QueryableGraph, QueryLimits, Rows
@@ -317,7 +317,7 @@ def ground_by_results(
 
     A query that has rows as written keeps every literal but those of another case or format: the literal may be one of
     several. Where literals have several readings, each combination is run for one row: the only one with rows is the
-    query, and otherwise the literals are left to the model.
+    query, and otherwise the literals are left to the model, as they are once a query times out.
 
     Raises:
         QueryRefused: the text cannot be read.
@@ -331,14 +331,19 @@ def ground_by_results(
     def has_rows(query: str) -> bool:
         try:
             return _holds_anything(engine.run(check(query).text, limits=single))
+        except QueryTimeout:
+            raise
         except QueryFailed:
             return False
 
-    if not all(one.exact for one in literals) and has_rows(text):
-        literals = [one for one in literals if one.exact]
-    queries = list(grounder.substituted(engine.language, text, literals))
-    if not all(one.certain for one in literals if one.readings):
-        queries = [(query, lines) for query, lines in queries if has_rows(query)]
+    try:
+        if not all(one.exact for one in literals) and has_rows(text):
+            literals = [one for one in literals if one.exact]
+        queries = list(grounder.substituted(engine.language, text, literals))
+        if not all(one.certain for one in literals if one.readings):
+            queries = [(query, lines) for query, lines in queries if has_rows(query)]
+    except QueryTimeout:
+        queries = []
     if len(queries) != 1:
         return GroundedQuery(text, (), tuple(one.format_problem() for one in literals))
     (query, lines), *_ = queries

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from byokg.errors import ConfigError, LlmEmpty, StoreUnavailable
+from byokg.errors import ConfigError, LlmEmpty, QueryTimeout, StoreUnavailable
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.engines.oxigraph import OxigraphStore, build_oxigraph
-from byokg.graph.store import QueryableGraph
+from byokg.graph.store import QueryableGraph, QueryLimits, Rows
+from byokg.linking.grounding import LiteralGrounder
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel
 from byokg.llm.model import LanguageModel
 from byokg.retrieval.graph_tools import GraphTools
-from byokg.retrieval.query import QueryRetriever
+from byokg.retrieval.query import QueryRetriever, ground_by_results
 from byokg.retrieval.verbalize import row_text, rows_head, verbalize
 from byokg.types import (
     Artifacts,
@@ -189,6 +190,19 @@ class TestGrounding:
         finally:
             arcade.replace(countries())
         assert isinstance(item, RowsEvidence) and item.rows == (("c2",),) and item.readings == ()
+
+    def test_a_timeout_ends_the_trial_of_readings(self, arcade: ArcadeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        people = [Node(EntityId(name), "", "Person", {"surname": name}) for name in ("Reed", "Reid")]
+        grounder = LiteralGrounder(ColumnarGraph.from_records(people, []))
+        (engine,), query, tried = arcade.engines, "MATCH (p:Person {surname: 'Rejd'}) RETURN p", list[str]()
+
+        def time_out(text: str, **settings: object) -> Rows:
+            tried.append(text)
+            raise QueryTimeout(1.0)
+
+        monkeypatch.setattr(engine, "run", time_out)
+        grounded = ground_by_results(grounder, engine, query, QueryLimits(1.0, 10))
+        assert grounded.text == query and "nearest: 'Re" in grounded.open[0] and tried == [query]
 
     def test_sparql(self, oxigraph: OxigraphStore) -> None:
         query = "SELECT ?n { ?c rdfs:label 'PERU' ; kg:capital ?city . ?city rdfs:label ?n }"
