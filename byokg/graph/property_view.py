@@ -276,7 +276,7 @@ class PropertyView(GraphStore):
         """True if the graph has no properties at all."""
         return len(self._relations) == self.real_relations
 
-    # What GraphStore asks
+    # Methods of GraphStore
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""What graph stores promise, and the records and arrays in which they answer.
+"""The base class of graph stores, and the records and arrays of their results.
 
 There are two roles: a `GraphStore` is walked by ids and numbers, a `QueryableGraph` also runs the text of a query.
 """

@@ -129,7 +129,7 @@ class ColumnarGraph(GraphStore):
         """
         return cls(name, number_records(list(nodes), list(edges), source, dropped_duplicates))
 
-    # What GraphStore asks
+    # Methods of GraphStore
 
     @property
     def name(self) -> str:
@@ -248,7 +248,7 @@ class ColumnarGraph(GraphStore):
         self._samples[per_relation] = sample  # a scan of all edges takes seconds in a large graph
         return sample
 
-    # Additions of this store to the protocol
+    # Further methods of this store
 
     @property
     def columnar(self) -> ColumnarGraph:

@@ -257,7 +257,7 @@ class ArcadeStore(QueryableGraph):
         """Return the memory at which the engine's process is killed; the heap limit is part of it."""
         return self._heap_mb + _BESIDE_HEAP_MB
 
-    # What QueryStore asks
+    # Methods of QueryStore
 
     def run(self, text: str, parameters: Mapping[str, Cell] | None = None, limits: QueryLimits | None = None) -> Rows:
         """Run one reading query. See `QueryStore.run` for its errors.
@@ -289,7 +289,7 @@ class ArcadeStore(QueryableGraph):
         ordered = {node.id: node for node in self.graph.nodes(several)}
         return tuple(tuple(_with_types(cell, ordered) for cell in row) for row in rows)
 
-    # What GraphStore asks: the columnar arrays answer
+    # Methods of GraphStore: the columnar arrays answer
 
     @property
     def name(self) -> str:

@@ -79,11 +79,11 @@ class CypherReads:
         return f"{variable}.{quote(self.id_property)}"
 
     def identity_of(self, variable: str) -> tuple[str, str]:
-        """Write the two expressions that `_remember` takes."""
+        """Return the expressions of the server's id and the identifying property of a node, for `remember`."""
         return f"{self.server.identity}({variable})", self.entity_of(variable)
 
     def identified(self, variable: str) -> str:
-        """Write them as columns."""
+        """Return both expressions as columns."""
         return "{} AS element, {} AS entity".format(*self.identity_of(variable))
 
     def element(self, entity: EntityId) -> str:
@@ -308,7 +308,7 @@ class CypherNames:
         return self._name_property or guess_name_property(names)
 
     def key(self) -> tuple[str | None, ...]:
-        """Return what distinguishes graphs with other ids or names."""
+        """Return a key that differs between graphs with other ids or names."""
         return self._reads.server.name, self._reads.id_property, self._name_property
 
     def labels(self) -> Sequence[str]:
@@ -411,7 +411,7 @@ class CypherNames:
         return self._vectors
 
     def left_out(self) -> Collection[str]:
-        """Return the properties that are no one's to read: vectors."""
+        """Return the properties that nodes do not show: vectors."""
         return () if self.vector_index is None else self._find_vectors()[1:]
 
     def held(self, variable: str) -> str:

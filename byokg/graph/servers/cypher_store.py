@@ -125,7 +125,7 @@ class CypherStore(NumberingStore):
         self._known_schema()
         return self._names.name_property(label)
 
-    # What GraphStore asks
+    # Methods of GraphStore
 
     @property
     def met_relations(self) -> Sequence[str]:

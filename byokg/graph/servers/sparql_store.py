@@ -1,4 +1,4 @@
-"""What every RDF store has in common: the two protocols, answered by SPARQL."""
+"""A graph behind SPARQL 1.1: the common part of all RDF stores."""
 
 from __future__ import annotations
 
