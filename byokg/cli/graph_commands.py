@@ -114,8 +114,8 @@ def _value_table(properties: Sequence[IndexedProperty]) -> Table:
     """Return the table of indexed properties: kind, distinct values, coverage, examples or range, cost."""
     cells = []
     for one in properties:
-        some = ", ".join(f"{value!s:.{_EXAMPLE}}" for value in one.examples)
-        shown = some if one.least is None else f"{one.least} to {one.most}"
+        some = (text if len(text) <= _EXAMPLE else f"{text[: _EXAMPLE - 1]}…" for text in map(str, one.examples))
+        shown = ", ".join(some) if one.least is None else f"{one.least} to {one.most}"
         name = f"{one.type}.{one.property}" if one.type else one.property
         cost = f"{one.cost:,}" if one.indexed else "no entries"
         cells.append((name, one.kind, f"{one.distinct:,}", f"{one.coverage:.0%}", shown, cost))
@@ -124,7 +124,7 @@ def _value_table(properties: Sequence[IndexedProperty]) -> Table:
 
 
 _EXAMPLE = 24
-"""Characters of an example."""
+"""Most characters of an example; longer ones end in `…`."""
 
 
 def by_count(relations: Sequence[RelationSchema]) -> list[RelationSchema]:
