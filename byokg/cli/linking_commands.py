@@ -111,7 +111,7 @@ def show(found: Sequence[Mapping[str, Any]], console: Console, explain: bool) ->
         if one["candidates"]:
             console.print(_candidates(heading, one["candidates"], explain))
         elif not one["values"]:
-            console.print(Text(f"{heading}: no node is called so or like it"), soft_wrap=True)
+            console.print(Text(f"{heading}: no node has this name or value, or a similar one"), soft_wrap=True)
         if one["values"]:
             console.print(_values(heading, one["values"]))
 

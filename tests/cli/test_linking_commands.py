@@ -104,7 +104,7 @@ def test_top_bounds_what_every_method_shows(byokg: Run, graph: Path, method: str
 def test_what_is_like_nothing_is_said_to_be(byokg: Run, graph: Path, text: str) -> None:
     outcome = byokg("link", graph, text, "--method", "fuzzy")
     assert outcome.code == 0
-    assert outcome.out.endswith(": no node is called so or like it\n")
+    assert outcome.out.endswith(": no node has this name or value, or a similar one\n")
     assert "\x1b" not in outcome.out and len(outcome.out) < 200
 
 
