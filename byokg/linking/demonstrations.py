@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed, at_least
 from byokg.files import open_decompressed
-from byokg.graph.guard.guard import check_cypher, check_sparql, lint_query
+from byokg.graph.guard.guard import check_query, lint_query
 from byokg.graph.paths import follow
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
@@ -188,7 +188,7 @@ class DemonstrationRetriever:
         if not one.query or engine is None:
             return False
         try:
-            (check_cypher if one.language == "cypher" else check_sparql)(one.query)
+            check_query(engine.language, one.query)
             return not lint_query(engine, one.query)
         except QueryFailed:
             return False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed, QueryTimeout
-from byokg.graph.guard.guard import Finding, check_cypher, check_sparql, lint_query, strings_in
+from byokg.graph.guard.guard import Finding, check_query, lint_query, strings_in
 from byokg.graph.property_view import node_names
 from byokg.graph.store import QueryableGraph, QueryLimits, Rows
 from byokg.linking.llm_linker import TAGS
@@ -180,12 +180,12 @@ class QueryRetriever:
         try:
             if language == "cypher":
                 text = quoted_relations(text)
-            checked = (check_cypher if language == "cypher" else check_sparql)(text).text
+            checked = check_query(language, text)
             findings = lint_query(engine, text)
             problems += map(_format_finding, findings)
             grounded = self._grounded(engine, text)
             if grounded.lines:
-                checked = (check_cypher if language == "cypher" else check_sparql)(grounded.text).text
+                checked = check_query(language, grounded.text)
             rows = engine.run(checked, limits=self._limits)
         except QueryFailed as error:
             problems.append(str(error))
@@ -325,12 +325,11 @@ def ground_by_results(
     literals = grounder.ground(engine.language, text)
     if not literals:
         return GroundedQuery(text)
-    check = check_cypher if engine.language == "cypher" else check_sparql
     single = QueryLimits(limits.timeout_s, 1)
 
     def has_rows(query: str) -> bool:
         try:
-            return _holds_anything(engine.run(check(query).text, limits=single))
+            return _holds_anything(engine.run(check_query(engine.language, query), limits=single))
         except QueryTimeout:
             raise
         except QueryFailed:

@@ -95,6 +95,11 @@ def check_sparql(text: str, row_cap: int | None = None) -> CheckedQuery:
     return _checked(text, query.edits, query.limit, row_cap)
 
 
+def check_query(language: Language, text: str) -> str:
+    """Return a query as it may be run, without a cap of rows. Raises `QueryRefused`."""
+    return (check_cypher if language == "cypher" else check_sparql)(text).text
+
+
 def _checked(text: str, edits: Sequence[Edit], limit: RowLimit | None, row_cap: int | None) -> CheckedQuery:
     """Write a query as it is handed on."""
     capped = row_cap is not None and limit is not None and (limit.rows is None or limit.rows > row_cap)
