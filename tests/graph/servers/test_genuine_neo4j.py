@@ -204,7 +204,8 @@ def test_vectors_are_no_properties_of_nodes(with_vectors: Database) -> None:
     heat = [EntityId("Heat")]
     assert ("meant" in plain.nodes(heat)[0].properties, dict(store.nodes(heat)[0].properties)) == (True, {})
     assert [dict(node.properties) for page in store.all_nodes() for node in page] == [{}] * (len(NAMED) + 2)
-    assert [node.name for page in store.all_nodes() for node in page if node.name in NAMED] == NAMED
+    named = [node.name for page in store.all_nodes() for node in page if node.name in NAMED]
+    assert sorted(named) == sorted(NAMED)  # Neo4j gives numbers of deleted nodes to new ones, in any order
     assert "meant" not in store.schema().node_properties.get("Thing", ())
 
 
