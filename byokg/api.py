@@ -39,7 +39,12 @@ if TYPE_CHECKING:
 
 
 class KnowledgeGraph:
-    """Asks any store about single entities by id; whatever asks for many uses `store` and `traversal`."""
+    """Asks any store about single entities by id; whatever asks for many uses `store` and `traversal`.
+
+    >>> kg = KnowledgeGraph.from_triples([("France", "capital", "Paris"), ("Seine", "flows_through", "Paris")])
+    >>> [triple.tail for triple in kg.triples("France")]
+    ['Paris']
+    """
 
     def __init__(self, store: GraphStore) -> None:
         self.store = store
@@ -154,6 +159,12 @@ class Byokg:
 
     Raises:
         ConfigError: a setting is out of range or not known, or `llm` is no model.
+
+    >>> kg = KnowledgeGraph.from_triples([("France", "capital", "Paris"), ("Spain", "capital", "Madrid")])
+    >>> [item.name for item in Byokg(kg).ask("What is the capital of France?").items]
+    ['Paris']
+
+    With a language model it is ``Byokg(kg, llm=ChatAnthropic(model="MODEL"))``.
     """
 
     def __init__(

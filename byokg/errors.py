@@ -61,7 +61,15 @@ if TYPE_CHECKING:
 
 
 class ByokgError(Exception):
-    """Base of all. `retryable` is True if the same call may succeed later."""
+    """Base of all. `retryable` is True if the same call may succeed later.
+
+    >>> from byokg import KnowledgeGraph
+    >>> try:
+    ...     KnowledgeGraph.open("nowhere")
+    ... except ByokgError as error:
+    ...     print(type(error).__name__, error.retryable)
+    GraphNotFound False
+    """
 
     retryable: bool = False
 

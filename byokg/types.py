@@ -32,6 +32,9 @@ class Question:
 
     `topic_ids` and `hops` are empty unless the caller has them, or an evaluation setting grants the data set's
     annotation (`linking.entities=gold`, `linking.hops=gold`).
+
+    >>> Question("q1", "Which river flows through Paris?").text
+    'Which river flows through Paris?'
     """
 
     id: str
@@ -396,7 +399,12 @@ none does."""
 
 @dataclass(frozen=True)
 class AnswerItem:
-    """One answer: the name shown, the node it is (if any), and the evidence behind it."""
+    """One answer: the name shown, the node it is (if any), and the evidence behind it.
+
+    >>> item = AnswerItem("Paris", EntityId("city/paris"), 0.9, citations=("e1",), cited=1)
+    >>> item.name, item.support
+    ('Paris', 'supported')
+    """
 
     name: str
     id: EntityId | None
@@ -539,7 +547,12 @@ class Spending:
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome for one question: answers best first, and every round that led to them."""
+    """The outcome for one question: answers best first, and every round that led to them.
+
+    >>> answer = Answer("q1", (AnswerItem("Paris", EntityId("city/paris"), 0.9),), rounds=())
+    >>> [item.name for item in answer.items]
+    ['Paris']
+    """
 
     question_id: str
     items: tuple[AnswerItem, ...]

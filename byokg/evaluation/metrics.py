@@ -247,6 +247,10 @@ class Metrics:
 
     The breakdowns are empty when no question states a type (a hop count); when only some do, the
     others stand under `UNSTATED`.
+
+    >>> outcomes = [QuestionScores(score([answer], ["Seine"])) for answer in ("Seine", "Rhine")]
+    >>> aggregate(outcomes).overall.estimates["hits@1"].value
+    0.5
     """
 
     overall: Summary

@@ -112,6 +112,10 @@ class RunSettings:
 
     Two runs with equal settings, questions and code are the same run and may share a folder. The number of workers and
     the place of the folder are not part of it, since neither changes an answer.
+
+    >>> settings = RunSettings("films", "d1", "g1", config={"pipeline": {"max_hops": 2}})
+    >>> settings.entities, settings.hops
+    ('linked', 'predicted')
     """
 
     dataset: str
@@ -197,6 +201,15 @@ def run_evaluation(
         ConfigError: `workers` is below 1, or `settings.config` holds a value without a YAML form.
         KeyboardInterrupt: the run was interrupted; the questions then in flight are recorded first, and a
             second interrupt gives them up.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from byokg import Byokg, KnowledgeGraph
+    >>> kg = KnowledgeGraph.from_triples([("France", "capital", "Paris"), ("Spain", "capital", "Madrid")])
+    >>> examples = [Example("q1", "What is the capital of France?", answers=("Paris",))]
+    >>> with TemporaryDirectory() as folder:
+    ...     metrics = run_evaluation(Byokg(kg), examples, f"{folder}/run", RunSettings("capitals", "d1", "g1"))
+    >>> metrics.overall.estimates["hits@1"].value
+    1.0
     """
     if workers < 1:
         raise ConfigError(f"workers={workers} cannot answer anything; use 1 or more")

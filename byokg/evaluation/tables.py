@@ -114,6 +114,10 @@ def metrics_tables(metrics: Metrics, title: str, repeats: int = 1) -> Group:
         metrics: figures to print.
         title: of the first table.
         repeats: number of times each question was run.
+
+    >>> from byokg.evaluation.metrics import QuestionScores, aggregate, score
+    >>> metrics = aggregate([QuestionScores(score(["Seine"], ["Seine"]))])
+    >>> tables = metrics_tables(metrics, "rivers")  # rich.print(tables)
     """
     tables = [_overall(metrics.overall, title, repeats)]
     if metrics.overall.retrieval.get("recall", _NOTHING).value > 0:

@@ -271,6 +271,9 @@ class GraphStore(ABC):
 
     A store of your own defines `name`, `relations`, `entities`, `nodes` and `edges` (`read_cache.around` brings edges
     into order) and inherits the other methods, which read by these. A store with a quicker way overrides a method.
+
+    >>> from byokg import ColumnarGraph; list(ColumnarGraph.from_triples([("a", "knows", "b")]).relations)
+    ['knows']
     """
 
     source: Mapping[str, Any] = {}

@@ -142,6 +142,10 @@ class StaticEmbedder:
 
     Raises:
         ConfigError: `path` holds no such model.
+
+    >>> embedder = StaticEmbedder()
+    >>> embedder.encode(["river", "stream"]).shape
+    (2, 128)
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -312,6 +316,10 @@ class SentenceTransformerEmbedder:
     Raises:
         MissingExtra: sentence-transformers, or for `minilm` its package, is not installed.
         ConfigError: the model cannot be loaded.
+
+    >>> SentenceTransformerEmbedder("all-MiniLM-L6-v2", batch_size=0)
+    Traceback (most recent call last):
+    byokg.errors.ConfigError: batch_size of the embedder is 0; give 1 or more
     """
 
     def __init__(

@@ -33,6 +33,10 @@ class LangChainEmbedder:
 
     Raises:
         ConfigError: `batch_size` is below 1.
+
+    >>> from langchain_core.embeddings import DeterministicFakeEmbedding
+    >>> LangChainEmbedder(DeterministicFakeEmbedding(size=8)).encode(["river", "stream"]).shape
+    (2, 8)
     """
 
     def __init__(self, embeddings: Embeddings, name: str | None = None, batch_size: int = 256) -> None:

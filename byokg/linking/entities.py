@@ -348,6 +348,11 @@ class EntityLinker:
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "Entity Linking"; m = 3 there and here.
     Differs: an equal name decides unless `extend` is set, as it would be in the paper; matches have a cutoff.
+
+    >>> from byokg import ColumnarGraph
+    >>> graph = ColumnarGraph.from_triples([("Danube", "flows_through", "Vienna")])
+    >>> [[linked.name for linked in found] for found in EntityLinker(graph).link_all([Mention("Dannube")])]
+    [['Danube']]
     """
 
     store: GraphStore

@@ -77,6 +77,12 @@ def offline_pipeline(
     Raises:
         ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
             needs a language model.
+
+    >>> from byokg import ColumnarGraph, Question
+    >>> graph = ColumnarGraph.from_triples([("France", "capital", "Paris"), ("Spain", "capital", "Madrid")])
+    >>> pipeline = offline_pipeline(Parts(graph), max_hops=1)
+    >>> [item.name for item in pipeline.run(Question("q1", "What is the capital of France?")).items]
+    ['Paris']
     """
     graph, embedder, entities = parts.store, parts.embedder, parts.entities
     lazy_schema = graph.remote if lazy_schema is None else lazy_schema

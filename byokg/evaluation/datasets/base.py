@@ -306,6 +306,10 @@ class Example:
     """One question with its gold answers and annotations.
 
     A pipeline receives `asked(...)`, a `Question` without gold answers.
+
+    >>> example = Example("q1", "Which river flows through Paris?", answers=("Seine",))
+    >>> example.answers
+    ('Seine',)
     """
 
     id: str

@@ -87,6 +87,10 @@ class MetaQA(QuestionSet):
 
     Raises:
         ConfigError: `hops` is not 1, 2, 3 or "all", or `split` is not train, dev or test.
+
+    >>> MetaQA("data/metaqa", hops=4)
+    Traceback (most recent call last):
+    byokg.errors.ConfigError: MetaQA has questions of 1, 2 or 3 hops, or all, not dataset.hops=4
     """
 
     def __init__(self, root: str | Path, hops: int | Literal["all"], split: str = "test") -> None:

@@ -71,6 +71,9 @@ class Folder(QuestionSet):
 
     Raises:
         ConfigError: `ids` is neither "ids" nor "names".
+
+    >>> Folder(SHIPPED, split="dev").examples()[0].question
+    'Which stands taller: Huascarán or Misti?'
     """
 
     def __init__(
@@ -110,6 +113,10 @@ def atlas(split: str = "test") -> Folder:
     """Return the shipped questions of one split (`dev`, `test`, or empty for both), with the graph beside them.
 
     They are about countries, cities, rivers, mountains, laureates and governments.
+
+    >>> dataset = atlas("dev")
+    >>> dataset.name, len(dataset.examples())
+    ('atlas dev', 701)
     """
     return Folder(SHIPPED, split=split, name="atlas")
 

@@ -53,6 +53,10 @@ class ColumnarGraph(GraphStore):
 
     Make one with `open`, `from_triples`, `from_records`, or `importers.choose.import_graph`. Nothing changes after
     construction, so threads may share it.
+
+    >>> graph = ColumnarGraph.from_triples([("France", "capital", "Paris"), ("Seine", "flows_through", "Paris")])
+    >>> sorted(graph.entities()), list(graph.relations)
+    (['France', 'Paris', 'Seine'], ['capital', 'flows_through'])
     """
 
     def __init__(

@@ -225,6 +225,10 @@ def import_graph(source: str | Path, options: TableOptions = DETECTED) -> Column
     Raises:
         ImportFailed: the source cannot become a graph; names file, line and reason.
         MissingExtra: the source is RDF and pyoxigraph is not installed.
+
+    >>> from byokg import atlas
+    >>> import_graph(atlas().graph_source()).node_count
+    2639
     """
     return collect(_stream(_find(Path(source)), {}, options))
 
