@@ -57,6 +57,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "index.md": _bent((ROOT / "README.md").read_text("utf-8")),
         "contributing.md": _bent((ROOT / "CONTRIBUTING.md").read_text("utf-8")),
         "changelog.md": _bent((ROOT / "CHANGELOG.md").read_text("utf-8")),
+        "security.md": _bent((ROOT / "SECURITY.md").read_text("utf-8")),
         "commands.md": commands_page(),
         "api.md": api_page(),
         **configuration_pages(),
@@ -70,7 +71,7 @@ def _bent(text: str) -> str:
     """Turn a file's links at the top of the repository into links of the site."""
     text = re.sub(r"<!--.*?-->\n?", "", text, flags=re.DOTALL)
     text = re.sub(r"\]\((?:\./)?docs/", "](", text)
-    for name in ("CONTRIBUTING", "CHANGELOG"):
+    for name in ("CONTRIBUTING", "CHANGELOG", "SECURITY"):
         text = text.replace(f"]({name}.md)", f"]({name.lower()}.md)")
     return text.replace("](README.md", "](index.md")
 

@@ -191,3 +191,17 @@ def test_torch_comes_with_none_but_the_extras_that_need_it() -> None:
     assert {extra for extra in extras if packages(extra) & heavy} == with_torch
     lean = {extra for extra in extras if extra not in {*with_torch, "all", "dev", "docs", "inspect"}}
     assert packages("all") == {name for extra in lean for name in packages(extra)}
+
+
+def test_every_locked_package_has_its_licence_listed() -> None:
+    page = (ROOT / "docs" / "licences.md").read_text("utf-8")
+    listed = dict(re.findall(r"^\| ([\w.-]+) \| (.+) \|$", page, re.MULTILINE))
+    locked = [line.partition("==")[0].strip() for line in CONSTRAINTS if "==" in line and not line.startswith("#")]
+    assert sorted(set(locked) - set(listed)) == [], "run python scripts/list_licences.py"
+
+
+@needs_hatchling
+def test_two_builds_have_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    assert build(ROOT, "wheel", tmp_path / "wheel").read_bytes() == wheel.read_bytes()
+    sources = [build(ROOT, "sdist", tmp_path / name) for name in ("one", "two")]
+    assert sources[0].read_bytes() == sources[1].read_bytes()
