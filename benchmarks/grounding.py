@@ -46,17 +46,21 @@ _LIMITS = QueryLimits(20.0, 5_000)
 
 def queries(name: str, data: Path) -> Iterator[str]:
     """Yield the distinct gold queries of a set, with the property names that its tables have."""
-    renamed = RENAMED.get(name, {})
     seen = set()
     with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
         for record in map(json.loads, lines):
-            query = record.get("cypher") or ""
-            for old, new in renamed.items():
-                query = re.sub(rf"(?<=\w\.){old}\b(?!\()", new, query)
-                query = re.sub(rf"([{{,]\s*){old}(?=\s*:)", rf"\1{new}", query)
+            query = renamed(record.get("cypher") or "", name)
             if query and query not in seen:
                 seen.add(query)
                 yield query
+
+
+def renamed(query: str, name: str) -> str:
+    """Return a query of a set with the property names that its tables have."""
+    for old, new in RENAMED.get(name, {}).items():
+        query = re.sub(rf"(?<=\w\.){old}\b(?!\()", new, query)
+        query = re.sub(rf"([{{,]\s*){old}(?=\s*:)", rf"\1{new}", query)
+    return query
 
 
 def reordered(text: str, key: str) -> str:

@@ -2,7 +2,7 @@
 
 python benchmarks/prompts.py [--data DIR] [--graph DIR] [--split test] [--questions 400] [--part all] [--json FILE]
 
-All on `freebase_core/graph_full` (497,495 triples, 4,045 relations).
+`schema` and `evidence` on `freebase_core/graph_full` (497,495 triples, 4,045 relations).
 
 `schema`: for the first questions of a split of WebQSP and CWQ that have a labelled gold path, the share for which all
 relations of one labelled path are shown within 2,000 tokens; in the first round, around the entities that the offline
@@ -13,6 +13,11 @@ stage, so that retrieval is as with a real model; the measurements are of the ev
 prompt. They use the text alone: a fact is two named nodes and their connection, in any notation
 (inverse relations after `freebase_ontology`; through a nameless node or by the shortcut `a..b`). A hub path goes
 through a node by an unrequested relation that more than 100 nodes share there.
+
+`values`: on property graphs (Northwind, Movies, Mind-the-Query `er`, ZOGRASCOPE), the share of the gold query's
+properties that the first prompt of `byokg_cypher` and `byokg_lean` shows under their type, and of its texts compared
+with a property that the prompt spells as the graph does, in quotes outside the question. Left out are properties and
+texts that the graph lacks, parts of texts, and numbers.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import argparse
 import json
 import lzma
 import os
+import random
 import re
 import tempfile
 from collections import defaultdict
@@ -31,21 +37,33 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks.rows import Row, show
+from benchmarks.dropped_constraints import importable
+from benchmarks.grounding import SETS, renamed
+from benchmarks.property_graphs import half_of
+from benchmarks.rows import Bar, Row, show, show_bars
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
+from byokg.graph.guard.cypher import parse_cypher
+from byokg.graph.guard.literals import literals_in
+from byokg.graph.guard.tokens import Unreadable
 from byokg.graph.importers.choose import build_graph
+from byokg.graph.name_indexes import name_index
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, QueryableGraph, query_notes
+from byokg.graph.value_indexes import build_indexes, value_index
 from byokg.index.embedders import StaticEmbedder
+from byokg.index.names import NameIndex
+from byokg.index.values import ValueIndex
 from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.llm.messages import Message, Reply
 from byokg.llm.model import LanguageModel
 from byokg.offline import entity_spotter
 from byokg.open import add_engine
-from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.byokg import Rounds, byokg_pipeline
 from byokg.pipelines.context import shown_text
+from byokg.pipelines.lean import Lean, lean_pipeline
+from byokg.pipelines.loop import Loop
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
@@ -258,6 +276,159 @@ def _is_hub(store: GraphStore, name: str, relation: str) -> bool:
     )
 
 
+SHOWN = 0.97
+"""Least share of gold properties and values in a first prompt."""
+
+
+class FirstPrompt(Exception):
+    """The first prompt of a question, in place of a reply to it."""
+
+
+class Asked:
+    """Stands for a language model: raises the first prompt."""
+
+    chat_model = None
+
+    def reply(self, messages: Sequence[Message], **_: object) -> Reply:
+        """Raise `FirstPrompt`."""
+        raise FirstPrompt("\n".join(message.text for message in messages))
+
+
+_TYPE_LINE = re.compile(r"(\S.*?) \([\d,]+\)(?:, .*)?")
+_RELATION_LINE = re.compile(r"\(.*?\)-\[:?(.+?)\]-")
+
+
+def shown_properties(schema: str) -> set[tuple[str, str]]:
+    """Return the properties in the text of a schema, each with its type or relation."""
+    found, type_ = set(), ""
+    for line in schema.splitlines():
+        if line.startswith("  "):
+            found.add((type_, re.split(r"[:,]", line.strip())[0]))
+        elif match := _TYPE_LINE.fullmatch(line):
+            type_ = match[1]
+        elif match := _RELATION_LINE.match(line):
+            found |= {(match[1], name) for name in re.findall(r", (\w+): ", line)}
+    return found
+
+
+Gold = tuple[set[tuple[tuple[str, ...], str]], set[str]]
+"""Properties with the types or relations that may hold them, and texts that are compared with one."""
+
+
+def gold_items(store: GraphStore, index: ValueIndex, names: NameIndex, query: str) -> Gold:
+    """Return what a query needs of a prompt, as far as the graph holds it."""
+    schema = store.schema()
+    holders: dict[str, list[str]] = defaultdict(list)
+    for type_, properties in schema.node_properties.items():
+        for name in properties:
+            holders[name].append(type_)
+    for relation in schema.relations:
+        for name in relation.properties:
+            holders[name].append(relation.name)
+    used = set()
+    for use in parse_cypher(query).properties:
+        types = [each for each in use.owner.names or holders[use.name.text] if each in holders[use.name.text]]
+        if types:
+            used.add((tuple(types), use.name.text))
+    texts: set[str] = set()
+    for literal in literals_in("cypher", query):
+        if literal.comparison == "=" and not literal.number:
+            held = index.find(literal.text, types=literal.types or None, properties=[literal.property])
+            texts |= {
+                one.value
+                for one in held
+                if one.exact and isinstance(one.value, str) and (literal.folded or one.value == literal.text)
+            }
+            if literal.property == "name" and not held:
+                owned = store.nodes([store.ids(np.array([each]))[0] for each in names.exact(literal.text).tolist()[:9]])
+                texts |= {node.name for node in owned if literal.folded or node.name == literal.text}
+    return used, texts
+
+
+def value_rows(name: str, store: QueryableGraph, records: Sequence[Mapping[str, Any]], show_missing: int) -> list[Row]:
+    """Measure the share of properties and values of gold queries in the first prompts, and the tokens of these."""
+    parts = Parts(store, cast(LanguageModel, Asked()))
+    pipelines: Mapping[str, Loop | Lean] = {
+        "cypher": byokg_pipeline(parts, rounds=Rounds(queries=2)),
+        "lean": lean_pipeline(parts),
+    }
+    index, names = value_index(store), name_index(store)
+    rows: list[Row] = []
+    for short, pipeline in pipelines.items():
+        shown: dict[str, list[bool]] = {"properties": [], "values": []}
+        tokens = []
+        for record in records:
+            try:
+                properties, texts = gold_items(store, index, names, renamed(record["cypher"], name))
+            except Unreadable:
+                continue
+            try:
+                pipeline.run(Question(record["id"], record["question"]))
+            except FirstPrompt as prompt:
+                text = str(prompt)
+            tokens.append(estimate_tokens(text))
+            _, _, context = text.partition("# Schema of the graph")
+            context = context.rpartition("# Question")[0]
+            there = shown_properties(context)
+            facts = context.partition("# Facts")[2]
+            missing = [one for one in sorted(properties) if there.isdisjoint((type_, one[1]) for type_ in one[0])]
+            unspelt = [
+                one
+                for one in sorted(texts)
+                if f'"{one}"' not in context and not re.search(rf"(?<!\w){re.escape(one)}(?!\w)", facts)
+            ]
+            shown["properties"] += [one not in missing for one in sorted(properties)]
+            shown["values"] += [one not in unspelt for one in sorted(texts)]
+            if (missing or unspelt) and show_missing > 0:
+                show_missing -= 1
+                print(f"{name} {short} {record['id']} {record['question']}\n  {missing} {unspelt}")
+        both = [*shown["properties"], *shown["values"]]
+        rows += [
+            Row(f"{name} {short}: gold {kind} shown", float(np.mean(each)), f"of {len(each)}")
+            for kind, each in (*shown.items(), ("properties and values", both))
+        ]
+        rows.append(Row(f"{name} {short}: median prompt", float(np.median(tokens)), "tokens"))
+    return rows
+
+
+def property_graph_rows(name: str, data: Path, split: str, count: int, show_missing: int) -> list[Row]:
+    """Build the graph of one set, and measure a sample of its questions."""
+    with lzma.open(data / name / "questions.jsonl.xz", "rt", encoding="utf-8") as lines:
+        records = [record for record in map(json.loads, lines) if record.get("cypher") and half_of(record) == split]
+    records = random.Random(0).sample(records, min(count, len(records)))
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        graph = build_graph(importable(data / name, folder), folder / "graph")
+        build_indexes(graph)
+        add_engine(folder / "graph", "cypher")
+        with ArcadeStore.open(folder / "graph") as store:
+            return value_rows(name, store, records, show_missing)
+
+
+def freebase_rows(data: Path, graph: Path | None, split: str, count: int, part: str) -> list[Row]:
+    """Measure schema, evidence, or both, on the part of Freebase."""
+    rows: list[Row] = []
+    with ExitStack() as stack:
+        place = graph
+        if place is None:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "full.graph"
+            build_graph(data / "freebase_core" / "graph_full.tsv.xz", place)
+            add_engine(place, "cypher")
+        if part in ("schema", "all"):
+            rows += schema_rows(ColumnarGraph.open(place), data, split, count)
+        if part in ("evidence", "all"):
+            engine = ArcadeStore.open(place)
+            stack.callback(engine.close)
+            turned: dict[str, str] = {}
+            with lzma.open(data / "freebase_ontology" / "inverses.tsv.xz", "rt", encoding="utf-8") as file:
+                for one, other in (line.rstrip("\n").split("\t")[:2] for line in file):
+                    turned |= {one: other, other: one}
+            for run in RUNS:
+                for recorded in (True, False):
+                    rows += evidence_rows(engine, data, run, turned, recorded)
+    return rows
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -265,29 +436,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--graph", type=Path, help="graph folder with its openCypher engine (default: built)")
     parser.add_argument("--split", choices=("dev", "test"), default="test")
     parser.add_argument("--questions", type=int, default=400)
-    parser.add_argument("--part", choices=("schema", "evidence", "all"), default="all")
+    parser.add_argument("--part", choices=("schema", "evidence", "values", "all"), default="all")
+    parser.add_argument("--show", type=int, default=0, help="questions of each set whose missing items are printed")
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
     options = parser.parse_args(arguments)
     rows: list[Row] = []
-    with ExitStack() as stack:
-        place = options.graph
-        if place is None:
-            place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "full.graph"
-            build_graph(options.data / "freebase_core" / "graph_full.tsv.xz", place)
-            add_engine(place, "cypher")
-        if options.part in ("schema", "all"):
-            rows += schema_rows(ColumnarGraph.open(place), options.data, options.split, options.questions)
-        if options.part in ("evidence", "all"):
-            engine = ArcadeStore.open(place)
-            stack.callback(engine.close)
-            turned: dict[str, str] = {}
-            with lzma.open(options.data / "freebase_ontology" / "inverses.tsv.xz", "rt", encoding="utf-8") as file:
-                for one, other in (line.rstrip("\n").split("\t")[:2] for line in file):
-                    turned |= {one: other, other: one}
-            for run in RUNS:
-                for recorded in (True, False):
-                    rows += evidence_rows(engine, options.data, run, turned, recorded)
+    if options.part in ("values", "all"):
+        for name in SETS:
+            rows += property_graph_rows(name, options.data, options.split, options.questions // 4, options.show)
+    if options.part != "values":
+        rows += freebase_rows(options.data, options.graph, options.split, options.questions, options.part)
     show(rows, "what a language model is shown", options.json)
+    figures = [Bar(row.name, "≥", SHOWN) for row in rows if row.name.endswith("properties and values shown")]
+    show_bars(rows, figures)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ import pyarrow.compute as pc
 
 from byokg.errors import ConfigError
 from byokg.graph.store import GraphStore
+from byokg.index.values import IndexedProperty
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
 from byokg.types import EntityId
@@ -179,6 +180,20 @@ def _may_be_key(one: PropertyStatistics, words: list[str]) -> bool:
     if words[-1] in _KEYS or words[-1].endswith("id"):
         return one.whole or one.words < _SEVERAL
     return one.text and not one.whole and one.words < _SEVERAL and one.count >= _MANY
+
+
+def key_of(columns: Iterable[IndexedProperty]) -> str:
+    """Return the property that identifies the nodes of a type: every node has it, and no two share a value.
+
+    Of several the one that is called a key, or else holds codes; empty if there is none.
+    """
+    found = []
+    for column in columns:
+        words = _label(column.property).split() or [""]
+        called = words[-1] in _KEYS or words[-1].endswith("id")
+        if column.coverage == 1 and 1 < column.distinct == column.nodes and (called or column.kind == "identifier"):
+            found.append((not called, column.property))
+    return min(found, key=lambda one: one[0])[1] if found else ""
 
 
 def _first(by_label: Mapping[str, PropertyStatistics], labels: Collection[str]) -> PropertyStatistics | None:

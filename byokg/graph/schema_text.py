@@ -1,13 +1,19 @@
 """A schema as text for a prompt: the part relevant to a question, within a budget of tokens.
 
     Node types:
-    Film (16,412)
-      released: int, e.g. 1979, 1986
-    Person (40,128)
+    Film (16,412), named e.g. "Alien", identified by imdb_id
+      imdb_id: string, e.g. "tt0078748"
+      released: int, 1921 to 2004
+      genre: string, one of "Drama", "Comedy", "Western"
+      opened: string dd/mm/yyyy (does not sort), "01/02/1921" to "30/12/2003", e.g. "25/05/1979"
+    Person (40,128), named "{given} {surname}"
     Relations:
-    (Film)-[directed_by 17,001|written_by 15,222]->(Person)
-    (Film)-[starred_actors]->(Person) 38,229, role: string, e.g. "Ripley"
+    (:Film)-[:directed_by|written_by]->(:Person) 17,001, 15,222
+    (:Film)-[:starred_actors]->(:Person) 38,229, role: string, e.g. "Ripley"
     … and 7 more relations, spelled in the same way
+
+Examples are the values nearest to the question, then the most frequent ones. Types stand by number of nodes, properties
+in the order of the schema. Properties that share a word with the question, or hold a value in it, come before all else.
 
 Without node types, relations are grouped by prefix, those at the entities of the question first; the notation is
 explained above them, as far as it occurs:
@@ -32,21 +38,34 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from threading import Lock
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from byokg.graph.display_names import key_of
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import Caps, expand
 from byokg.index.embedders import Embedder, exact
+from byokg.index.values import IndexedProperty, ValueIndex, ValueMention
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
-from byokg.types import EntityId
+from byokg.types import EntityId, Node, Value
 
-_RELATION_SHARE = 0.7
-"""Share of the budget for relations before properties of nodes may use the rest."""
+_RELATION_SHARE, _MEANT_SHARE = 0.7, 0.6
+"""Share of the budget for relations before properties of nodes may use the rest, and for properties that the question
+means before all relations."""
+
+_ENUMERATED, _ENUMERATION = 20, 400
+"""Values that are listed as a whole, and their characters together, at most."""
+
+_NEAREST, _EXAMPLES = 3, 2
+"""Values near the question that are shown of a property at most, and examples if there are none."""
+
+_SHORT_NAME = 40
+"""Characters of a name, or of an example, at most."""
 
 _ENDS = 3
 """Node types shown at one end of a relation; the others are counted."""
@@ -94,8 +113,8 @@ _GROUPED, _MEDIATED, _FEW_EDGES = (
     "A number in brackets counts a relation's edges where they are few.\n",
 )
 _UNDIRECTED = (
-    "Edges that are undirected, and those of a relation written without an arrow head, `(A)-[r]-(B)`, lead both ways; "
-    "in Cypher match them as `-[:r]-`.\n"
+    "Edges that are undirected, and those of a relation written without an arrow head, `(:A)-[:r]-(:B)`, lead both "
+    "ways; in Cypher match them as `-[:r]-`.\n"
 )
 _BACKWARDS = "A relation leads from its head to its tail; paths may walk it backwards as well.\n"
 _NAMELESS = "Some nodes have no name: they stand for an event or a role, and join who, what and when.\n"
@@ -178,8 +197,59 @@ class Nearness:
         """For each relation those that turn its edges round; see `inverse_relations`."""
         return inverse_relations(self._store)
 
+    @cached_property
+    def naming(self) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+        """For each node type of a sample of the edges, the names of its nodes: their composition, or else examples.
+
+        A type without names has neither; in a graph whose ids are names, all have the latter.
+        """
+        edges = self._store.sample_edges(_SAMPLE)
+        nodes = distinct(np.concatenate((edges.head, edges.tail)))
+        some = np.unique(np.linspace(0, max(len(nodes) - 1, 0), min(len(nodes), _MOST_NODES)).astype(np.int64))
+        columnar = self._store.columnar
+        templates = {} if columnar is None else columnar.source.get("display_names", {})
+        by_type: dict[str, list[Node]] = defaultdict(list)
+        for node in self._store.nodes(self._store.ids(nodes[some])):
+            for type_ in node.types:
+                by_type[type_].append(node)
+        apart = any(node.name != node.id for found in by_type.values() for node in found)
+        return {type_: _naming(found, templates.get(type_, ""), apart) for type_, found in by_type.items()}
+
+    def names(self, entities: Sequence[EntityId]) -> Mapping[str, list[str]]:
+        """Return the names of entities by their types."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for node in self._store.nodes(entities):
+            for type_ in node.types:
+                found[type_].append(node.name)
+        return found
+
     def _nameless(self, nodes: NodeArray) -> NodeArray:
         return nodes[np.fromiter(map(is_identifier, self._store.names_at(nodes)), np.bool_, len(nodes))]
+
+
+def _naming(nodes: Sequence[Node], template: str, apart: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the composition of the names of some nodes, or else examples.
+
+    Args:
+        nodes: of one type.
+        template: that of their names; empty if they have names of their own.
+        apart: whether names differ from ids in this graph.
+    """
+    named = [node for node in nodes if not is_identifier(node.name) and (node.name != node.id or not apart)]
+    if not template and named:
+        same = [key for key, value in named[0].properties.items() if value == named[0].name]
+        key = next((key for key in same if all(node.properties.get(key) == node.name for node in named)), "")
+        template = f"{{{key}}}" if key else ""
+    return template, tuple(node.name for node in named if len(node.name) <= _SHORT_NAME)
+
+
+class ValueSource(Protocol):
+    """Finds the values that a question names, such as `linking.values.ValueLinker`."""
+
+    index: ValueIndex
+
+    def find_mentions(self, question: str, limit: int = 10) -> tuple[ValueMention, ...]:
+        """Return mentions of values in a question."""
 
 
 class SchemaRenderer:
@@ -190,7 +260,8 @@ class SchemaRenderer:
         embedder: similarity of questions and relations; without one only their words are compared.
         count_tokens: tokens of a text, by the tokenizer of the model that will read it.
         notes: lines before every text, which count towards its budget, or a function that returns them on first use.
-        near: distance of relations to entities; None leaves entities out of account.
+        near: distance of relations to entities, and names of types; None leaves both out of account.
+        values: returns the values of properties, or None if they are not at hand.
     """
 
     def __init__(
@@ -200,9 +271,10 @@ class SchemaRenderer:
         count_tokens: Callable[[str], int] = estimate_tokens,
         notes: str | Callable[[], str] = "",
         near: Nearness | None = None,
+        values: Callable[[], ValueSource | None] = lambda: None,
     ) -> None:
         self._embedder, self._count, self._told = embedder, count_tokens, notes
-        self._near = near
+        self._near, self._find_values = near, values
         self._rendered = lru_cache(_HELD)(self._render)
         self._read: Callable[[], Schema] | None = None
         self._reading = Lock()
@@ -242,6 +314,9 @@ class SchemaRenderer:
         self._property_relevance = _Relevance(
             [f"{normalize_label(type_)} {normalize_label(detail.name)}" for type_, detail in self._properties], embedder
         )
+        self._property_names = _Relevance([normalize_label(detail.name) for _, detail in self._properties], None)
+        self._values = self._find_values() if self._properties else None
+        self._keys = {} if self._values is None else _keys_by_type(self._values.index)
 
     def render(self, question: str = "", budget_tokens: int = 2000, around: Iterable[EntityId] = ()) -> SchemaText:
         """Return the most relevant relations and properties, as many as fit.
@@ -265,14 +340,51 @@ class SchemaRenderer:
         self._look()
         near = self._near.around(around) if self._near is not None and around else {}
         nameless = self._near is not None and bool(self._near.company)
-        draft = _Draft(self._schema, self._count, self._notes, _DATA_NODES if self._untyped and nameless else "")
+        draft = _Draft(
+            self._schema,
+            self._count,
+            self._notes,
+            _DATA_NODES if self._untyped and nameless else "",
+            {} if self._untyped else self._type_notes(around),
+        )
         ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near)
-        draft.add_relations(ranked, int(budget_tokens * _RELATION_SHARE) if self._properties else budget_tokens)
-        draft.add_properties([self._properties[at] for at in self._property_relevance.order(question)], budget_tokens)
+        lines = _PropertyLines(self._values, question)
+        order = self._property_relevance.order(question)
+        meant = self._property_names.shares_word(question)
+        properties = [self._properties[at] for at in order]
+        first = [
+            each
+            for at, each in zip(order, properties, strict=True)
+            if meant[at] or lines.is_near(each[0], each[1].name)
+        ]
+        draft.add_properties(first, lines, int(budget_tokens * _MEANT_SHARE), with_types=True)
+        share = _RELATION_SHARE if self._properties else 1
+        draft.add_relations(ranked, draft.spent + int((budget_tokens - draft.spent) * share))
+        draft.add_properties(properties, lines, budget_tokens)
         draft.add_relations(ranked, budget_tokens)
         draft.fill(ranked, budget_tokens)
         draft.shrink(budget_tokens)
         return draft.finished()
+
+    def _type_notes(self, around: Sequence[EntityId]) -> dict[str, str]:
+        """Return for each type how its nodes are named and identified, as far as known."""
+        naming = {} if self._near is None else self._near.naming
+        near = {} if self._near is None or not naming else self._near.names(around)
+        notes = {}
+        for type_ in self._schema.node_types:
+            key, parts = self._keys.get(type_, ""), []
+            if type_ in naming:
+                template, names = naming[type_]
+                shown = list(dict.fromkeys(near.get(type_, ())))[:_NEAREST] or ([] if template else names[:1])
+                single = _SINGLE.fullmatch(template)
+                named = f" by {single[1]}" if single else f' "{template}"' if template else ""
+                named = " and identified" + named if single and single[1] == key else named
+                examples = f" e.g. {', '.join(map(_quoted, shown))}" if shown else ""
+                parts.append(f"named{named}{examples}" if named or examples else "without names")
+            if key and f"{{{key}}}" != (naming[type_][0] if type_ in naming else ""):
+                parts.append(f"identified by {key}")
+            notes[type_] = _shown("".join(f", {part}" for part in parts))
+        return notes
 
     @cached_property
     def _inverses(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -336,9 +448,11 @@ class _Entry:
             details = f"{_MARK}{details}"
         elif relation.undirected and not relation.symmetric:
             details = f", {relation.undirected:,} of them{_MARK}{details}"
-        text = f"({head})-[{name}]{arrow}({tail}) {relation.count:,}{details}\n" if typed else f"{name}{few}{details}\n"
+        colon = "" if ":" in name else ":"
+        begin, end = f"({head})-[{colon}", f"]{arrow}({tail})"
+        text = f"{begin}{name}{end} {relation.count:,}{details}\n" if typed else f"{name}{few}{details}\n"
         if typed:
-            group, short = (f"({head})-[", f"]{arrow}({tail})"), f"{name} {relation.count:,}"
+            group, short = (begin, end), name
         else:
             begins = _begins(name)
             group, short = (f"{begins}: " if begins else "", ""), f"{name[len(begins) + 1 :] if begins else name}{few}"
@@ -349,7 +463,7 @@ class _Entry:
             text,
             group,
             short,
-            count(f"|{short}" if typed else f" {short}") if any(group) else count(text),
+            count(f"|{short}, {relation.count:,}" if typed else f" {short}") if any(group) else count(text),
             count("".join(group) + "\n"),
             tuple(_ends(relation)),
         )
@@ -408,6 +522,11 @@ class _Relevance:
         order: list[int] = np.argsort(-self.scores(question), kind="stable").tolist()
         return order
 
+    def shares_word(self, question: str) -> npt.NDArray[np.bool_]:
+        """Return for each description whether one of its words is related to a word of the question: (N,)."""
+        words = normalize_label(question).split()
+        return self._lexical([word for word in words if word not in FUNCTION_WORDS]) > 0
+
     def _scores(self, question: str) -> npt.NDArray[np.float64]:
         words = normalize_label(question).split()
         asked = [word for word in words if word not in FUNCTION_WORDS] or words
@@ -442,50 +561,66 @@ def _log(number: int) -> float:
 class _Draft:
     """A growing text with the cost of its lines."""
 
-    def __init__(self, schema: Schema, count: Callable[[str], int], notes: str, explained: str) -> None:
-        """Begin a text; `explained` stands above the relations of this graph in any case."""
+    def __init__(
+        self, schema: Schema, count: Callable[[str], int], notes: str, explained: str, about: Mapping[str, str]
+    ) -> None:
+        """Begin a text; `explained` stands above the relations of this graph in any case, `about` behind a type."""
         self._schema, self._count, self._notes, self._explained = schema, count, notes, explained
+        self._about = about
         self._relations: dict[str, tuple[_Entry, bool]] = {}
-        self._types: dict[str, list[PropertySchema]] = {}
+        self._types: dict[str, dict[str, str]] = {}
+        """The lines of its properties by name."""
+        self._kept: set[str] = set()
+        """Types that are shown whether or not a relation leads to them."""
         self._groups: set[tuple[bool, tuple[str, str]]] = set()
         self._whole: tuple[str, int] | None = None
         """The text and its tokens, until something is taken or dropped."""
         # Headings, and the line with the number of omitted items, are always paid for.
-        self._spent = sum(
+        self.spent = sum(
             map(count, (notes, self._explained, _NODE_TYPES, _RELATIONS, _left_out(len(schema.relations))))
         )
 
     def add_relations(self, ranked: _Ranked, budget: int) -> None:
         """Take each relation that fits and is not there yet, with the node types at its ends."""
-        for entry, close in ranked.within(lambda: budget - self._spent):
+        for entry, close in ranked.within(lambda: budget - self.spent):
             if entry.relation.name in self._relations:
                 continue
             types = [type_ for type_ in entry.types if type_ and type_ not in self._types]
             cost = entry.tokens + sum(self._count(self._type_line(type_)) for type_ in types)
             if (close, entry.group) not in self._groups:
                 cost += entry.group_tokens
-            if self._spent + cost > budget:
+            if self.spent + cost > budget:
                 continue
-            self._spent += cost
+            self.spent += cost
             self._whole = None
             self._relations[entry.relation.name] = entry, close
             self._groups.add((close, entry.group))
-            self._types |= {type_: [] for type_ in types}
+            self._types |= {type_: {} for type_ in types}
 
-    def add_properties(self, ranked: Sequence[tuple[str, PropertySchema]], budget: int) -> None:
-        """Take each property that fits, of node types that are shown. Where nodes have no types, all are."""
+    def add_properties(
+        self, ranked: Sequence[tuple[str, PropertySchema]], lines: _PropertyLines, budget: int, with_types: bool = False
+    ) -> None:
+        """Take each property that fits, in full or in short, of node types that are shown, or else `with_types`.
+
+        Where nodes have no types, all are.
+        """
         for type_, detail in ranked:
-            if type_ and type_ not in self._types:
+            new = bool(type_) and type_ not in self._types
+            if (new and not with_types) or detail.name in self._types.get(type_, ()):
                 continue
-            cost = self._count(_property_line(detail))
-            if self._spent + cost <= budget:
-                self._spent += cost
-                self._whole = None
-                self._types.setdefault(type_, []).append(detail)
+            beside = self._count(self._type_line(type_)) if new else 0
+            for line in lines.of(type_, detail):
+                cost = beside + self._count(line)
+                if self.spent + cost <= budget:
+                    self.spent += cost
+                    self._whole = None
+                    self._types.setdefault(type_, {})[detail.name] = line
+                    self._kept |= {type_} if with_types else set()
+                    break
 
     def fill(self, ranked: _Ranked, budget: int) -> None:
         """Add items that fit after all: lines with shared relations cost less than each was charged."""
-        self._spent = self._counted()[1]
+        self.spent = self._counted()[1]
         self.add_relations(ranked, budget)
 
     def shrink(self, budget: int) -> None:
@@ -494,7 +629,7 @@ class _Draft:
             self._whole = None
             if self._relations:
                 self._relations.popitem()
-                needed = {type_ for entry, _ in self._relations.values() for type_ in entry.types}
+                needed = self._kept.union(*(entry.types for entry, _ in self._relations.values()))
                 self._types = {type_: found for type_, found in self._types.items() if type_ in needed}
             else:
                 self._types.popitem()
@@ -527,7 +662,8 @@ class _Draft:
             lines.append(_NODE_TYPES)
         for type_ in sorted(self._types, key=lambda type_: (-self._schema.node_types.get(type_, 0), type_)):
             lines.append(self._type_line(type_))
-            lines += map(_property_line, self._types[type_])
+            found = self._types[type_]
+            lines += [found[name] for name in self._schema.node_properties.get(type_, ()) if name in found]
         if self._relations:
             close = _lines(entry for entry, near in self._relations.values() if near)
             other = _lines(entry for entry, near in self._relations.values() if not near)
@@ -543,7 +679,9 @@ class _Draft:
         return "".join(lines)
 
     def _type_line(self, type_: str) -> str:
-        return f"{_shown(type_) or 'any node'} ({self._schema.node_types.get(type_, 0):,})\n"
+        return (
+            f"{_shown(type_) or 'any node'} ({self._schema.node_types.get(type_, 0):,}){self._about.get(type_, '')}\n"
+        )
 
 
 # Lines
@@ -560,7 +698,8 @@ def _lines(entries: Iterable[_Entry]) -> list[str]:
             lines.append(same[0].text)
         else:
             between = "|" if group[1] else " "
-            lines.append(f"{group[0]}{between.join(entry.short for entry in same)}{group[1]}\n")
+            counts = f" {', '.join(f'{entry.relation.count:,}' for entry in same)}" if group[1] else ""
+            lines.append(f"{group[0]}{between.join(entry.short for entry in same)}{group[1]}{counts}\n")
     return lines
 
 
@@ -569,14 +708,80 @@ def _begins(name: str) -> str:
     return name.split("..")[0].rpartition(".")[0]
 
 
-def _property_line(detail: PropertySchema) -> str:
-    return f"  {_property(detail)}\n"
+class _PropertyLines:
+    """Lines of properties, each with the values nearest to a question."""
+
+    def __init__(self, values: ValueSource | None, question: str) -> None:
+        self._index = None if values is None else values.index
+        self._near: dict[tuple[str, str], dict[Value, None]] = defaultdict(dict)
+        for mention in values.find_mentions(question) if values is not None else ():
+            for match in mention.matches:
+                self._near[match.type, match.property][match.value] = None
+
+    def is_near(self, type_: str, name: str) -> bool:
+        """True if the question names a value of a property."""
+        return (type_, name) in self._near
+
+    def of(self, type_: str, detail: PropertySchema) -> Iterator[str]:
+        """Yield the line of a property, and a shorter one."""
+        column = None if self._index is None else self._index.property(type_, detail.name)
+        if self._index is None or column is None:
+            yield f"  {_property(detail)}\n"
+            return
+        near = list(self._near.get((type_, detail.name), ()))[:_NEAREST]
+        kind = _kind(self._index, column, detail)
+        known = [value for value in column.examples if len(str(value)) <= _SHORT_NAME] or detail.examples
+        examples = near or list(known[:_EXAMPLES])
+        values = f", e.g. {', '.join(map(_value, examples))}" if examples else ""
+        if column.least is not None and column.least != column.most:
+            some = f", e.g. {', '.join(map(_value, near))}" if near else ""
+            values = f", {_value(column.least)} to {_value(column.most or '')}{some}"
+        elif column.whole and column.distinct <= _ENUMERATED:
+            every = [match.value for match in self._index.values(type_, detail.name, _ENUMERATED)]
+            listed = ", ".join(map(_value, every))
+            if len(listed) <= _ENUMERATION:
+                values = f", {'one of' if len(every) > 1 else 'only'} {listed}"
+        yield f"  {_shown(detail.name)}: {kind}{values}\n"
+        yield f"  {_shown(detail.name)}: {kind}{f', e.g. {_value(examples[0])}' if examples else ''}\n"
+
+
+def _kind(index: ValueIndex, column: IndexedProperty, detail: PropertySchema) -> str:
+    """Return the kind of a property; of numbers and dates that are stored as texts, their formats as well."""
+    if column.storage != "string" or detail.kind not in ("", "string") or column.kind not in ("number", "date"):
+        return detail.kind or column.storage
+    formats = index.formats(column) if column.kind == "date" else ()
+    sorts = len(formats) == 1 and _SORTS.match(formats[0]) is not None
+    return f"string {' or '.join(formats) if formats else 'of numbers'}{'' if sorts else ' (does not sort)'}"
+
+
+_SORTS = re.compile(r"yyyy(\W?mm(\W?dd\b.*)?)?$|hh:mm")
+"""Formats of dates and times whose texts have the order of time."""
+
+_SINGLE = re.compile(r"\{([^{}]+)\}")
+
+
+def _keys_by_type(index: ValueIndex) -> dict[str, str]:
+    """Return the identifying property of each type that has one."""
+    columns: dict[str, list[IndexedProperty]] = defaultdict(list)
+    for column in index.properties():
+        columns[column.type].append(column)
+    return {type_: key for type_, found in columns.items() if type_ and (key := key_of(found))}
 
 
 def _property(detail: PropertySchema) -> str:
     kind = f": {detail.kind}" if detail.kind else ""
-    values = ", ".join(f'"{_shown(value)}"' if isinstance(value, str) else str(value) for value in detail.examples)
+    values = ", ".join(map(_value, detail.examples))
     return f"{_shown(detail.name)}{kind}{f', e.g. {values}' if values else ''}"
+
+
+def _value(value: Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _quoted(value) if isinstance(value, str) else str(value)
+
+
+def _quoted(text: str) -> str:
+    return f'"{_shown(text)}"'
 
 
 def _left_out(count: int) -> str:
@@ -586,7 +791,8 @@ def _left_out(count: int) -> str:
 def _end(types: Sequence[str]) -> str:
     named = [_shown(type_) for type_ in types if type_]
     more = f"|{len(named) - _ENDS} more types" if len(named) > _ENDS else ""
-    return f"{'|'.join(named[:_ENDS])}{more}"
+    colon = ":" if named and ":" not in named[0] else ""
+    return f"{colon}{'|'.join(named[:_ENDS])}{more}"
 
 
 def _ends(relation: RelationSchema) -> list[str]:

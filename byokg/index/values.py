@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache, cached_property
@@ -301,6 +302,12 @@ class ValueIndex:
         some.sort(key=lambda entry: (-int(self._counts[entry]), texts[entry]))
         return tuple(self._match(entry, 1.0, True) for entry in some[:most])
 
+    def formats(self, column: IndexedProperty) -> tuple[str, ...]:
+        """Return the formats of the dates and times of a property, most frequent first (`dd/mm/yyyy`); at most four."""
+        entries = np.linspace(column.start, column.stop - 1, min(column.stop - column.start, _FORMATTED))
+        found = Counter(_date_format(text, column.day_first) for text in self._texts(entries.astype(np.int64).tolist()))
+        return tuple(sorted(found, key=lambda one: (-found[one], one))[:_FORMATS])
+
     def holds(self, column: IndexedProperty, text: str, part: Literal["=", "contains", "starts", "ends"]) -> bool:
         """True if a value of a property equals a text, or contains, starts or ends with it, in letters of any case."""
         compared = {"=": pc.equal, "contains": pc.match_substring, "starts": pc.starts_with, "ends": pc.ends_with}
@@ -555,6 +562,30 @@ def _stored(text: str, storage: str) -> Value:
     if storage == "float":
         return float(text)
     return text == "true" if storage == "bool" else text
+
+
+_FORMATTED, _FORMATS = 10_000, 4
+"""Values of a property whose formats are compared, and formats at most."""
+
+_DATE_PARTS = re.compile(r"\d+|[^\W\d_]{3,}\.?|.", re.DOTALL)
+
+
+def _date_format(text: str, day_first: bool) -> str:
+    """Return the format of a date or time: `d` of the day, `m` of the month, `yyyy`, and `hh:mm:ss`."""
+    parts = _DATE_PARTS.findall(text)
+    spelled = any(len(part) > 2 and part[0].isalpha() for part in parts)
+    dated = "md" if re.match(r"\d{4}", text) or not day_first else "dm"
+    if spelled or not re.search(r"\d{4}", text):
+        dated = "d" if spelled else ""
+    letters = [*dated, *"hmsf"]
+    written: list[str] = []
+    for part in parts:
+        if part.isdigit():
+            year = len(part) == 4 and "yyyy" not in written
+            written.append("yyyy" if year else (letters.pop(0) if letters else "0") * len(part))
+        else:
+            written.append("Month" if len(part) > 2 else part)
+    return "".join(written)
 
 
 _SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-]\d{4}")

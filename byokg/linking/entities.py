@@ -439,7 +439,7 @@ class EntityLinker:
         )
 
     @cached_property
-    def _values(self) -> ValueLinker | None:
+    def values(self) -> ValueLinker | None:
         """Return the linker of property values; None for a graph without any, or on a server that has not been read."""
         if not self.store.remote and not any(self.store.schema().node_properties.values()):
             return None
@@ -451,9 +451,9 @@ class EntityLinker:
 
     def _constraints(self, mention: Mention, question: str) -> list[LinkedValue]:
         """Return the property values that a mention may mean, best first."""
-        if self._values is None or self.method == "exact" or not mention.text.strip():
+        if self.values is None or self.method == "exact" or not mention.text.strip():
             return []
-        matches = self._values.link_text(mention.text, question, self.top_k)
+        matches = self.values.link_text(mention.text, question, self.top_k)
         return [
             LinkedValue(one.type, one.property, one.value, mention, one.score, one.count)
             for one in matches

@@ -122,7 +122,10 @@ class Parts:
     def schema(self) -> SchemaRenderer:
         """Renders the part of the graph's schema that is relevant to a question; the schema is read at once."""
         notes = partial(query_notes, self.store)
-        return SchemaRenderer(schema_ahead(self.store), self.embedder, self.count_tokens, notes, Nearness(self.store))
+        schema, near = schema_ahead(self.store), Nearness(self.store)
+        return SchemaRenderer(
+            schema, self.embedder, self.count_tokens, notes, near, values=lambda: self.entities.values
+        )
 
     @cached_property
     def relations(self) -> RelationMatcher:

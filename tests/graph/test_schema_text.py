@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import PropertySchema, RelationSchema, Schema
 from byokg.index.embedders import StaticEmbedder
+from byokg.linking.values import ValueLinker
 from byokg.text.names import estimate_tokens
+from byokg.types import EntityId
 from tests.graph.contract import edge, node
 
 SCHEMA = Schema(
@@ -34,9 +38,9 @@ Film (10)
 City (5)
   area
 Relations:
-(Film)-[starred]->(Person) 30, role: string, e.g. "Ripley"
-(Person)-[born_in]->(City) 20
-(Film)-[directed_by]->(Person) 10
+(:Film)-[:starred]->(:Person) 30, role: string, e.g. "Ripley"
+(:Person)-[:born_in]->(:City) 20
+(:Film)-[:directed_by]->(:Person) 10
 """
 
 
@@ -56,7 +60,7 @@ def test_relations_that_the_question_speaks_of_come_first() -> None:
 def test_what_does_not_fit_is_left_out_whole_and_counted() -> None:
     shown = SchemaRenderer(SCHEMA).render("Where was she born?", budget_tokens=70)
     assert shown.text == (
-        "Node types:\nPerson (20)\nCity (5)\nRelations:\n(Person)-[born_in]->(City) 20\n"
+        "Node types:\nPerson (20)\nCity (5)\nRelations:\n(:Person)-[:born_in]->(:City) 20\n"
         "… and 2 more relations, spelled in the same way\n"
     )
     assert (shown.relations, shown.relations_left_out, shown.properties_left_out) == (("born_in",), 2, 1)
@@ -82,7 +86,7 @@ def test_relations_of_untyped_nodes_are_just_their_names() -> None:
 def test_many_types_at_one_end_are_counted() -> None:
     relation = RelationSchema("has", 9, ("A", "B", "C", "D", "E"), ("A",))
     shown = SchemaRenderer(Schema(dict.fromkeys("ABCDE", 1), (relation,), {})).render()
-    assert "(A|B|C|2 more types)-[has]->(A) 9" in shown.text
+    assert "(:A|B|C|2 more types)-[:has]->(:A) 9" in shown.text
 
 
 def test_the_meaning_of_words_counts_where_an_embedder_is_given() -> None:
@@ -186,3 +190,90 @@ def test_names_of_an_enemy_stay_lines_of_the_schema() -> None:
     text = SchemaRenderer(schema).render("Who was born?").text
     assert len(text.splitlines()) == len(("Node types:", "type", "property", "Relations:", "relation"))
     assert "</" not in text and "<|" not in text and "[e1]" not in text
+
+
+class TestValues:
+    """Properties with the values of a graph.
+
+    Eight persons; 25 cars with dates as texts, of which one day is not padded, and numbers as texts.
+    """
+
+    @pytest.fixture
+    def renderer(self) -> SchemaRenderer:
+        persons = [
+            node(
+                f"p{at}",
+                "Person",
+                given="Ann Bea Cid Dan".split()[at // 2],
+                rank=("low", "high")[at % 2],
+                born=1990 + at,
+            )
+            for at in range(8)
+        ]
+        cars = [
+            node(
+                f"c{at}",
+                "Car",
+                plate=f"AB{at} XY{100 - at}",
+                bought=f"{at + 10}/08/2017" if at < 15 else f"{at - 14:0{2 - (at == 15)}}/09/2017",
+                weight=f"{at}.5",
+                paint=f"paint {at}",
+            )
+            for at in range(25)
+        ]
+        graph = ColumnarGraph.from_records([*persons, *cars], [edge("p1", "owns", "c1"), edge("p2", "owns", "c2")])
+        linker = ValueLinker(graph)
+        return SchemaRenderer(graph.schema(), StaticEmbedder(), near=Nearness(graph), values=lambda: linker)
+
+    def test_few_values_are_listed_and_numbers_and_dates_are_ranges_with_their_formats(
+        self, renderer: SchemaRenderer
+    ) -> None:
+        assert renderer.render("Whose car weighs most?").text == (
+            "Node types:\n"
+            'Car (25), named e.g. "c1", identified by plate\n'
+            '  plate: string, e.g. "AB0 XY100", "AB1 XY99"\n'
+            '  bought: string dd/mm/yyyy or d/mm/yyyy (does not sort), "10/08/2017" to "10/09/2017"\n'
+            '  weight: string of numbers (does not sort), "0.5" to "24.5"\n'
+            '  paint: string, e.g. "paint 0", "paint 1"\n'
+            'Person (8), named e.g. "p1"\n'
+            '  given: string, one of "Ann", "Bea", "Cid", "Dan"\n'
+            '  rank: string, one of "high", "low"\n'
+            "  born: int, 1990 to 1997\n"
+            "Relations:\n"
+            "(:Person)-[:owns]->(:Car) 2\n"
+        )
+
+    def test_values_near_the_question_come_first(self, renderer: SchemaRenderer) -> None:
+        text = renderer.render("Who bought the car AB7 XY93 with paint 12 on 12 August 2017?").text
+        assert 'plate: string, e.g. "AB7 XY93"\n' in text
+        assert 'paint: string, e.g. "paint 12"\n' in text
+        assert 'to "10/09/2017", e.g. "12/08/2017"\n' in text
+
+    def test_properties_that_the_question_means_are_never_the_ones_without_room(self, renderer: SchemaRenderer) -> None:
+        text = renderer.render("In which rank is the owner of paint 12?", 120).text
+        assert "  rank: string" in text
+        assert '  paint: string, e.g. "paint 12"\n' in text
+        assert "born" not in text
+
+    def test_order_depends_on_the_schema_alone(self, renderer: SchemaRenderer) -> None:
+        def order(question: str) -> list[str]:
+            lines = renderer.render(question).text.splitlines()
+            return [line.split(":")[0] for line in lines if line.startswith("  ")]
+
+        assert order("Which paint?") == order("When was Ann born?") == order("")
+
+
+def test_the_naming_of_types_is_shown() -> None:
+    # Books have names, orders none, and persons are named by their property.
+    books = [node("b1", "Book", title="Emma"), node("b2", "Book", title="Ulysses")]
+    books = [replace(one, name=str(one.properties["title"]), properties={}) for one in books]
+    orders = [node("o1", "Order", sum=3), node("o2", "Order", sum=3)]
+    persons = [replace(node("p1", "Person", nick="Ann"), name="Ann")]
+    edges = [edge("o1", "of", "b1"), edge("o2", "of", "b2"), edge("o1", "by", "p1")]
+    graph = ColumnarGraph.from_records([*books, *orders, *persons], edges)
+    renderer = SchemaRenderer(graph.schema(), near=Nearness(graph))
+    assert [line for line in renderer.render("", around=[EntityId("b2")]).text.splitlines() if " (" in line][:3] == [
+        'Book (2), named e.g. "Ulysses"',
+        "Order (2), without names",
+        "Person (1), named by nick",
+    ]

@@ -305,9 +305,9 @@ def test_an_undirected_relation_is_its_own_inverse(graph: ColumnarGraph) -> None
 
 def test_the_schema_shows_what_is_undirected(graph: ColumnarGraph) -> None:
     text = SchemaRenderer(graph.schema()).render().text
-    assert "(Person|Robot)-[knows]-(Person|Robot) 4, since" in text
-    assert "(Robot)-[reports_to]->(Person) 1\n" in text
-    assert "-[works_with]->(Person|Robot) 2, 1 of them (undirected)\n" in text
+    assert "(:Person|Robot)-[:knows]-(:Person|Robot) 4, since" in text
+    assert "(:Robot)-[:reports_to]->(:Person) 1\n" in text
+    assert "-[:works_with]->(:Person|Robot) 2, 1 of them (undirected)\n" in text
     assert "lead both ways" in text
     plain = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "s", "c")], undirected=["r"])
     assert "r(1) (undirected)\n" in SchemaRenderer(plain.schema()).render().text

@@ -135,7 +135,7 @@ class TestTheQuery:
         pipeline(arcade, entities="Perru\n1990").run(Question("ask", QUESTION))
         (prompt,) = [seen for seen in SEEN if QUERIES in seen]
         assert 'name "Peru", type Country, id "pe"\nyear 1990' in prompt
-        assert "(Country)-[official_language]->(Language)" in prompt
+        assert "(:Country)-[:official_language]->(:Language)" in prompt
 
     def test_names_are_written_as_queries_write_them(self) -> None:
         graph = ColumnarGraph.from_triples([('the "Rock"\nIsland', "in", "Spain")])
