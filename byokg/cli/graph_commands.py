@@ -610,14 +610,13 @@ def schema(
 
     byokg graph schema DIR "Who directed Heat?" --budget-tokens 500
     """
-    from byokg.graph.schema_text import SchemaRenderer
-    from byokg.index.embedders import StaticEmbedder
+    from byokg.linking.parts import Parts
     from byokg.open import use_graph
 
     with use_graph(place, _cache(refresh), **server.settings(place)) as store:
         with schema_shown(store):
-            renderer = SchemaRenderer(store.schema(), StaticEmbedder())
-        shown = renderer.render(question, budget_tokens)
+            store.schema()
+        shown = Parts(store).schema.render(question, budget_tokens)
         sampled = store.schema().sampled
     if as_json:
         print_json(

@@ -305,7 +305,7 @@ def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: C
         evidence: numbered items, rows among them.
         grounds: finds the items that hold an answer.
     """
-    rows = [row for item in evidence if isinstance(item, RowsEvidence) for row in item.rows]
+    rows = [row for item in evidence if isinstance(item, RowsEvidence) for row in _answering(item)]
     found: dict[str, tuple[str, EntityId | None]] = {}
     for one in (
         *((answer.name, answer.id) for answer in direct),
@@ -318,6 +318,18 @@ def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: C
         node = id if id is not None else next((held[item] for item in held if held[item] is not None), None)
         united.append(AnswerItem(name, node, 1 / (1 + place), tuple(held)))
     return united
+
+
+def _answering(item: RowsEvidence) -> Sequence[tuple[Cell, ...]]:
+    """Return the rows of a query, of the column `answer` alone if there is one."""
+    if _ANSWER not in item.columns:
+        return item.rows
+    place = item.columns.index(_ANSWER)
+    return [row[place : place + 1] for row in item.rows]
+
+
+_ANSWER = "answer"
+"""Column of a query that holds the answers, after the prompts for queries."""
 
 
 def _flatten_cell(cell: Cell) -> Iterator[tuple[str, EntityId | None]]:

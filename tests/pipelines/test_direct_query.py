@@ -205,6 +205,10 @@ class TestUniting:
         assert [item.id for item in found] == ["spa", *[None] * 5, "pe", "lima"]
         assert {item.citations for item in found} == {("e1",)}
 
+    def test_of_rows_with_a_column_for_answers_only_that_one_counts(self) -> None:
+        table = RowsEvidence("query", 1.0, "cypher", "…", ("of", "answer"), (("Peru", "Lima"), ("Chad", None)), id="e1")
+        assert [item.name for item in self.united([], table)] == ["Lima"]
+
     def test_what_both_have_comes_once_in_the_models_words(self) -> None:
         direct = [AnswerItem("the  SPANISH", None, 1.0)]
         (item,) = self.united(direct, rows(node("spa", "Spanish"), "Spanish"))
