@@ -171,11 +171,11 @@ class Session:
         store, names = self.graph(example)
         return [store.ids(names.exact(name)) for name in example.answers]
 
-    def node_keys(self, example: Example, ids: Sequence[EntityId]) -> list[str | None]:
-        """Return the key of each node that is named by it alone."""
-        from byokg.graph.display_names import node_keys
+    def key_spellings(self, example: Example, ids: Sequence[EntityId], texts: Sequence[str]) -> list[str | None]:
+        """Return the other spelling of each node that is named by its type and key."""
+        from byokg.graph.display_names import key_spellings
 
-        return node_keys(self.graph(example)[0], ids)
+        return key_spellings(self.graph(example)[0], ids, texts)
 
     def graph_checksum(self) -> str:
         """Return the identity of the graph for the run's record."""
@@ -426,7 +426,7 @@ def _run(
 
     llm, count = session.llm, _token_counter(settings, session)
     measurement = Measurement(None if llm is None else llm.meter, settings.run.deadline_s, count, session.gold_nodes)
-    measurement = replace(measurement, node_keys=session.node_keys)
+    measurement = replace(measurement, key_spellings=session.key_spellings)
     folder = settings.run.out or default_folder(run, settings.options["pipeline"] or "")
     counter = _Counter()
     began = time.perf_counter()

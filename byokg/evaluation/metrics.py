@@ -5,7 +5,8 @@ name equals a normalised gold name. Names decide: data sets give their gold answ
 them, and answers such as years or counts are no nodes at all. So two nodes with one name count once, as one answer.
 Three kinds of answers are right under another spelling (`match_gold`): the node that a gold answer's id names; a number
 with the six significant digits of a gold one, since sums differ between engines; and the key of a node that has no
-other name (`10307` for `Order 10307`). No other property of a node makes it right: a person is no surname.
+other name, or its id (`10307` or `Order:10307` for `Order 10307`, and the reverse). No other property makes a node
+right: a person is no surname.
 
 Pipelines hand over answers best first: by score descending, then by the number of walks that support
 the answer descending, then in node order. Metrics need that order for Hits@1 only, which looks at the
@@ -308,7 +309,8 @@ def match_gold(
         gold: gold names, G of them.
         ids: the node of each answer, None for values: A of them, or none if unknown.
         gold_ids: the node of each gold answer; not considered unless there are G of them.
-        keys: of each answer that is a node without a name of its own, the value of its key: A of them, or none.
+        keys: of each answer that is a node without a name of its own, its other spelling, by the key or with the type:
+            A of them, or none.
     """
     by_id = dict(zip(gold_ids, gold, strict=True)) if len(gold_ids) == len(gold) else {}
     known = {normalise(name): name for name in gold}
@@ -320,8 +322,8 @@ def match_gold(
             matched.append(by_id[id])
         elif normalise(answer) in known:
             matched.append(answer)
-        elif key is not None and normalise(key) in known:
-            matched.append(known[normalise(key)])
+        elif key is not None and (spelled := {normalise(key), normalise(id or "")} & known.keys()):
+            matched.append(known[min(spelled)])
         else:
             number = None if id is not None else _number(answer)
             same = (name for other, name in numbers.items() if number is not None and _same_number(number, other))

@@ -8,7 +8,7 @@
   (null if topic entities are not annotated or were granted; else their ids as `gold`, and as `found` those among them
   that any round linked), `drafts` (draft answers of the language model in its first round, without the graph),
   `retrieved` (null if the question failed; else the fields of `metrics.Retrieved`: how far gold answers came),
-  `grounding` (likewise of `metrics.Grounding`); `keys`, if an answer is a node that is named by its key alone; and
+  `grounding` (likewise of `metrics.Grounding`); `keys`, if an answer is a node that is named by its key; and
   `columns` and `rows`, if a query was answered from: its result, with a node as `{"node": ID, "name": NAME, "type":
   TYPE}`.
 - `trace.jsonl`, one line per question: `schema`, `id`, and the stages behind the answers; see below.

@@ -155,15 +155,15 @@ class Measurement:
         count_tokens: tokens of the graph context in a prompt, for the records.
         gold_nodes: returns, for each gold answer of a question whose set gives no ids, the nodes of its name, so that
             evidence can be matched to it. Called from several threads. None matches by name alone.
-        node_keys: returns, for nodes of a question's graph, the key of each that is named by it alone, else None; see
-            `display_names.node_keys`. None records no keys.
+        key_spellings: returns, for nodes of a question's graph and a text for each, the other spelling of each that is
+            named by its type and key, else None; see `display_names.key_spellings`. None records no keys.
     """
 
     meter: UsageMeter | None = None
     deadline_s: float | None = None
     count_tokens: Callable[[str], int] = estimate_tokens
     gold_nodes: Callable[[Example], Sequence[Collection[EntityId]]] | None = None
-    node_keys: Callable[[Example, Sequence[EntityId]], Sequence[str | None]] | None = None
+    key_spellings: Callable[[Example, Sequence[EntityId], Sequence[str]], Sequence[str | None]] | None = None
 
 
 def run_evaluation(
@@ -422,13 +422,13 @@ class _Asker:
             return _Answered(example.id, lines, QuestionScores(ZERO, failed=True))
 
     def _keys(self, example: Example, answer: Answer) -> list[str | None]:
-        """Return the keys of the answers that are named by these alone."""
-        ids = [item.id for item in answer.items]
-        named = [id for id in ids if id is not None]
-        if self.measurement.node_keys is None or not named:
+        """Return the other spellings of the answers that are named by their keys."""
+        named = {item.id: item.name for item in answer.items if item.id is not None}
+        if self.measurement.key_spellings is None or not named:
             return []
-        keys = dict(zip(named, self.measurement.node_keys(example, named), strict=True))
-        return [None if id is None else keys[id] for id in ids]
+        keys = self.measurement.key_spellings(example, list(named), list(named.values()))
+        by_node = dict(zip(named, keys, strict=True))
+        return [None if item.id is None else by_node[item.id] for item in answer.items]
 
     def _retrieved(self, example: Example, answer: Answer, took: QuestionUsage) -> Retrieved:
         """Return the gold answers in the evidence."""

@@ -323,18 +323,35 @@ def _as_text(values: pa.Array) -> pa.Array:
     return pc.utf8_trim_whitespace(values.cast(_TEXT))
 
 
-def node_keys(store: GraphStore, ids: Sequence[EntityId]) -> list[str | None]:
-    """Return the key of each node that is named by its type and that key (`10307` of `Order 10307`); None for others.
+def key_properties(store: GraphStore) -> dict[str, str]:
+    """Return the property that is the key of each type whose nodes are named by type and key (`Order 10307`)."""
+    templates = {} if store.columnar is None else store.columnar.source.get("display_names", {})
+    return {type: found[1] for type, template in templates.items() if (found := _keyed(type).fullmatch(template))}
+
+
+def key_spellings(store: GraphStore, ids: Sequence[EntityId], texts: Sequence[str]) -> list[str | None]:
+    """Return the other spelling of each node that is named by its type and a key; None for other nodes.
+
+    Args:
+        store: the graph.
+        ids: nodes, N of them.
+        texts: (N,) a spelling of each: `10307` of one that is called `Order 10307`, or the reverse.
 
     Raises:
         EntityNotFound: the store lacks a node.
     """
-    templates = {} if store.columnar is None else store.columnar.source.get("display_names", {})
-    keys = {type: found[1] for type, template in templates.items() if (found := _keyed(type).fullmatch(template))}
+    keys = key_properties(store)
     if not keys:
         return [None] * len(ids)
     held = [(node, node.properties.get(keys.get(node.type, ""))) for node in store.nodes(ids)]
-    return [None if key is None or node.name != f"{node.type} {key}" else str(key) for node, key in held]
+    return [
+        None
+        if key is None or node.name != f"{node.type} {key}"
+        else node.name
+        if text.strip() == str(key)
+        else str(key)
+        for (node, key), text in zip(held, texts, strict=True)
+    ]
 
 
 def _keyed(type: str) -> re.Pattern[str]:

@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import at_least
+from byokg.graph.display_names import key_properties
+from byokg.graph.guard.literals import returned_properties
 from byokg.graph.inverses import inverse_relations
-from byokg.graph.property_view import is_value
+from byokg.graph.property_view import is_value, without_values
 from byokg.graph.store import GraphStore
+from byokg.graph.value_indexes import nodes_holding
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Line, fold_lines
@@ -430,6 +433,19 @@ class CitationChecker:
             self._complete = True
             held = self._held(answer)
         return held
+
+    def node_of_key(self, answer: str) -> EntityId | None:
+        """Return the node that a query's row identifies by its key: `10307` in a column of keys of `Order 10307`."""
+        store = without_values(self._store)
+        keys = key_properties(store)
+        tables = [item for item in self._evidence if isinstance(item, RowsEvidence) and item.language == "cypher"]
+        for item in tables if keys else ():
+            for place, (types, key) in enumerate(returned_properties(item.query)):
+                named = [type_ for type_ in types or keys if keys.get(type_) == key]
+                if named and any(str(row[place]) == answer for row in item.rows):
+                    nodes = nodes_holding(store, named[0], key, answer, 2)
+                    return store.ids(nodes)[0] if len(nodes) == 1 else None
+        return None
 
     @cached_property
     def names(self) -> ShownNames:

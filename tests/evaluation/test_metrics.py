@@ -319,6 +319,8 @@ def test_answers_match_gold_ones_by_id_by_six_digits_and_by_key() -> None:
     assert match_gold(["Ann", "Bo"], ["Ann Abt", "Bea"], ["1", "2"], ["1", "3"]) == ["Ann Abt", "Bo"]
     assert match_gold(["2.4799999999999986"], ["2.48"]) == ["2.48"]
     assert match_gold(["Order 10307"], ["10307"], ["o"], keys=["10307"]) == ["10307"]
+    assert match_gold(["10307"], ["Order 10307"], ["Order:10307"], keys=["Order 10307"]) == ["Order 10307"]
+    assert match_gold(["Order 10307"], ["Order:10307"], ["Order:10307"], keys=["10307"]) == ["Order:10307"]
     assert match_gold(["10307"], ["Order 10307"], [None]) == ["10307"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from byokg.errors import ConfigError, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.display_names import choose_template, fill, node_keys, parse_templates, placeholders
+from byokg.graph.display_names import choose_template, fill, key_spellings, parse_templates, placeholders
 from byokg.graph.engines.arcadedb import ArcadeStore, names_of
 from byokg.graph.exporter import export_graph
 from byokg.graph.importers.choose import build_graph, import_graph
@@ -107,8 +107,8 @@ def test_a_node_that_is_named_by_a_key_alone_has_that_key(tmp_path: Path) -> Non
     graph = import_graph(write(tmp_path, nodes))
     ids = [EntityId(id) for id in "abc1"]
     assert [node.name for node in graph.nodes(ids)] == ["Order 10", "Order 11", "Order 12", "x"]
-    assert node_keys(graph, ids) == ["10", "11", None, None]
-    assert node_keys(ColumnarGraph.from_triples([("a", "r", "b")]), ids[:2]) == [None, None]
+    assert key_spellings(graph, ids, ["Order 10", "11", "Order 12", "x"]) == ["10", "Order 11", None, None]
+    assert key_spellings(ColumnarGraph.from_triples([("a", "r", "b")]), ids[:2], ["a", "b"]) == [None, None]
 
 
 def test_given_templates_decide(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.choose import import_graph
 from byokg.llm.parsing import read_answers
 from byokg.pipelines.byokg import checked_answers
 from byokg.pipelines.context import CitationChecker, ContextText
@@ -119,3 +122,15 @@ def test_answers_rest_on_what_they_cite_on_what_was_shown_or_on_nothing(
     assert (item.support, item.citations, item.miscited) == (support, citations, miscited)
     assert item.grounded == (support != "unsupported")
     assert item.name.endswith(("Bob", "bob", "Abt"))
+
+
+def test_a_key_in_a_row_identifies_its_node(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,name,type,orderID\na,,Order,10\nb,,Order,11\nc,x,Film,10\n", "utf-8")
+    (tmp_path / "edges.csv").write_text("head,relation,tail\na,r,c\n", "utf-8")
+    graph = import_graph(tmp_path)
+    query = "MATCH (o:Order) RETURN o.orderID AS answer, count(*) AS n"
+    item = RowsEvidence("query", 1.0, "cypher", query, ("answer", "n"), (("10", 11),), id="e1")
+    text = ContextText("", 0, ("e1",), 0, {"e1": ("e1",)})
+    context = Context().add(Artifacts(), Linked(), [[item]])
+    first, second = checked_answers(graph, context, read_answers("<answers>\n10 [e1]\n11 [e1]\n</answers>"), text)
+    assert (first.name, first.id, second.name, second.id) == ("10", "a", "11", None)

@@ -96,6 +96,53 @@ def _cypher(text: str) -> list[LiteralUse]:
     return list(found.values())
 
 
+def returned_properties(text: str) -> list[_Column]:
+    """Return the types and the property of each column of a Cypher query; for other columns neither.
+
+    Raises:
+        QueryRefused: the text cannot be read.
+    """
+    return read(text, _returned)
+
+
+def _returned(text: str) -> list[_Column]:
+    tokens, _ = tokenise_cypher(text)
+    held = {use.name.start: use for use in parse_cypher(text).properties if use.owner.kind == "node"}
+    aliases: dict[str, _Column] = {}
+    for clause, columns in _projections(tokens):
+        found: list[_Column] = []
+        for column in columns:
+            expression = column[:-2] if len(column) > 2 and column[-2].key == "AS" else column
+            use = held.get(expression[2].start) if len(expression) == 3 and expression[1].key == "." else None
+            named = aliases.get(expression[0].text, _NEITHER) if len(expression) == 1 else _NEITHER
+            found.append((use.owner.names, use.name.text) if use else named)
+        if clause == "RETURN":
+            return found
+        aliases = {column[-1].text: one for column, one in zip(columns, found, strict=True)}
+    return []
+
+
+_Column: TypeAlias = tuple[tuple[str, ...], str]
+_NEITHER: _Column = ((), "")
+
+_CLAUSES = "MATCH WHERE WITH UNWIND OPTIONAL CALL RETURN ORDER SKIP LIMIT UNION end".split()
+
+
+def _projections(tokens: Sequence[Token]) -> Iterator[tuple[str, list[list[Token]]]]:
+    """Yield each WITH and RETURN, with the tokens of its columns."""
+    clause, columns, depth = "", list[list[Token]](), 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        depth += (token.key in ("(", "[", "{")) - (token.key in (")", "]", "}"))
+        if depth == 0 and token.key in _CLAUSES and (before is None or before.key not in ("STARTS", "ENDS")):
+            if clause in ("WITH", "RETURN"):
+                yield clause, [column for column in columns if column]
+            clause, columns = token.key, [[]]
+        elif depth == 0 and token.key == ",":
+            columns.append([])
+        elif token.key != "DISTINCT" and columns:
+            columns[-1].append(token)
+
+
 def _use(owner: _Owner, compared: Compared) -> LiteralUse:
     token, comparison, folded, alone = compared
     number = token.key == "number"

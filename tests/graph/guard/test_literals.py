@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from byokg.errors import QueryRefused
-from byokg.graph.guard.literals import literals_in
+from byokg.graph.guard.literals import literals_in, returned_properties
 from byokg.types import Language
 
 
@@ -64,3 +64,19 @@ def test_sparql() -> None:
 def test_a_text_that_is_no_query_is_refused() -> None:
     with pytest.raises(QueryRefused):
         literals_in("cypher", "MATCH (a {k: 'x'")
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        (
+            "MATCH (o:Order) WHERE o.a STARTS WITH 'x' RETURN DISTINCT o.id AS one, count(o) AS n ORDER BY n LIMIT 3",
+            [(("Order",), "id"), ((), "")],
+        ),
+        ("MATCH (g:Genre)--(m) WITH g.name AS genre, count(m) AS n RETURN genre, n", [(("Genre",), "name"), ((), "")]),
+        ("MATCH (o)-[r]-() RETURN [o.a, 2], o.`x y`, r.since, o", [((), ""), ((), "x y"), ((), ""), ((), "")]),
+        ("MATCH (o:A|B) RETURN o.a UNION MATCH (o) RETURN 1 AS a", [(("A", "B"), "a")]),
+    ],
+)
+def test_columns_are_known_by_their_properties(query: str, columns: list[tuple[tuple[str, ...], str]]) -> None:
+    assert returned_properties(query) == columns
