@@ -1,11 +1,13 @@
 """CandidateQuery queries: enumeration time, executability, and accuracy of their ranking.
 
 python benchmarks/graphraft.py [--data DIR] [--json FILE] [--questions N]
-                               [--parts enumerate,hub,execute,write,link,answer,plans] [--neo4j URI]
+                               [--parts enumerate,shortlist,hub,execute,write,link,answer,plans] [--neo4j URI]
 
 `enumerate`: all candidates with their statistics around the gold topics of N WebQSP dev questions on
-`freebase_core/graph_full`, and the quality of the best candidate. `hub`: candidates around a node of `--hub` edges,
-and of one with three times as many, beyond the budget: CPU seconds, and memory beyond the graph. `execute`: every
+`freebase_core/graph_full`, and the quality of the best candidate. `shortlist`: the best of the 50 candidates that a
+model would be shown, and the gold that all of them reach, on WebQSP and CWQ dev. `hub`: candidates around a node of
+`--hub` edges, and of one with three times as many, beyond the budget: CPU seconds, and memory beyond the graph.
+`execute`: every
 candidate of `--executed` questions of MetaQA and of WebQSP goes through the guard, runs in ArcadeDB as literal text
 and with parameters, and is walked in the arrays; each ranker (beam search over tokens,
 likelihoods, guided requests, numbers, meaning) must return only candidates. For comparison, free queries of a strong
@@ -68,7 +70,15 @@ from byokg.llm.parsing import read_query
 from byokg.offline.candidate_ranker import meaning_ranker
 from byokg.pipelines.graphraft import CandidateScope, Mentions, graphraft_offline_pipeline
 from byokg.pipelines.loop import Loop
-from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, CandidateRanker, Conditions, Templates, best_first
+from byokg.retrieval.candidates import (
+    TEMPLATES,
+    CandidateQuery,
+    CandidateRanker,
+    Conditions,
+    Templates,
+    best_first,
+    shortlist,
+)
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.training.labels import labels
@@ -80,17 +90,17 @@ WRITTEN = ("scoring_web", "scoring_cwq", "full_cwq")
 LIMITS = QueryLimits(timeout_s=30.0, max_rows=20_000)
 
 
-def webqsp(bench: Bench, split: str) -> tuple[ColumnarGraph, list[Example]]:
-    """Return the whole assembled graph and the questions of a split that have a topic in it."""
+def freebase(bench: Bench, split: str, questions: str = "webqsp") -> tuple[ColumnarGraph, list[Example]]:
+    """Return the whole assembled graph and the questions of a split of WebQSP or CWQ that have a topic in it."""
     source = bench.options.data / "freebase_core" / "graph_full.tsv.xz"
     graph = bench.graph("freebase_full", source)
-    examples = Folder(bench.options.data / "webqsp", split=split, graph=source, ids="names").examples()
+    examples = Folder(bench.options.data / questions, split=split, graph=source, ids="names").examples()
     return graph, [one for one in examples if holds(graph, one.topic_ids)]
 
 
 def enumerate_(bench: Bench) -> None:
     """Measure the time of one enumeration, in CPU seconds of its thread, and what the best candidate is worth."""
-    graph, examples = webqsp(bench, "dev")
+    graph, examples = freebase(bench, "dev")
     finder = CandidateFinder(graph)
     seconds, counts, best, recalls = [], [], [], []
     for example in examples[: bench.options.questions or None]:
@@ -106,6 +116,24 @@ def enumerate_(bench: Bench) -> None:
     bench.add(Row("candidates_median", float(np.median(counts)), "candidates"))
     bench.add(Row("best_candidate_f1", float(np.mean(best)), "share"))
     bench.add(Row("best_candidate_recall", float(np.mean(recalls)), "share"))
+
+
+def shortlisted(bench: Bench) -> None:
+    """Measure the candidates that a model would be shown."""
+    for name in ("webqsp", "cwq"):
+        graph, examples = freebase(bench, "dev", name)
+        finder, ranker = CandidateFinder(graph), meaning_ranker(graph)
+        drawn = random.Random(0).sample(examples, min(bench.options.questions or 500, len(examples)))
+        best, reached = [], []
+        for example in drawn:
+            found = finder.find(example.topic_ids, example.answer_ids, Conditions.of(example.question)).items
+            order = [position for position, _ in ranker.rank(example.question, found)]
+            shown = [found[position] for position in shortlist(found, order, 50)]
+            best.append(max((one.f1 for one in shown), default=0.0))
+            gold = {id for one in shown if one.hits for id in results(graph, one)} & {*example.answer_ids}
+            reached.append(len(gold) / len(set(example.answer_ids)))
+        bench.add(Row(f"{name}_shortlist_f1", float(np.mean(best)), "share"))
+        bench.add(Row(f"{name}_shortlist_reach", float(np.mean(reached)), "share"))
 
 
 def hub(bench: Bench) -> None:
@@ -191,7 +219,7 @@ def writer(texts: Sequence[str], width: int = 16, layers: int = 1) -> tuple[Any,
 
 def execute(bench: Bench) -> None:
     """Run all candidates of some questions, and queries that were written freely."""
-    graph, examples = webqsp(bench, "dev")
+    graph, examples = freebase(bench, "dev")
     kb = bench.graph("metaqa", MetaQA(bench.options.data / "metaqa", hops=1).graph_source())
     hops = [one for count in (1, 2, 3) for one in MetaQA(bench.options.data / "metaqa", count, "dev").examples()[:2000]]
     for name, store, finder, questions in (
@@ -323,7 +351,7 @@ def first_nodes(engine: ArcadeStore, texts: Iterable[str], nodes: int = 20) -> t
 
 def link(bench: Bench) -> None:
     """Measure the best candidate's worth by how entities were found, as Figure 5 of the paper does."""
-    graph, of_webqsp = webqsp(bench, "dev")
+    graph, of_webqsp = freebase(bench, "dev")
     root = bench.options.data / "metaqa"
     kb = bench.graph("metaqa", MetaQA(root, hops=1).graph_source())
     of_metaqa = [one for hops in (1, 2) for one in MetaQA(root, hops, "dev").examples()]
@@ -488,6 +516,7 @@ def fill_neo4j(query: Callable[..., Any], graph: ColumnarGraph) -> None:
 
 PARTS = {
     "enumerate": enumerate_,
+    "shortlist": shortlisted,
     "hub": hub,
     "execute": execute,
     "write": write,

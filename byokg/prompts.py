@@ -54,6 +54,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "direct": ("question",),
         "direct_cot": ("question",),
         "subgraph_answer": ("graph_context", "question"),
+        "entities": ("tasks", "question"),
         "entities_prime": ("question",),
         "entities_mag": ("question",),
         "judge": ("expected", "given", "question"),

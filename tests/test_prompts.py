@@ -52,7 +52,8 @@ def library() -> PromptLibrary:
 
 def sent(library: PromptLibrary, name: str) -> str:
     """Render a prompt with the sample values, in the form of its snapshot."""
-    tasks = FIRST_ROUND if name == "kg_linker" else ("task_entities_context", *FIRST_ROUND[1:], "task_bfsql")
+    later = ("task_entities_context", *FIRST_ROUND[1:], "task_bfsql")
+    tasks = {"kg_linker": FIRST_ROUND, "entities": ("task_entities",)}.get(name, later)
     values = {**SAMPLE, "tasks": library.tasks(tasks, max_hops=SAMPLE["max_hops"])}
     filled = library[name].fill(**{variable: values[variable] for variable in VARIABLES[name]})
     system = f"=== system ===\n{filled.system}\n" if filled.system else ""

@@ -16,12 +16,10 @@ from byokg.offline.parse import parse_question
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer, QuestionScorer, logarithms
 from byokg.offline.path_weights import weights_for
 from byokg.offline.schema_linking import RelationSimilarity
-from byokg.retrieval.candidates import Anchor, CandidateQuery, Leg
+from byokg.retrieval.candidates import LOWEST, Anchor, CandidateQuery, Leg
 from byokg.retrieval.subgraph import SubgraphRetriever
 from byokg.text.names import locate, split_words
 from byokg.types import Mention
-
-_LOWEST = frozenset("first earliest oldest smallest lowest least fewest shortest nearest".split())
 
 _Steps = tuple[int, ...]
 
@@ -55,7 +53,7 @@ class MeaningRanker:
         asked = {position: [self._ways(leg, one) for leg in one.legs] for position, one in enumerate(candidates)}
         scores = _scores(scorer, {way for legs in asked.values() for ways in legs for way in ways})
         words = set(split_words(question))
-        low = bool(_LOWEST & words)
+        low = bool(LOWEST & words)
         ranked = []
         for position, legs in asked.items():
             best = [max((scores[way] for way in ways if way in scores), default=None) for ways in legs]

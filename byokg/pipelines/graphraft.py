@@ -13,18 +13,17 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
-from byokg.graph.schema_text import SchemaRenderer
-from byokg.graph.store import GraphStore, schema_ahead
+from byokg.graph.store import GraphStore
 from byokg.index.rerankers import Reranker
-from byokg.linking.llm_linker import GoldEntities, LlmLinker
+from byokg.linking.llm_linker import GoldEntities
 from byokg.linking.parts import Budgets, Parts
 from byokg.llm.decoding import GuidedRanker, NumberRanker
 from byokg.llm.messages import prompt_messages
-from byokg.llm.parsing import read_answers
+from byokg.llm.parsing import read_answers, read_list
+from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
 from byokg.offline import MeaningRanker, MentionSpotter, build_parser_and_ranker, meaning_ranker
-from byokg.pipelines.context import ContextWriter
-from byokg.pipelines.loop import Answerer, KGLinker, Loop, Stage
+from byokg.pipelines.loop import Answerer, Loop, Stage
 from byokg.retrieval.candidates import CandidateRanker, Shortlist, Templates
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, describe_nodes, found_nodes
 from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
@@ -61,31 +60,40 @@ class SpottedEntities:
 
 
 class NamedEntities:
-    """Lets a language model name the entities in a question, given examples: nothing else, and no schema.
+    """Lets a language model name the entities in a question: nothing else, and no schema.
 
     Args:
         parts: language model and prompts.
-        prompt: `entities_prime` or `entities_mag`, or a prompt of your own in `prompts`.
+        prompt: None for instructions; `entities_prime` or `entities_mag` for the examples of the paper, or a prompt of
+            your own in `prompts`.
 
     Source: GraphRAFT (arXiv:2504.05478), "Few-shot prompt for entity resolution".
     """
 
-    def __init__(self, parts: Parts, prompt: str) -> None:
+    def __init__(self, parts: Parts, prompt: str | None = None) -> None:
         self._model = parts.model
-        self._prompt = parts.prompts[prompt]
+        self._prompt = parts.prompts[prompt or _INSTRUCTIONS]
+        self._values = {"tasks": parts.prompts.tasks(["task_entities"])} if prompt is None else {}
 
     def propose(self, question: Question, context: Context) -> Artifacts:
         """Return a mention of each entity that was named; a type before a colon is left out. Raises `LlmError`."""
         if question.topic_ids:
             return GoldEntities().propose(question, context)
-        messages = prompt_messages(self._prompt.fill(question=question.text))
-        reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id)
-        hiding = Hiding(question_names(question.text))
-        parts = [part.strip().strip("\"'").strip() for part in re.split(r"[|\n]", hiding.hide(reply.text))]
-        names = [hiding.restore(_TYPE.sub("", part)) for part in parts]
+        messages = prompt_messages(self._prompt.fill(question=question.text, **self._values))
+        schema = reply_schema(["entities"]) if self._values else None
+        reply = self._model.reply(messages, stage=ENTITY_STAGE, question_id=question.id, schema=schema)
+        known = question_names(question.text)
+        if self._values:
+            names = list(read_list(reply.text, "entities", shown=question.text, known=known).items)
+        else:
+            hiding = Hiding(known)
+            parts = [part.strip().strip("\"'").strip() for part in re.split(r"[|\n]", hiding.hide(reply.text))]
+            names = [hiding.restore(_TYPE.sub("", part)) for part in parts]
         return Artifacts(mentions=tuple(locate(name, question.text) for name in dict.fromkeys(names) if name))
 
 
+_INSTRUCTIONS = "entities"
+"""Name of the prompt without examples."""
 _TYPE = re.compile(r"^(answer|institution|author|field ?of ?study|paper)\s*:\s*", re.IGNORECASE)
 
 
@@ -137,8 +145,8 @@ def _rated_text(node: FoundNode) -> str:
 class SubgraphReasoner:
     """Lets a language model choose the answers among the nodes that the likeliest queries found.
 
-    It sees each node with its patterns and its data, and the number of nodes if some are not shown; written names of no
-    node are left out. With `answers` as `all`, the other nodes follow.
+    It sees each node with its patterns and its data, those that several queries found first, and the number of nodes if
+    some are not shown; written names of no node are left out. With `answers` as `all`, the other nodes follow.
 
     Args:
         parts: language model and prompts.
@@ -165,7 +173,7 @@ class SubgraphReasoner:
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's choice in its order. Raises `LlmError`."""
-        every = found_nodes(context.evidence)
+        every = sorted(found_nodes(context.evidence), key=lambda node: -len(node.evidence))
         nodes = every[: self._nodes]
         if not nodes:
             return RankedNodes("all").answer(question, context)
@@ -194,7 +202,7 @@ class CandidateScope:
     """Extent of the candidate queries of a question.
 
     Args:
-        hops: edges in a path at most, 1 to 3.
+        hops: edges in a path at most, 1 to 3; paths through event nodes have up to three from 2 on.
         directed: keep the two directions of a relation apart; the paper does not, and here it changes little.
         queries, nodes, anchors: see `SubgraphRetriever`.
     """
@@ -205,10 +213,11 @@ class CandidateScope:
     nodes: int = 20
     anchors: int = 10
 
-    def retriever(self, store: GraphStore, ranker: CandidateRanker) -> SubgraphRetriever:
-        """Return a retriever of these candidates in the order of a ranker."""
+    def retriever(self, store: GraphStore, ranker: CandidateRanker, chosen: bool = False) -> SubgraphRetriever:
+        """Return a retriever of these candidates in the order of a ranker; of all that it returns if it has `chosen`
+        them."""
         templates = Templates.of(self.hops, self.directed)
-        return SubgraphRetriever(store, ranker, templates, self.queries, self.nodes, self.anchors)
+        return SubgraphRetriever(store, ranker, templates, self.queries, None if chosen else self.nodes, self.anchors)
 
 
 def graphraft_pipeline(
@@ -234,11 +243,11 @@ def graphraft_pipeline(
             such as a `ConstrainedRanker` of a local model.
         shown: queries that it orders, those that are likeliest by meaning.
         entity_prompt: `entities_prime` or `entities_mag` names entities by examples as the paper does for STaRK; None
-            shows the schema instead.
+            by instructions.
         candidates: extent of the candidate queries.
         answers: `all` appends nodes that were not chosen, for ranking metrics.
         answerer: `model`, or `ranking`: the result of the best query, without a call.
-        budgets: of the schema and the nodes in a prompt.
+        budgets: of the nodes in a prompt.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -249,27 +258,22 @@ def graphraft_pipeline(
     if answerer not in ("model", "ranking"):
         raise ConfigError(f"answerer={answerer} is not known; use model or ranking")
     by_meaning = meaning_ranker(parts.store, parts.embedder)
-    ranker: CandidateRanker = by_meaning
+    chooser: CandidateRanker | None = None if isinstance(ranking, str) else ranking
     if isinstance(ranking, str):
         if ranking not in get_args(Ranking):
             raise ConfigError(f"ranking={ranking} is not known; use one of {', '.join(get_args(Ranking))}")
         if ranking == "numbers":
-            ranker = Shortlist(by_meaning, NumberRanker(parts.model, shown, prompts=parts.prompts), shown)
+            chooser = NumberRanker(parts.model, shown, prompts=parts.prompts)
         elif ranking == "guided":
-            ranker = Shortlist(by_meaning, GuidedRanker(parts.model), shown)
-    else:
-        ranker = Shortlist(by_meaning, ranking, shown)
-    linker: KGLinker
-    if entity_prompt is None:
-        schema = SchemaRenderer(schema_ahead(parts.store), parts.embedder)
-        writer = parts.replace(context=ContextWriter(parts.store))
-        linker = LlmLinker(writer, ["entities"], (), budgets.schema_tokens, schema)
-    else:
-        linker = NamedEntities(parts, entity_prompt)
+            chooser = GuidedRanker(parts.model)
+    rest = answers == "all"
+    ranker = by_meaning if chooser is None else Shortlist(by_meaning, chooser, shown, rest)
+    retriever = candidates.retriever(parts.store, ranker, chosen=chooser is not None and not rest)
+    linker = NamedEntities(parts, entity_prompt)
     reasoner: Answerer = RankedNodes(answers)
     if answerer == "model":
         reasoner = SubgraphReasoner(parts, candidates.nodes, budgets.context_tokens, answers)
-    return Loop(parts.entities, [Stage(linker, (candidates.retriever(parts.store, ranker),), rounds=1)], reasoner)
+    return Loop(parts.entities, [Stage(linker, (retriever,), rounds=1)], reasoner)
 
 
 def graphraft_offline_pipeline(

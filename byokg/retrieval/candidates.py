@@ -9,7 +9,9 @@ Source: GraphRAFT (arXiv:2504.05478), "Synthesize ground-truth cypher" and "K-ho
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,11 +19,14 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from byokg.arrays import Bools, Float64, Int64
 from byokg.errors import ConfigError, at_least
 from byokg.graph.servers.cypher_schema import quote, writable
 from byokg.graph.servers.cypher_store import CypherStore
-from byokg.graph.store import Direction, GraphStore
+from byokg.graph.store import Direction, GraphStore, PropertySchema
 from byokg.text.dates import DATE, DATES, Period, read_periods
+from byokg.text.labels import label_words
+from byokg.text.names import is_identifier, singular
 from byokg.types import INVERSE, Cell, EntityId, Metapath
 
 Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]
@@ -83,6 +88,8 @@ class Attribute:
     """In a property of the target, or of the edge that was walked last; or it is the name of a neighbour."""
     key: str
     """The property, or the relation that leads to the neighbour, whichever way it lies."""
+    dated: bool = False
+    """True for dates and years."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +98,36 @@ class Conditions:
 
     periods: tuple[Period, ...] = ()
     """Periods that a value of theirs may have to be in."""
-    extremes: bool = False
-    """True if the first or last in some order may be the answer."""
+    extremes: tuple[bool, ...] = ()
+    """Orders whose first may be the answer: True for the highest value first, False for the lowest."""
+    ordered_by: frozenset[str] | None = None
+    """Words, one of which names the value of an order; None for any value."""
+    latest: bool = False
+    """True if orders may also be those of dates."""
     count: bool = False
     """Whether their number may be."""
 
     @classmethod
     def of(cls, question: str) -> Conditions:
         """Read them off a question's words."""
-        words = set(re.findall(r"[a-z]+", question.casefold()))
+        words = frozenset(map(singular, re.findall(r"[a-z]+", question.casefold())))
         counts = re.search(r"\bhow many\b|\bnumber of\b", question.casefold()) is not None
-        return cls(
-            read_periods(question), bool(words & _ORDERED) or any(_MOST.fullmatch(word) for word in words), counts
-        )
+        superlatives = {word for word in words if word in _TEMPORAL or _MOST.fullmatch(word)}
+        extremes = tuple(dict.fromkeys(word not in LOWEST for word in sorted(superlatives)))
+        return cls(read_periods(question), extremes, words, bool(words & _TEMPORAL), counts)
+
+    def orders(self, attribute: Attribute) -> bool:
+        """True if the question may order by a value: it names it, or has a word such as `first` and it is a date."""
+        if not self.extremes:
+            return False
+        if self.ordered_by is None or (self.latest and attribute.dated):
+            return True
+        return not self.ordered_by.isdisjoint(map(singular, label_words(attribute.key)[1]))
 
 
-_ORDERED = frozenset("first last latest next previous earlier later before after since until now current".split())
+LOWEST = frozenset("first earliest oldest smallest lowest least fewest shortest nearest closest narrowest".split())
+"""Superlatives of low values."""
+_TEMPORAL = frozenset("first last latest newest earliest oldest youngest recent current now".split())
 _MOST = re.compile(r"[a-z]{3,}est|most|least")
 
 
@@ -134,7 +155,10 @@ class CandidateQuery:
     count: bool = False
     """Whether the answer is the number of targets."""
     directed: bool = False
-    """True if edges must have the direction of `QueryHop.direction`; A.2 takes either way."""
+    """True if edges must have the direction of `QueryHop.direction`; A.2 takes either way. Queries have arrows in both
+    cases: if all walks to the results take one direction, an arrow leaves out none."""
+    results: int = field(default=0, compare=False, repr=False)
+    """Checksum of the results: candidates with equal ones return the same nodes."""
     dialect: NodeIdSyntax = field(default=NodeIdSyntax(), compare=False, repr=False)
 
     @property
@@ -204,6 +228,8 @@ class Templates:
     """
 
     names: tuple[Template, ...] = ("one_hop", "two_hop", "between", "intersection", "mediated")
+    events: bool = True
+    """Also paths of three edges through an event node: one without a name, as an office held or a border shared."""
     typed: bool = True
     """Also those whose ends are of one type, where ends have several."""
     directed: bool = False
@@ -227,26 +253,61 @@ class Templates:
         at_least(1, "looks at nothing", budget=self.budget, described=self.described)
 
 
-def attributes_of(store: GraphStore, sample: int = 8) -> tuple[Attribute, ...]:
-    """Return the places of years, dates and numbers in a graph, from `sample` edges of each relation."""
+@dataclass(frozen=True)
+class EdgeSample:
+    """A few edges of each relation, with the names of their ends."""
+
+    relation: Int64
+    """(E,)"""
+    heads: tuple[str, ...]
+    tails: tuple[str, ...]
+
+    @classmethod
+    def of(cls, store: GraphStore, edges: int = 8) -> EdgeSample:
+        """Read at most so many edges of each relation."""
+        batch = store.sample_edges(edges)
+        nodes = store.nodes(store.ids(np.concatenate((batch.head, batch.tail))))
+        names = tuple(node.name for node in nodes)
+        return cls(batch.relation.astype(np.int64), names[: len(batch)], names[len(batch) :])
+
+    def share(self, names: Sequence[str], test: Callable[[str], object], relations: int) -> Float64:
+        """Return for each of R relations the share of names with a property: (R,), 0 without edges."""
+        passed = np.array([bool(test(name)) for name in names], np.float64)
+        size = np.bincount(self.relation, minlength=relations)
+        return np.bincount(self.relation, passed, relations) / np.maximum(1, size)
+
+    def event_ends(self, relations: int) -> Bools:
+        """Return whether the heads (0) and the tails (1) of each relation are mostly event nodes: (2, R)."""
+        return np.stack([self.share(names, _is_nameless, relations) > 0.5 for names in (self.heads, self.tails)])
+
+
+def _is_dated(property: PropertySchema) -> bool:
+    """True for dates, and for years by the examples."""
+    years = [DATE.fullmatch(str(value)) for value in property.examples]
+    return property.kind == "date" or (bool(years) and all(years))
+
+
+def _is_nameless(name: str) -> bool:
+    return not name.strip() or is_identifier(name)
+
+
+def attributes_of(store: GraphStore, sample: EdgeSample) -> tuple[Attribute, ...]:
+    """Return the places of years, dates and numbers in a graph; neighbours as far as the sample shows them."""
     schema = store.schema()
     found = [
-        Attribute("node", detail.name)
+        Attribute("node", detail.name, _is_dated(detail))
         for details in schema.node_property_details.values()
         for detail in details
         if detail.kind in _ORDERED_KINDS
     ]
     found += [
-        Attribute("edge", detail.name)
+        Attribute("edge", detail.name, _is_dated(detail))
         for relation in schema.relations
         for detail in relation.property_details
         if detail.kind in _ORDERED_KINDS
     ]
-    batch = store.sample_edges(sample)
-    dated = np.array([DATE.fullmatch(node.name) is not None for node in store.nodes(store.ids(batch.tail))], np.bool_)
-    size = np.bincount(batch.relation, minlength=len(store.relations))
-    share = np.bincount(batch.relation, dated, len(store.relations)) / np.maximum(1, size)
-    found += [Attribute("neighbour", store.relations[number]) for number in np.flatnonzero(share > 0.5).tolist()]
+    share = sample.share(sample.tails, DATE.fullmatch, len(store.relations))
+    found += [Attribute("neighbour", store.relations[number], True) for number in np.flatnonzero(share > 0.5).tolist()]
     return tuple(dict.fromkeys(found))
 
 
@@ -435,7 +496,7 @@ class _Writer:
         else:
             inside = variable
             self._conditions.append(f"type({variable}) = {self._put(step.relation)}")
-        way = step.direction if one.directed else Direction.BOTH
+        way = step.direction
         if turned and way is not Direction.BOTH:
             way = Direction.IN if way is Direction.OUT else Direction.OUT
         return f"{'<' if way is Direction.IN else ''}-[{inside}]-{'>' if way is Direction.OUT else ''}"
@@ -461,22 +522,60 @@ class _Writer:
 class Shortlist:
     """Has one ranker order all candidates, and another the first of them; implements `CandidateRanker`.
 
+    The other sees candidates with different results alone, of every anchor and template; see `shortlist`.
+
     Args:
-        first: orders all; of those that the other leaves out, its order stands.
+        first: orders all.
         then: orders the first ones, which is dear for many.
         shown: how many these are.
+        rest: True appends the candidates that the other leaves out, in the order of the first; so does an other that
+            chooses none.
     """
 
-    def __init__(self, first: CandidateRanker, then: CandidateRanker, shown: int = 50) -> None:
+    def __init__(self, first: CandidateRanker, then: CandidateRanker, shown: int = 50, rest: bool = True) -> None:
         at_least(1, "shows nothing", shown=shown)
-        self._first, self._then, self._shown = first, then, shown
+        self._first, self._then, self._shown, self._rest = first, then, shown, rest
 
     def rank(self, question: str, candidates: Sequence[CandidateQuery]) -> list[tuple[int, float]]:
         """Return the choices of the second ranker with its scores, then the others with 0."""
         order = [position for position, _ in self._first.rank(question, candidates)]
-        shown = order[: self._shown]
+        shown = shortlist(candidates, order, self._shown)
         if not shown:
             return []
         chosen = [(shown[place], score) for place, score in self._then.rank(question, [candidates[at] for at in shown])]
+        if chosen and not self._rest:
+            return chosen
         taken = {position for position, _ in chosen}
         return [*chosen, *((position, 0.0) for position in order if position not in taken)]
+
+
+_OF_SHAPE, _OF_ANCHORS = 0.8, 1.5
+"""Largest share of a list for one template, and for the candidates of one pair of anchors in even shares."""
+
+
+def shortlist(candidates: Sequence[CandidateQuery], order: Iterable[int], most: int) -> list[int]:
+    """Return the first candidates of an order that return different results, in that order.
+
+    No template and no anchors take more than their quota while there are others.
+
+    Args:
+        candidates: of one question.
+        order: positions, best first.
+        most: length at most.
+    """
+    distinct: dict[tuple[bool, int], int] = {}
+    for position in order:
+        distinct.setdefault((candidates[position].count, candidates[position].results), position)
+    ranked = list(distinct.values())
+    anchors = {at: tuple(leg.anchor for leg in candidates[at].legs) for at in ranked}
+    of_anchors = math.ceil(_OF_ANCHORS * most / max(1, len(set(anchors.values()))))
+    counts: Counter[object] = Counter()
+    kept: set[int] = set()
+    for of_shape, of_both in ((_OF_SHAPE * most, of_anchors), (most, of_anchors), (most, most)):
+        for place, at in enumerate(ranked):
+            shape = candidates[at].template
+            within = counts[shape] < of_shape and counts[anchors[at]] < of_both
+            if len(kept) < most and within and place not in kept:
+                counts.update((shape, anchors[at]))
+                kept.add(place)
+    return [ranked[place] for place in sorted(kept)]

@@ -29,6 +29,7 @@ from byokg.retrieval.candidates import (
     CandidateQueries,
     CandidateQuery,
     Conditions,
+    EdgeSample,
     Leg,
     NodeIdSyntax,
     QueryHop,
@@ -45,6 +46,8 @@ from byokg.types import EntityId, Node, Value
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
 _ALONG, _AGAINST, _EITHER = 1, 2, 3
+_EVENT_READS = 200_000
+"""Pairs of a walk's beginning and an edge that are read at most behind event nodes."""
 
 
 class CandidateFinder:
@@ -64,9 +67,18 @@ class CandidateFinder:
         self.dialect = dialect or dialect_of(store)
 
     @cached_property
+    def _sample(self) -> EdgeSample:
+        return EdgeSample.of(self.store)
+
+    @cached_property
     def attributes(self) -> tuple[Attribute, ...]:
         """Return where this graph holds years, dates and numbers; found by the schema and a sample, once."""
-        return attributes_of(self.store)
+        return attributes_of(self.store, self._sample)
+
+    @cached_property
+    def event_ends(self) -> Bools:
+        """Return whether the heads (0) and the tails (1) of each relation are mostly event nodes: (2, R)."""
+        return self._sample.event_ends(len(self.store.relations))
 
     @cached_property
     def end_types(self) -> Mapping[str, Mapping[Direction, frozenset[str]]]:
@@ -142,6 +154,7 @@ class _CandidateSearch:
         self._gold_size = len(gold) or len(gold_values)
         self._gold = _known(store, gold)
         self._labels = store.relations
+        self._finder = finder
         self._truncated: list[str] = []
         self._conditioned = _ConditionedCandidates(finder, conditions, self._gold, gold_values, self._truncated)
 
@@ -171,17 +184,36 @@ class _CandidateSearch:
             levels.append(self._lengthen(levels, f"{hop}-hop paths"))
             if PATHS[hop - 1] in names:
                 found += self._paths(PATHS[hop - 1], levels)
+        if self._templates.events and "two_hop" in names and "three_hop" not in names:
+            found += self._through_events(levels[:3])
         if pairs and most:
             found += self._joined(levels)
         return CandidateQueries(tuple(found), tuple(self._truncated))
 
+    def _through_events(self, levels: Sequence[WalkGroups]) -> Iterator[CandidateQuery]:
+        """Yield the paths of three edges whose first or second edge leads to event nodes, as far as they are cheap."""
+        start, first, second = levels
+        at_event = self._at_events(second) | self._at_events(first)[second.before[0]]
+        kept = second.only(np.flatnonzero(at_event))
+        if len(kept):
+            last = self._lengthen([start, first, kept], "3-hop paths through events", _EVENT_READS)
+            yield from self._paths("three_hop", [start, first, kept, last])
+
+    def _at_events(self, reach: WalkGroups) -> Bools:
+        """Return whether the last edge of each group leads mostly to event nodes: (G,)."""
+        heads, tails = self._finder.event_ends[:, reach.relation[reach.group]]
+        way = reach.ways & _EITHER
+        events = np.where(way == _ALONG, tails, np.where(way == _AGAINST, heads, heads & tails))
+        return np.bincount(reach.group, events, len(reach)) * 2 > np.diff(reach.bounds)
+
     # Growing
 
-    def _lengthen(self, levels: Sequence[WalkGroups], what: str) -> WalkGroups:
-        """Walk every group of the last level one hop further."""
+    def _lengthen(self, levels: Sequence[WalkGroups], what: str, budget: int | None = None) -> WalkGroups:
+        """Walk every group of the last level one hop further, as far as a budget of reads allows."""
         reach = levels[-1]
         group = reach.group
-        columns = [self._edges(reach, groups, relations) for groups, relations in self._affordable(reach, what)]
+        affordable = self._affordable(reach, what, min(budget or self._templates.budget, self._templates.budget))
+        columns = [self._edges(reach, groups, relations) for groups, relations in affordable]
         steps = _EdgeRows(*(np.concatenate(each) for each in zip(*columns, strict=True)))
         kept_rows = np.ones(len(steps.pair), np.bool_)
         if not self._templates.directed:  # a loop is one edge, and walked once
@@ -231,21 +263,21 @@ class _CandidateSearch:
             way = np.where(batch.undirected & (batch.head != batch.tail), _EITHER, way)
         return pairs[row], node, relation, way[edge], batch.edge[edge]
 
-    def _affordable(self, reach: WalkGroups, what: str) -> list[tuple[Int64, Int64 | None]]:
+    def _affordable(self, reach: WalkGroups, what: str, budget: int) -> list[tuple[Int64, Int64 | None]]:
         """Return the groups within the budget: the cheapest with all edges, the others with the rarest relations."""
         nodes, place = np.unique(reach.nodes, return_inverse=True)
         counts = self._store.relation_counts(nodes)
         reads = np.bincount(reach.group, counts.degrees(len(nodes))[place], len(reach))
-        if reads.sum() <= self._templates.budget:
+        if reads.sum() <= budget:
             return [(np.arange(len(reach)), None)]
         order = np.argsort(reads, kind="stable")
-        cheap = reads[order].cumsum() <= self._templates.budget
+        cheap = reads[order].cumsum() <= budget
         whole, rest = np.sort(order[cheap]), np.sort(order[~cheap])
         standing = np.bincount(place[reach.pairs(rest)], minlength=len(nodes))
         cost = np.bincount(counts.relation, counts.count * standing[counts.origin])
         rarest = np.argsort(cost, kind="stable")
         rarest = rarest[cost[rarest] > 0]
-        followed = np.sort(rarest[cost[rarest].cumsum() <= self._templates.budget - reads[whole].sum()])
+        followed = np.sort(rarest[cost[rarest].cumsum() <= budget - reads[whole].sum()])
         self._truncated.append(
             f"{len(rest):,} of {len(reach):,} beginnings of {what} lead through too many edges: "
             f"{len(followed):,} of their {len(rarest):,} relations are followed"
@@ -331,11 +363,11 @@ class _CandidateSearch:
             groups.append(level.before[0][groups[-1]])
         relations = [level.relation[group].tolist() for level, group in zip(levels[:0:-1], groups, strict=False)][::-1]
         anchors = groups[-1].tolist()
-        ways, total, hits = self._statistics(reach)
+        statistics = self._statistics(reach)
         made = []
-        for row in range(len(reach)):
-            steps = self._steps([column[row] for column in relations], ways[row], hops)
-            made.append(self._candidate(template, (Leg(self._anchors[anchors[row]], steps),), total[row], hits[row]))
+        for row, (ways, *counts) in enumerate(statistics):
+            steps = self._steps([column[row] for column in relations], ways, hops)
+            made.append(self._candidate(template, (Leg(self._anchors[anchors[row]], steps),), counts))
         yield from self._conditioned.of(reach, made)
 
     def _meetings(
@@ -347,12 +379,11 @@ class _CandidateSearch:
         tails: WalkGroups | None = None,
     ) -> Iterator[CandidateQuery]:
         reach = met if tails is None else tails
-        ways, total, hits = self._statistics(reach)
         made = []
-        for row in range(len(reach)):
+        for row, (ways, *counts) in enumerate(self._statistics(reach)):
             joined = row if tails is None else int(tails.before[0][row])
-            tail = () if tails is None else self._steps([int(tails.relation[row])], ways[row], 1)
-            bits = ways[row] if tails is None else ways[row] >> 2
+            tail = () if tails is None else self._steps([int(tails.relation[row])], ways, 1)
+            bits = ways if tails is None else ways >> 2
             legs = []
             for side, count in enumerate(hops):
                 relations, group = [], int(met.before[side][joined])
@@ -361,17 +392,22 @@ class _CandidateSearch:
                     group = int(level.before[0][group])
                 of_side = bits >> 2 * hops[1] if side == 0 else bits & (4 ** hops[1] - 1)
                 legs.append(Leg(self._anchors[group], self._steps(relations[::-1], of_side, count)))
-            made.append(self._candidate(template, tuple(legs), total[row], hits[row], tail))
+            made.append(self._candidate(template, tuple(legs), counts, tail))
         yield from self._conditioned.of(reach, made)
 
-    def _statistics(self, reach: WalkGroups) -> tuple[list[int], list[int], list[int]]:
-        """Return for each group its ways, how many nodes it reaches, and how many of them are correct."""
+    def _statistics(self, reach: WalkGroups) -> list[tuple[int, int, int, int]]:
+        """Return for each group its ways, how many nodes it reaches, how many of them are correct, and a checksum."""
         if not len(reach):
-            return [], [], []
+            return []
         away = reach.nodes != reach.anchors[reach.group, 0]
-        ways = np.bitwise_or.reduceat(reach.ways * away, reach.bounds[:-1])
-        hits = np.add.reduceat((np.isin(reach.nodes, self._gold) & away).astype(np.int64), reach.bounds[:-1])
-        return ways.tolist(), np.add.reduceat(away.astype(np.int64), reach.bounds[:-1]).tolist(), hits.tolist()
+        starts = reach.bounds[:-1]
+        columns = (
+            np.bitwise_or.reduceat(reach.ways * away, starts),
+            np.add.reduceat(away.astype(np.int64), starts),
+            np.add.reduceat((np.isin(reach.nodes, self._gold) & away).astype(np.int64), starts),
+            np.add.reduceat(_checksums(reach.nodes) * away, starts),
+        )
+        return list(zip(*(column.tolist() for column in columns), strict=True))
 
     def _steps(self, relations: Sequence[int], ways: int, hops: int) -> tuple[QueryHop, ...]:
         labels = self._labels
@@ -380,11 +416,12 @@ class _CandidateSearch:
         )
 
     def _candidate(
-        self, template: Template, legs: tuple[Leg, ...], total: int, hits: int, tail: tuple[QueryHop, ...] = ()
+        self, template: Template, legs: tuple[Leg, ...], counts: Sequence[int], tail: tuple[QueryHop, ...] = ()
     ) -> CandidateQuery:
-        directed = self._templates.directed
+        total, hits, checksum = counts
+        directed, dialect = self._templates.directed, self._dialect
         return CandidateQuery(
-            template, legs, total, hits, self._gold_size, tail, directed=directed, dialect=self._dialect
+            template, legs, total, hits, self._gold_size, tail, directed=directed, results=checksum, dialect=dialect
         )
 
 
@@ -428,15 +465,15 @@ class _ConditionedCandidates:
                 says = np.array([period.holds(text) for text in texts.tolist()], np.bool_)
                 kept = distinct(pairs[says[place]])
                 yield from (
-                    replace(made[row], period=(attribute, period), total=total, hits=hits)
-                    for row, total, hits in self._counted(group[kept], reach.nodes[kept])
+                    replace(made[row], period=(attribute, period), total=total, hits=hits, results=checksum)
+                    for row, total, hits, checksum in self._counted(group[kept], reach.nodes[kept])
                 )
-            if self._conditions.extremes:
-                for highest in (True, False):
+            if self._conditions.orders(attribute):
+                for highest in self._conditions.extremes:
                     kept = self._foremost(reach, group, pairs, values, highest)
                     yield from (
-                        replace(made[row], extreme=(attribute, highest), total=1, hits=hits)
-                        for row, _, hits in self._counted(group[kept], reach.nodes[kept])
+                        replace(made[row], extreme=(attribute, highest), total=1, hits=hits, results=checksum)
+                        for row, _, hits, checksum in self._counted(group[kept], reach.nodes[kept])
                     )
 
     def _readable(self, reach: WalkGroups, groups: Int64, what: str) -> Int64:
@@ -454,12 +491,14 @@ class _ConditionedCandidates:
             )
         return kept
 
-    def _counted(self, group: Int64, nodes: Int64) -> Iterator[tuple[int, int, int]]:
-        """Yield each group among distinct pairs with its results and hits."""
+    def _counted(self, group: Int64, nodes: Int64) -> Iterator[tuple[int, int, int, int]]:
+        """Yield each group among distinct pairs with its results, hits and checksum."""
         correct = np.isin(nodes, self._gold)
         rows, place, totals = np.unique(group, return_inverse=True, return_counts=True)
         hits = np.bincount(place, correct, len(rows)).astype(np.int64)
-        yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), strict=True)
+        checksums = np.zeros(len(rows), np.int64)
+        np.add.at(checksums, place, _checksums(nodes))
+        yield from zip(rows.tolist(), totals.tolist(), hits.tolist(), checksums.tolist(), strict=True)
 
     def _typed(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
         """Yield candidates with results of one type, for those with several."""
@@ -483,9 +522,9 @@ class _ConditionedCandidates:
             of_it = np.zeros(len(nodes), np.bool_)
             of_it[members[name]] = True
             kept = of_it[place] & away
-            for row, total, hits in self._counted(group[kept], part.nodes[kept]):
+            for row, total, hits, checksum in self._counted(group[kept], part.nodes[kept]):
                 if total < made[row].total:
-                    yield replace(made[row], end_type=name, total=total, hits=hits)
+                    yield replace(made[row], end_type=name, total=total, hits=hits, results=checksum)
 
     def asks(self, place: str) -> bool:
         """True if conditions use values at that place."""
@@ -565,6 +604,14 @@ class _ConditionedCandidates:
         first = np.append(True, np.diff(sorted_groups) != 0)
         kept: Int64 = pairs[order[first]]
         return kept
+
+
+def _checksums(nodes: Int64) -> Int64:
+    """Return numbers whose sum differs from set to set of nodes: (N,), by the mixing function of SplitMix64."""
+    mixed = nodes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
 
 
 def _last(candidate: CandidateQuery) -> QueryHop:

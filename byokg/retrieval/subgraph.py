@@ -45,7 +45,8 @@ class SubgraphRetriever:
         ranker: orders the candidates.
         templates: kinds of candidates; None takes the defaults.
         queries: candidates whose results are kept, at most.
-        nodes: distinct nodes after which no further candidate is run.
+        nodes: distinct nodes after which no further candidate is run; those that find nothing new are left out. None
+            keeps all that the ranker returns, for one that chooses a few.
         anchors: linked entities that candidates start from, at most.
         timeout_s: time limit of a query; one that takes longer is left out.
 
@@ -59,11 +60,11 @@ class SubgraphRetriever:
         ranker: CandidateRanker,
         templates: Templates | None = None,
         queries: int = 10,
-        nodes: int = 20,
+        nodes: int | None = 20,
         anchors: int = 10,
         timeout_s: float = 10.0,
     ) -> None:
-        at_least(1, "finds nothing", queries=queries, nodes=nodes, anchors=anchors)
+        at_least(1, "finds nothing", queries=queries, nodes=nodes or 1, anchors=anchors)
         self._store = store = without_values(store)
         self._finder = CandidateFinder(store, templates)
         self._ranker = ranker
@@ -86,7 +87,8 @@ class SubgraphRetriever:
         met: set[object] = set()
         ran = 0
         for position, score in self._ranker.rank(text, found.items):
-            if len(met) >= self._nodes or sum(isinstance(item, RowsEvidence) for item in evidence) >= self._queries:
+            kept = sum(isinstance(item, RowsEvidence) for item in evidence)
+            if kept >= self._queries or (self._nodes is not None and len(met) >= self._nodes):
                 break
             one = found.items[position]
             ran += 1
@@ -96,7 +98,7 @@ class SubgraphRetriever:
                 evidence.append(Feedback(RETRIEVER, 0.0, subject=one.query, problem=str(error)))
                 continue
             fresh = [cell for cell in rows if _key(cell) not in met]
-            if not fresh:
+            if not fresh and (self._nodes is not None or not rows):
                 continue
             met.update(map(_key, fresh))
             column = "count" if one.count else "node"

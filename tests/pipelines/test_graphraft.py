@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from benchmarks.graphraft import emitted, writer
 from byokg.errors import ConfigError, EntityNotFound
+from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import atlas, holds
+from byokg.evaluation.records import TRACE, read_usage
+from byokg.evaluation.runner import Measurement, RunSettings, run_evaluation
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.guard import check_cypher
@@ -20,6 +25,8 @@ from byokg.linking.entities import EntityLinker
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.model import LanguageModel
+from byokg.llm.reply_store import RecordedReplies
+from byokg.llm.usage import UsageMeter
 from byokg.offline.candidate_ranker import meaning_ranker, subgraph_retriever
 from byokg.offline.pipeline import offline_pipeline
 from byokg.pipelines.graphraft import (
@@ -84,7 +91,7 @@ def test_two_entities_are_answered_by_what_lies_between_them() -> None:
     first = answer.rounds[0].evidence[0]
     assert isinstance(first, RowsEvidence)
     assert first.query == (
-        'MATCH (x1:Gene {name: "CYP3A4", id: "g1"})-[:target]-(x2)-[:indication]-'
+        'MATCH (x1:Gene {name: "CYP3A4", id: "g1"})<-[:target]-(x2)-[:indication]->'
         '(x3:Disease {name: "strongyloidiasis", id: "s1"}) WHERE x2 <> x1 AND x2 <> x3 RETURN DISTINCT x2'
     )
     assert (
@@ -113,7 +120,7 @@ def test_a_node_is_shown_with_the_patterns_that_led_to_it_and_what_the_graph_say
     found = {node.cell.id: node for node in found_nodes(answer.rounds[0].evidence)}
     lines = found[EntityId("d1")].text().splitlines()
     assert lines[0].startswith(
-        'pattern: [(x1:Gene {name: "CYP3A4", id: "g1"})-[:target]-(x2:Drug {name: "Ivermectin"})-[:indication]-'
+        'pattern: [(x1:Gene {name: "CYP3A4", id: "g1"})<-[:target]-(x2:Drug {name: "Ivermectin"})-[:indication]->'
         '(x3:Disease {name: "strongyloidiasis", id: "s1"})'
     )
     assert lines[1:] == ["name: Ivermectin", 'details: {"about": "a drug against worms"}']
@@ -129,7 +136,7 @@ def test_a_pattern_keeps_a_name_that_looks_like_cypher() -> None:
 def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
     model = said(
         "<entities>\nCYP3A4\nstrongyloidiasis\n</entities>",
-        "<numbers>\n2\n1\n</numbers>",
+        "<numbers>\n2\n1\n4\n</numbers>",
         '<answers>\nthiabendazole\nPenicillin\nAspirin "B"\n</answers>',
     )
     answer = graphraft_pipeline(Parts(GRAPH, model)).run(ASKED)
@@ -143,6 +150,46 @@ def test_a_model_names_entities_and_chooses_among_the_nodes() -> None:
     ranked = graphraft_pipeline(Parts(GRAPH, everything), ranking="meaning", answers="all").run(ASKED)
     assert names(ranked)[0] == 'Aspirin "B"'
     assert "Ivermectin" in names(ranked)
+
+
+def test_results_of_queries_that_were_not_chosen_are_no_nodes_unless_all_are_wanted() -> None:
+    replies = "<entities>\nCYP3A4\n</entities>", "<numbers>\n1\n</numbers>", "<answers>\nIvermectin\n</answers>"
+    chosen = graphraft_pipeline(Parts(GRAPH, said(*replies))).run(ASKED)
+    assert len(chosen.rounds[0].evidence) == 1
+    every = graphraft_pipeline(Parts(GRAPH, said(*replies)), answers="all").run(ASKED)
+    assert len(every.rounds[0].evidence) > 1
+
+
+def test_the_first_call_shows_no_schema_and_every_call_is_traced_and_counted(tmp_path: Path) -> None:
+    rules = (
+        Rule("<entities>\nCYP3A4\n</entities>", contains=("Entity extraction",)),
+        Rule("<numbers>\n1\n</numbers>", contains=("numbered list of queries",)),
+        Rule("<answers>\nIvermectin\n</answers>", contains=("# Nodes",)),
+    )
+    examples = [
+        Example(f"q{at}", text, ("Ivermectin",), answer_ids=(EntityId("d1"),))
+        for at, text in enumerate((ASKED.text, "What drug targets CYP3A4?"))
+    ]
+    meter = UsageMeter()
+    with RecordedReplies(tmp_path / "replies.sqlite") as store:
+        model = LanguageModel(ScriptedChatModel(rules=rules), store=store, meter=meter)
+        pipeline = graphraft_pipeline(Parts(GRAPH, model))
+        settings = RunSettings("made", "0" * 64, "1" * 64)
+        run_evaluation(pipeline, examples, tmp_path / "run", settings, measurement=Measurement(meter))
+        recorded = list(store.recorded())
+    first = [each.call.messages for each in recorded if each.stage == "entities"]
+    assert len(first) == 2 and not any("target" in message.text for message in first[0] if message.role == "system")
+    traces = [json.loads(line) for line in (tmp_path / "run" / TRACE).read_text().splitlines()]
+    assert [[call["stage"] for call in trace["calls"]] for trace in traces] == [
+        ["entities", "candidates", "subgraph"]
+    ] * 2
+    assert {call["reply"] for trace in traces for call in trace["calls"]} == {each.call.key for each in recorded}
+    spent = [each for stages in read_usage(tmp_path / "run") for each in stages.values()]
+    assert sum(each.asked.calls for each in spent) == len(recorded) == 6
+    for kind in ("input_tokens", "output_tokens"):
+        assert sum(getattr(each.asked, kind) for each in spent) == sum(
+            getattr(each.reply.usage, kind) for each in recorded
+        )
 
 
 @pytest.mark.parametrize(("nodes", "told"), [(1, "(1 of 3 nodes that the queries found)"), (20, "")])

@@ -10,7 +10,7 @@ import pytest
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.engines.arcadedb import ArcadeStore
 from byokg.graph.guard.guard import check_cypher
-from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, Conditions, Templates
+from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, Conditions, Templates, shortlist
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.text.dates import Period
@@ -34,7 +34,7 @@ PERIODS = (
     Period("2000-05-02"),
     Period("1900", "1910"),
 )
-ASKED = Conditions(PERIODS, extremes=True, count=True)
+ASKED = Conditions(PERIODS, extremes=(True, False), count=True)
 
 
 def records_of(seed: int) -> tuple[list[Node], list[Triple]]:
@@ -131,7 +131,7 @@ def test_of_a_hub_the_rarest_relations_are_followed_and_no_more_is_read_than_the
     graph = ColumnarGraph.from_records([*films, *others], edges)
     anchors = [EntityId("land"), EntityId("f3")]
     gold = [EntityId("ann")]
-    asking = Conditions((Period("1995", "1996"),), extremes=True)
+    asking = Conditions((Period("1995", "1996"),), extremes=(True, False))
     every = whole(CandidateFinder(graph, Templates(TEMPLATES)).find(anchors, gold, asking).items)
     bounded = CandidateFinder(graph, Templates(TEMPLATES, budget=20, described=10)).find(anchors, gold, asking)
     some = whole(bounded.items)
@@ -147,3 +147,55 @@ def test_of_a_hub_the_rarest_relations_are_followed_and_no_more_is_read_than_the
         "1 of 4 paths end at too many nodes to look at their values",
     )
     assert {one.metapath for one in read.items if one.period} == set()
+
+
+OFFICES = ColumnarGraph.from_triples(
+    [
+        ("Ann", "holds", "m.01"),
+        ("m.01", "office", "President"),
+        ("Ann", "party", "Greens"),
+        ("President", "seat", "Castle"),
+        ("Greens", "ideology", "Ecology"),
+    ]
+)
+
+
+def test_paths_of_three_edges_lead_through_event_nodes_alone() -> None:
+    # Ann -holds-> m.01 -office-> President -seat-> Castle; Ann -party-> Greens -ideology-> Ecology
+    found = CandidateFinder(OFFICES).find([EntityId("Castle"), EntityId("Ecology")]).items
+    metapaths = {one.metapath for one in found if one.template == "three_hop"}
+    assert metapaths == {("^seat", "^office", "^holds")}
+    (one,) = [one for one in found if one.metapath == ("^seat", "^office", "^holds")]
+    assert results(OFFICES, one) == ["Ann"]
+    assert one.query == (
+        'MATCH (x1 {name: "Castle"})<-[:seat]-(x2)<-[:office]-(x3)<-[:holds]-(x4) '
+        "WHERE x3 <> x1 AND x4 <> x1 RETURN DISTINCT x4"
+    )
+
+
+def test_a_shortlist_has_each_result_once_and_no_more_of_an_anchor_than_its_quota() -> None:
+    # Vienna -capital_of-> Austria -capital-> Vienna, and twenty more relations of Vienna alone
+    edges = [("Vienna", "capital_of", "Austria"), ("Austria", "capital", "Vienna"), ("Graz", "in", "Styria")]
+    graph = ColumnarGraph.from_triples([*edges, *(("Vienna", f"r{at}", f"x{at}") for at in range(20))])
+    items = CandidateFinder(graph).find([EntityId("Vienna"), EntityId("Graz")]).items
+    kept = shortlist(items, range(len(items)), 10)
+    assert len(kept) == 10 and kept == sorted(kept)
+    found = [results(graph, items[at]) for at in kept]
+    assert len({tuple(one) for one in found}) == 10
+    assert [EntityId("Styria")] in found and found.count([EntityId("Austria")]) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "places"),
+    [
+        ("who was the first mayor?", [("since", False)]),
+        ("which city has the largest population?", [("population", True)]),
+        ("who lives in the forest of interest?", []),
+    ],
+)
+def test_orders_are_those_that_the_question_asks_for(question: str, places: list[tuple[str, bool]]) -> None:
+    nodes = [Node(EntityId(f"c{at}"), f"c{at}", "City", {"population": 100 + at, "area": at}) for at in range(3)]
+    edges = [Triple(EntityId("land"), "has", one.id, properties={"since": 1990 + at}) for at, one in enumerate(nodes)]
+    graph = ColumnarGraph.from_records([*nodes, Node(EntityId("land"), "land")], edges)
+    found = CandidateFinder(graph).find([EntityId("land")], conditions=Conditions.of(question)).items
+    assert sorted((one.extreme[0].key, one.extreme[1]) for one in found if one.extreme) == places
