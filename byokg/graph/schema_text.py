@@ -38,21 +38,22 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from byokg.graph.display_names import key_of
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import Caps, expand
 from byokg.index.embedders import Embedder, exact
-from byokg.index.values import IndexedProperty, ValueIndex, ValueMention
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
 from byokg.types import EntityId, Node, Value
+
+if TYPE_CHECKING:
+    from byokg.index.values import IndexedProperty, ValueIndex, ValueMention
 
 _RELATION_SHARE, _MEANT_SHARE = 0.7, 0.6
 """Share of the budget for relations before properties of nodes may use the rest, and for properties that the question
@@ -762,6 +763,8 @@ _SINGLE = re.compile(r"\{([^{}]+)\}")
 
 def _keys_by_type(index: ValueIndex) -> dict[str, str]:
     """Return the identifying property of each type that has one."""
+    from byokg.graph.display_names import key_of
+
     columns: dict[str, list[IndexedProperty]] = defaultdict(list)
     for column in index.properties():
         columns[column.type].append(column)

@@ -16,12 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import at_least
-from byokg.graph.display_names import key_properties
-from byokg.graph.guard.literals import returned_properties
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value, without_values
 from byokg.graph.store import GraphStore
-from byokg.graph.value_indexes import nodes_holding
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Line, fold_lines
@@ -436,6 +433,10 @@ class CitationChecker:
 
     def node_of_key(self, answer: str) -> EntityId | None:
         """Return the node that a query's row identifies by its key: `10307` in a column of keys of `Order 10307`."""
+        from byokg.graph.display_names import key_properties  # which most answers need not
+        from byokg.graph.guard.literals import returned_properties
+        from byokg.graph.value_indexes import nodes_holding
+
         store = without_values(self._store)
         keys = key_properties(store)
         tables = [item for item in self._evidence if isinstance(item, RowsEvidence) and item.language == "cypher"]
