@@ -85,7 +85,7 @@ def schema_rows(store: GraphStore, data: Path, split: str, count: int) -> list[R
     """Measure how often the schema shows a whole labelled path."""
     embedder, entities = StaticEmbedder(), EntityLinker(store)
     renderer = SchemaRenderer(store.schema(), embedder, notes=query_notes(store), near=Nearness(store))
-    spotted = entity_spotter(store, embedder, entities)
+    spotted = entity_spotter(Parts(store, embedder=embedder, entities=entities))
     known = set(store.entities())
     rows = []
     for name in ("webqsp", "cwq"):

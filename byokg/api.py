@@ -25,6 +25,7 @@ from byokg.open import open_graph, open_queryable
 from byokg.pipelines.byokg import byokg_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.prompts import PromptLibrary
+from byokg.text.languages import LanguageChoice
 from byokg.types import Answer, EntityId, Node, Question, Triple
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ class Byokg:
     Args:
         graph: the graph.
         llm: any LangChain chat model; or a `LanguageModel`, which also records, counts and limits.
-        embedder, entities, prompts: replacements of the shared parts, see `Parts`.
+        embedder, entities, prompts, language: of the shared parts, see `Parts`.
         settings: those of `byokg_pipeline`, or of `offline_pipeline` without a language model.
 
     Raises:
@@ -175,6 +176,7 @@ class Byokg:
         embedder: Embedder | None = None,
         entities: EntityLinker | None = None,
         prompts: PromptLibrary | None = None,
+        language: LanguageChoice = "auto",
         **settings: Any,
     ) -> None:
         self.graph = graph if isinstance(graph, KnowledgeGraph) else KnowledgeGraph(graph)
@@ -182,7 +184,7 @@ class Byokg:
         if isinstance(llm, str):
             raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
         model = llm if llm is None or isinstance(llm, LanguageModel) else LanguageModel(llm)
-        parts = Parts(self.graph.store, model, embedder, entities, prompts)
+        parts = Parts(self.graph.store, model, embedder, entities, prompts, language)
         self.pipeline: Loop = (offline_pipeline if llm is None else byokg_pipeline)(parts, **settings)
         """The parts, which can be looked at and exchanged."""
 

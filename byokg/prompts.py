@@ -24,12 +24,13 @@ import difflib
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
 from byokg.errors import ConfigError
+from byokg.text.languages import LanguageChoice, language_instruction
 
 VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -96,6 +97,8 @@ class Prompt:
     user: str
     file: str
     """Where it came from, for messages."""
+    language: LanguageChoice = "auto"
+    """Of the questions; for one that is not English, an instruction ends the prompt."""
 
     @property
     def digest(self) -> str:
@@ -104,6 +107,9 @@ class Prompt:
 
     def fill(self, **values: str) -> Filled:
         """Replace variables by values; `{{…}}` inside a value is left as it is.
+
+        A question in another language than English stays as it is, and an instruction ends the prompt: to write names
+        as the graph has them.
 
         Raises:
             TypeError: the values are not exactly the prompt's variables.
@@ -114,7 +120,8 @@ class Prompt:
         def value(found: re.Match[str]) -> str:
             return values[found[1]]
 
-        return Filled(_VARIABLE.sub(value, self.system), _VARIABLE.sub(value, self.user))
+        instruction = language_instruction(values.get("question", ""), self.language)
+        return Filled(_VARIABLE.sub(value, self.system), _VARIABLE.sub(value, self.user) + instruction)
 
 
 class PromptLibrary:
@@ -123,18 +130,24 @@ class PromptLibrary:
     Args:
         folder: `NAME.md` in it replaces the prompt of that name.
         files: one file by prompt name; these go before the folder's.
+        language: of the questions, see `byokg.text.languages`; `auto` detects that of each.
 
     Raises:
         ConfigError: a file cannot be read, is for no prompt, or does not use the prompt's variables.
     """
 
-    def __init__(self, folder: str | Path | None = None, files: Mapping[str, str | Path | None] | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | Path | None = None,
+        files: Mapping[str, str | Path | None] | None = None,
+        language: LanguageChoice = "auto",
+    ) -> None:
         chosen = _own_files(Path(folder)) if folder is not None else {}
         for name, path in (files or {}).items():
             if path is not None:
                 _check_name(name, f"prompts.{name}={path}")
                 chosen[name] = Path(path)
-        self._prompts = {name: load_prompt(name, chosen.get(name)) for name in VARIABLES}
+        self._prompts = {name: replace(load_prompt(name, chosen.get(name)), language=language) for name in VARIABLES}
 
     def __getitem__(self, name: str) -> Prompt:
         return self._prompts[name]

@@ -567,6 +567,8 @@ class Answer:
     """Names of the columns of `rows`."""
     rows: tuple[AnswerRow, ...] = ()
     """Result of the query that the answers rest on, in its order; empty if no query ran."""
+    translation: str = ""
+    """The question in English, if the pipeline translated it."""
 
 
 @dataclass(frozen=True)

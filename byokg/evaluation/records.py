@@ -351,7 +351,7 @@ def record_answer(
     items = answer.items
     cited, wrong = sum(item.cited for item in items), sum(len(item.miscited) for item in items)
     usage = usage or QuestionUsage(answer.usage)
-    note = {"note": answer.note} if answer.note else {}
+    note = {name: text for name in ("note", "translation") if (text := getattr(answer, name))}
     prediction = Prediction(
         id=answer.question_id,
         status="ok" if items else "abstained",

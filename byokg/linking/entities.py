@@ -23,6 +23,7 @@ from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
 from byokg.text.aliases import full_names, other_names, untitled
 from byokg.text.labels import label_words, relation_text
+from byokg.text.languages import foreign_names
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, normalize_name, split_words
 from byokg.text.values import is_wordless, read_literal
 from byokg.types import (
@@ -317,7 +318,8 @@ class EntityLinker:
     In this order: ids given with the mention; a node with the mention as id, if it looks like an identifier; nodes
     with a name equal to it after folding, or a name without its qualifier (`Titanic (film)`); nodes with another
     spelling of the same date, year or number (see `literals`), or with an alias of its place
-    (`jamaican`, see `other_names`); a node with the mention as id. The first of these with a result decides; but
+    (`jamaican`, see `other_names`); a node with the mention as id; nodes with the English name of a foreign one
+    (`Deutschland`, see `foreign_names`). The first of these with a result decides; but
     a mention in other letters than the name (`mozart`) also means a node of three times as many edges, named with all
     its words or by an alias (`the uk`). The remaining mentions are matched by letters (`fuzzy`), by meaning
     (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, has no
@@ -526,6 +528,9 @@ class EntityLinker:
         others = [NameMatch(number, name, _OTHER) for name, numbers in bearers if name in also for number in numbers]
         if not search.candidates and not others and not wordless:
             search.candidates = self._lookup.by_id((text,))
+        if not search.candidates and not others and literal is None and (also := foreign_names(text)):
+            bearers = self._lookup.bearers(also)
+            others = [NameMatch(number, name, _OTHER) for name, numbers in bearers for number in numbers]
         if not search.candidates and not others and (short := unqualified(text)):
             search.candidates = _first_named(self._lookup.bearers((short,)))
         search.casual = (

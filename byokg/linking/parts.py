@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from byokg.errors import ConfigError
 from byokg.graph.schema_text import Nearness, SchemaRenderer
 from byokg.graph.store import GraphStore, query_notes, schema_ahead
-from byokg.index.embedders import Embedder, shipped_embedder
+from byokg.index.embedders import Embedder, LabelTranslator, is_multilingual, shipped_embedder
 from byokg.linking.entities import EntityLinker
 from byokg.linking.relation_matcher import RelationMatcher
 from byokg.prompts import PromptLibrary
+from byokg.text.labels import split_label
+from byokg.text.languages import LanguageChoice, QuestionTranslator
 from byokg.text.names import ESTIMATE, estimate_tokens
 from byokg.types import Context, Language, Retriever
 
@@ -52,6 +54,7 @@ class Parts:
         embedder: compares words; None takes the shipped one.
         entities: links mentions; None links fuzzily with its defaults.
         prompts: the prompts; None takes those of the package.
+        language: of the questions, see `byokg.text.languages`; `auto` detects that of each.
     """
 
     def __init__(
@@ -61,12 +64,14 @@ class Parts:
         embedder: Embedder | None = None,
         entities: EntityLinker | None = None,
         prompts: PromptLibrary | None = None,
+        language: LanguageChoice = "auto",
     ) -> None:
         self._store = store
         self._model = model
         self._embedder = embedder
         self._entities = entities
-        self.prompts = prompts or PromptLibrary()
+        self.prompts = prompts or PromptLibrary(language=language)
+        self.language = language
         self.context: Callable[[Context], str] = lambda context: ""
         """Writes the evidence so far for a prompt; set by pipelines that show it."""
         self.count_tokens: Callable[[str], int] = estimate_tokens
@@ -79,7 +84,8 @@ class Parts:
         count_tokens: Callable[[str], int] | None = None,
     ) -> Parts:
         """Return the same parts over another view of the graph, or with a writer of evidence and a tokenizer."""
-        parts = Parts(self.store if store is None else store, self._model, self._embedder, self.entities, self.prompts)
+        store = self.store if store is None else store
+        parts = Parts(store, self._model, self._embedder, self.entities, self.prompts, self.language)
         parts.context = context or self.context
         parts.count_tokens = count_tokens or self.count_tokens
         return parts
@@ -110,6 +116,24 @@ class Parts:
     def entities(self) -> EntityLinker:
         """Links mentions to nodes."""
         return self._entities or EntityLinker(self.store)
+
+    @cached_property
+    def translate(self) -> QuestionTranslator:
+        """Translates questions into the English that mentions and words are found in."""
+        return QuestionTranslator(lambda text: self.entities.names.knows(text), self.language, self._nearest_label)
+
+    def _nearest_label(self, word: str) -> str:
+        return self._labels.nearest(word) if self._labels is not None else ""
+
+    @cached_property
+    def _labels(self) -> LabelTranslator | None:
+        """The labels of the schema for words of other languages, if the embedder compares these."""
+        if not is_multilingual(self.embedder):
+            return None
+        schema = self.store.schema()
+        properties = (name for names in schema.node_properties.values() for name in names)
+        labels = [split_label(label) for label in (*schema.node_types, *self.store.relations, *properties)]
+        return LabelTranslator(labels, self.embedder) if labels else None
 
     @cached_property
     def grounder(self) -> LiteralGrounder:

@@ -111,7 +111,7 @@ def offline_pipeline(
     coverage = QuestionCoverage(graph, scorer.steps)
     judge = Confidence(scorer.steps, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage)
     stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
-    loop = Loop(entities, stages, answerer, judge, abstain)
+    loop = Loop(entities, stages, answerer, judge, abstain, parts.translate)
     if not query_graphs or not has_valued_properties(graph):
         return loop
     from byokg.offline.query_answers import QueryAnswers, with_query_graphs  # imported on demand

@@ -12,6 +12,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, SentenceTransformerEmbedder, exact, shipped_embedder
 from byokg.index.embedding_cache import CachedEmbedder
 from byokg.linking.entities import EntityLinker
+from byokg.linking.parts import Parts
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.label_similarity import LabelSimilarity, WordSettings
 from byokg.offline.mentions import MentionSpotter, SpottingSettings
@@ -38,18 +39,18 @@ def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinke
     return spotter_of(entities, statistics, lambda word: float(labels().similarity(word).max(initial=0.0)))
 
 
-def entity_spotter(
-    store: GraphStore, embedder: Embedder, entities: EntityLinker
-) -> Callable[[str], tuple[EntityId, ...]]:
+def entity_spotter(parts: Parts) -> Callable[[str], tuple[EntityId, ...]]:
     """Return a detector of a question's entities; it reads the relations of the graph on its first call."""
+    entities = parts.entities
 
     @lru_cache(1)
     def spotter() -> MentionSpotter:
-        made = mention_spotter(store, embedder, entities)
+        made = mention_spotter(parts.store, parts.embedder, entities)
         made.settings = _GENEROUS
         return made
 
     def spotted(question: str) -> tuple[EntityId, ...]:
+        question = parts.translate(question)
         linked = entities.link_all(spotter().spot(question), question)
         return tuple(dict.fromkeys(one.id for candidates in linked for one in candidates))
 

@@ -463,7 +463,7 @@ def byokg_pipeline(
     made = parts.retrievers(runnable(retrievers, parts))
     from byokg.offline import entity_spotter
 
-    spotted = entity_spotter(parts.store, parts.embedder, parts.entities)
+    spotted = entity_spotter(parts)
 
     def linker(wanted: Sequence[Task]) -> KGLinker:
         if not wanted:

