@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from threading import Lock
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
@@ -64,7 +66,15 @@ def value_index(store: GraphStore) -> ValueIndex:
         command = f"byokg graph names {graph.folder or 'DIR'}"
         _LOG.warning("%s: values of properties are not found; index them once with: %s", store.name, command)
         return ValueIndex.build([])
-    return ValueIndex.build(list(_columns(graph)))
+    with _LOCK:
+        if graph not in _MADE:
+            _MADE[graph] = ValueIndex.build(list(_columns(graph)))
+        return _MADE[graph]
+
+
+_LOCK = Lock()
+_MADE: WeakKeyDictionary[ColumnarGraph, ValueIndex] = WeakKeyDictionary()
+"""Indexes made in memory, one for each graph."""
 
 
 def values_at_hand(store: GraphStore) -> ValueIndex | None:

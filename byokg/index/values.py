@@ -322,6 +322,7 @@ class ValueIndex:
         types: Collection[str] | None = None,
         properties: Collection[str] | None = None,
         limit: int = 10,
+        least: float = _LIKE,
     ) -> tuple[ValueMatch, ...]:
         """Return the values that a text may mean, best first: equal ones, or else similar ones.
 
@@ -334,6 +335,7 @@ class ValueIndex:
             types: node types to look at; None for all.
             properties: likewise.
             limit: matches at most.
+            least: lowest score of a similar value, in [0, 1].
 
         Raises:
             ConfigError: `limit` is out of range.
@@ -346,7 +348,7 @@ class ValueIndex:
         )
         whole = len(wanted) == len(self._properties)
         exact = [entry for entry in self._equal(text) if whole or self._column(entry) in wanted]
-        scored = dict.fromkeys(exact, 1.0) if exact else self._similar(text, wanted, whole)
+        scored = dict.fromkeys(exact, 1.0) if exact else self._similar(text, wanted, whole, least)
         order = sorted(scored, key=lambda entry: (-scored[entry], -int(self._counts[entry]), entry))
         return tuple(self._match(entry, scored[entry], bool(exact)) for entry in order[:limit])
 
@@ -404,27 +406,27 @@ class ValueIndex:
         for column in self._properties:
             if column.kind not in ("number", "date") or column.stop == column.start:
                 continue
-            entries = range(column.start, column.stop)
-            for entry, text in zip(entries, self._texts(entries), strict=True):
-                if form := _preferred(canonical_forms(text), column):
+            texts = self._names.table.names.slice(column.start, column.stop - column.start)
+            for entry, form in enumerate(_canonical(texts, column), column.start):
+                if form:
                     found.setdefault(form, []).append(entry)
         return found
 
-    def _similar(self, text: str, wanted: frozenset[int], whole: bool) -> dict[int, float]:
+    def _similar(self, text: str, wanted: frozenset[int], whole: bool, least: float) -> dict[int, float]:
         """Return similar entries with their scores."""
         if canonical_forms(text) and is_wordless(text):
             return {}  # 1990 is not 1991
         texts = list(dict.fromkeys((text, untitled(text))))
-        found = self._nearest(self._names, texts, 0)
+        found = self._nearest(self._names, texts, 0, least)
         scored = {entry: score for entry, score in found.items() if whole or self._column(entry) in wanted}
         if not scored and not whole:
             for at in sorted(wanted):
                 column = self._properties[at]
                 if column.stop > column.start:
-                    scored |= self._nearest(self._restricted(column.start, column.stop), texts, column.start)
+                    scored |= self._nearest(self._restricted(column.start, column.stop), texts, column.start, least)
         return scored
 
-    def _nearest(self, names: NameIndex, texts: Sequence[str], first: int) -> dict[int, float]:
+    def _nearest(self, names: NameIndex, texts: Sequence[str], first: int, least: float) -> dict[int, float]:
         scored: dict[int, float] = {}
         for effort in (USUAL, WIDE):
             for text in texts:
@@ -435,7 +437,7 @@ class ValueIndex:
                 scores = [likeness(text, value) for value in names.table.spelled(rows)]
                 owners, at = names.table.bearers(rows)
                 for owner, row in zip(owners.tolist(), at.tolist(), strict=True):
-                    if (score := scores[row]) >= _LIKE:
+                    if (score := scores[row]) >= least:
                         scored[first + owner] = max(score, scored.get(first + owner, 0.0))
             if scored:
                 break
@@ -597,6 +599,38 @@ def _day_first(values: pa.Array) -> bool:
         (found := _SLASHED.fullmatch(text)) is not None and int(found[2]) > 12
         for text in values.slice(0, 1 << 16).cast(pa.large_string()).to_pylist()
     )
+
+
+_CANONICAL = (
+    r"^(?:0|-?[1-9]\d{0,8}|[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:[01]\d|2[0-3]):[0-5]\d(?::\d\d)?)$"
+)
+"""Numbers, dates and times of day that are their own canonical form."""
+_SLASHED_PARTS = r"^(?P<first>\d{1,2})[/-](?P<second>\d{1,2})[/-](?P<year>[12]\d{3})$"
+_EVERY_MONTH = 28
+"""Days that every month has."""
+
+
+def _canonical(texts: pa.Array | pa.ChunkedArray, column: IndexedProperty) -> list[str | None]:
+    """Return the preferred canonical form of each text; empty, or None, for one that has none.
+
+    The usual forms are written by array operations, others one by one.
+    """
+    texts = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    parts = pc.extract_regex(texts, _SLASHED_PARTS)
+    first, second, year = (pc.struct_field(parts, at) for at in range(3))
+    one, other = (pc.cast(part, pa.int8()) for part in (first, second))
+    least, most = pc.min_element_wise(one, other), pc.max_element_wise(one, other)
+    known = pc.and_(pc.and_(pc.greater(least, 0), pc.less_equal(least, 12)), pc.less_equal(most, _EVERY_MONTH))
+    day_first = pc.or_(
+        pc.greater(one, 12), pc.and_(pc.less_equal(other, 12), column.day_first and column.kind == "date")
+    )
+    month, day = (pc.utf8_lpad(pc.if_else(day_first, *both), 2, "0") for both in ((second, first), (first, second)))
+    slashed = pc.if_else(known, pc.binary_join_element_wise(year, month, day, pa.scalar("-", texts.type)), None)
+    forms: list[str | None] = pc.if_else(pc.match_substring_regex(texts, _CANONICAL), texts, slashed).to_pylist()
+    rest = [at for at, form in enumerate(forms) if form is None]
+    for at, text in zip(rest, texts.take(pa.array(rest, pa.int64())).to_pylist(), strict=True):
+        forms[at] = _preferred(canonical_forms(text), column)
+    return forms
 
 
 def _preferred(forms: Sequence[str], column: IndexedProperty) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -144,3 +145,21 @@ def test_mentions_are_found_longest_first() -> None:
         ("Powel", "Powell"),
         ("August 4, 2017", "04/08/2017"),
     ]
+
+
+@pytest.mark.parametrize("day_first", [True, False])
+def test_dates_of_a_column_are_found_in_every_format(day_first: bool) -> None:
+    draw = random.Random(0)
+    apart = "25/05/2017" if day_first else "05/25/2017"
+    parts = [(draw.randint(1, 31), draw.randint(1, 12), draw.randint(1000, 2030)) for _ in range(600)]
+    dates = [f"{day}/{month}/{year}" if day_first else f"{month}-{day}-{year}" for day, month, year in parts[:300]]
+    dates += [f"{year}-{month:02d}-{day:02d}" for day, month, year in parts[300:]]
+    values = list(dict.fromkeys([apart, *dates, "12 May 1990", "May 1990", "09:27", "24:00"]))
+    index = ValueIndex.build([ValueColumn("T", "on", pa.array(values), np.ones(len(values), np.int64), len(values))])
+    facts = index.properties()[0]
+    assert facts.kind == "date"
+    for value in values:
+        forms = canonical_forms(value)
+        if forms:
+            usual = forms[-1] if facts.day_first else forms[0]
+            assert value in {match.value for match in index.equal(usual)}
