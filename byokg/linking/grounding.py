@@ -274,7 +274,7 @@ def _local(property: str) -> str:
     return re.split(r"[/#:]", property.strip("<>"))[-1] if property else property
 
 
-_NAMES = ("name", "label", "prefLabel")
+_NAMES = ("name", "display_name", "label", "prefLabel")
 
 
 def _is_name(property: str) -> bool:

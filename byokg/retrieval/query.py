@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from byokg.errors import ConfigError, EntityNotFound, QueryFailed, QueryTimeout
 from byokg.graph.guard.guard import Finding, check_query, lint_query, strings_in
+from byokg.graph.guard.literals import literals_in
 from byokg.graph.property_view import node_names
 from byokg.graph.store import QueryableGraph, QueryLimits, Rows
 from byokg.linking.llm_linker import TAGS
@@ -18,6 +19,8 @@ from byokg.llm.parsing import read_query
 from byokg.llm.reply_blocks import reply_schema
 from byokg.retrieval.frontier import mediators_among
 from byokg.retrieval.query_feedback import (
+    ComparedProperty,
+    compared_properties,
     emptied_by,
     emptied_sparql,
     node_formats,
@@ -204,8 +207,8 @@ class QueryRetriever:
                     _NO_VALUES if rows.rows else _NO_ROWS,
                     *([emptied] if emptied else []),
                     *problems,
-                    *([*grounded.lines, *grounded.open] or self._misnamed(language, text)),
-                    *value_formats(engine.schema(), bare),
+                    *([*grounded.lines, *grounded.open] or self._misnamed(engine, text)),
+                    *value_formats(engine.schema(), self._compared(language, checked)),
                     *node_formats(self._store, linked, bare),
                 ]
             got = {"columns": list(rows.columns), "rows": len(rows), "truncated": rows.truncated}
@@ -269,9 +272,20 @@ class QueryRetriever:
         emptied = emptied_by if engine.language == "cypher" else emptied_sparql
         return emptied(text, lambda part, limits: engine.run(part, limits=limits), self._limits.timeout_s)
 
-    def _misnamed(self, language: Language, text: str) -> list[str]:
-        """List texts in a query that equal no name though they resemble one."""
-        written = strings_in(language, text)[:_VALUES]
+    def _compared(self, language: Language, text: str) -> list[ComparedProperty]:
+        """Return the properties in conditions, but for those compared with literals that were grounded."""
+        grounded = literals_in(language, text) if self._grounding != "off" else ()
+        return compared_properties(language, text, {use.property_start for use in grounded})
+
+    def _misnamed(self, engine: QueryableGraph, text: str) -> list[str]:
+        """List texts in a query that equal no name though they resemble one, but for values of other properties."""
+        schema = engine.schema()
+        values = {
+            use.text
+            for use in literals_in(engine.language, text)
+            if any(use.property in schema.node_properties.get(type, ()) for type in use.types or schema.node_types)
+        }
+        written = [each for each in strings_in(engine.language, text) if each not in values][:_VALUES]
         linked = self._parts.entities.link_all([Mention(value) for value in written])
         told = []
         for value, candidates in zip(written, linked, strict=True):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -414,20 +414,41 @@ _FORMATS = 3
 """Number of properties, and of relations, with example values, and values of each."""
 
 
-def value_formats(schema: Schema, text: str) -> list[str]:
-    """Describe the formats of properties in a query, from the examples of the schema.
+ComparedProperty: TypeAlias = tuple[tuple[str, ...], str]
+"""Types of nodes, or relations, that may hold a property, none if unrestricted; and its name."""
+
+
+def compared_properties(language: Language, text: str, but: Collection[int] = ()) -> list[ComparedProperty]:
+    """Return the properties in the conditions of a query, in its order; of SPARQL all words outside strings.
 
     Args:
-        schema: of the graph.
-        text: the query, without its strings.
+        language: of the query.
+        text: a query that can be read.
+        but: places of properties that are left out.
     """
-    named = set(_NAME.findall(text))
-    known = [*schema.node_property_details.values(), *(relation.property_details for relation in schema.relations)]
+    from byokg.graph.guard.cypher import parse_cypher
+
+    if language != "cypher":
+        return [((), word) for word in dict.fromkeys(_NAME.findall(strings_left_out(language, text)))]
+    conditions = list(_clauses(text))
+    return [
+        (use.owner.names, use.name.text)
+        for use in parse_cypher(text).properties
+        if use.name.start not in but and any(start <= use.name.start < stop for start, stop in conditions)
+    ]
+
+
+def value_formats(schema: Schema, compared: Iterable[ComparedProperty]) -> list[str]:
+    """Describe the formats of properties, from the examples of the schema, for the first three that have some."""
+    details = {**schema.node_property_details, **{each.name: each.property_details for each in schema.relations}}
     told: dict[str, str] = {}
-    for detail in (detail for details in known for detail in details):
-        if detail.name in named and detail.examples and detail.name not in told:
+    for owners, name in compared:
+        held = ((owner, one) for owner in owners or details for one in details.get(owner, ()) if one.name == name)
+        owner, detail = next(((owner, one) for owner, one in held if one.examples), ("", None))
+        if detail is not None:
             values = ", ".join(repr(on_one_line(v)) if isinstance(v, str) else str(v) for v in detail.examples)
-            told[detail.name] = f"values of {detail.name!r} look like {values}"
+            place = f"{owner}.{name}" if owners else name
+            told.setdefault(place, f"values of {place!r} look like {values}")
     return list(told.values())[:_FORMATS]
 
 

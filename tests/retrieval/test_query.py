@@ -293,11 +293,19 @@ class TestFeedback:
         found = problem(oxigraph, text, "sparql")
         assert found.startswith("it returned no rows") and ("leaves nothing" in found) == bool(told) and told in found
 
+    def test_values_that_their_property_holds_are_not_blamed(
+        self, northwind_stores: tuple[ArcadeStore, OxigraphStore]
+    ) -> None:
+        # A customer is called "France restauration".
+        pattern = '(c:Customer {country: "France"})-[:PURCHASED]->(o:Order {shipCountry: "USA"})'
+        told = f"it returned no rows; {pattern!r} is the first pattern that gives no row"
+        assert problem(northwind_stores[0], f"MATCH {pattern} RETURN o.orderDate") == told
+
     def test_formats_of_values_are_listed(self, northwind_stores: tuple[ArcadeStore, OxigraphStore]) -> None:
         arcade, oxigraph = northwind_stores
         query = "MATCH (o:Order) WHERE o.orderDate = 'July 4th, 1996' RETURN o.orderID"
         found = problem(arcade, query, grounding="off")
-        assert "values of 'orderDate' look like" in found and "1996-07-04" in found
+        assert "values of 'Order.orderDate' look like" in found and "1996-07-04" in found
         assert "shipCountry" not in found
         found = problem(oxigraph, "SELECT ?o { ?o kg:orderDate 'July 4th, 1996' }", "sparql", grounding="off")
         assert "values of 'orderDate' look like" in found
