@@ -13,7 +13,8 @@
     … and 7 more relations, spelled in the same way
 
 Examples are the values nearest to the question, then the most frequent ones. Types stand by number of nodes, properties
-in the order of the schema. Properties that share a word with the question, or hold a value in it, come before all else.
+in the order of the schema. Types and properties that share a word with the question, or hold a value in it, come before
+all else.
 
 Without node types, relations are grouped by prefix, those at the entities of the question first; the notation is
 explained above them, as far as it occurs:
@@ -36,7 +37,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -317,7 +318,11 @@ class SchemaRenderer:
         )
         self._property_names = _Relevance([normalize_label(detail.name) for _, detail in self._properties], None)
         self._values = self._find_values() if self._properties else None
-        self._keys = {} if self._values is None else _keys_by_type(self._values.index)
+        self._types = [type_ for type_ in schema.node_types if type_]
+        self._type_names = _Relevance(list(map(normalize_label, self._types)), None)
+        index = None if self._values is None else self._values.index
+        self._keys = {} if index is None else _keys_by_type(index)
+        self._described = cache(partial(_describe, index))
 
     def render(self, question: str = "", budget_tokens: int = 2000, around: Iterable[EntityId] = ()) -> SchemaText:
         """Return the most relevant relations and properties, as many as fit.
@@ -349,7 +354,7 @@ class SchemaRenderer:
             {} if self._untyped else self._type_notes(around),
         )
         ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near)
-        lines = _PropertyLines(self._values, question)
+        lines = _PropertyLines(self._values, self._described, question)
         order = self._property_relevance.order(question)
         meant = self._property_names.shares_word(question)
         properties = [self._properties[at] for at in order]
@@ -358,6 +363,8 @@ class SchemaRenderer:
             for at, each in zip(order, properties, strict=True)
             if meant[at] or lines.is_near(each[0], each[1].name)
         ]
+        meant_types = self._type_names.shares_word(question)
+        draft.add_types([type_ for at, type_ in enumerate(self._types) if meant_types[at]], budget_tokens)
         draft.add_properties(first, lines, int(budget_tokens * _MEANT_SHARE), with_types=True)
         share = _RELATION_SHARE if self._properties else 1
         draft.add_relations(ranked, draft.spent + int((budget_tokens - draft.spent) * share))
@@ -598,6 +605,16 @@ class _Draft:
             self._groups.add((close, entry.group))
             self._types |= {type_: {} for type_ in types}
 
+    def add_types(self, types: Iterable[str], budget: int) -> None:
+        """Take each type that fits, whether or not a relation leads to it."""
+        for type_ in types:
+            cost = self._count(self._type_line(type_))
+            if type_ not in self._types and self.spent + cost <= budget:
+                self.spent += cost
+                self._whole = None
+                self._types[type_] = {}
+                self._kept.add(type_)
+
     def add_properties(
         self, ranked: Sequence[tuple[str, PropertySchema]], lines: _PropertyLines, budget: int, with_types: bool = False
     ) -> None:
@@ -709,11 +726,35 @@ def _begins(name: str) -> str:
     return name.split("..")[0].rpartition(".")[0]
 
 
-class _PropertyLines:
-    """Lines of properties, each with the values nearest to a question."""
+@dataclass(frozen=True)
+class _DescribedProperty:
+    """The line of a property, whatever the question."""
 
-    def __init__(self, values: ValueSource | None, question: str) -> None:
-        self._index = None if values is None else values.index
+    start: str
+    """Its name and kind."""
+    examples: tuple[Value, ...]
+    """Shown unless values near the question are."""
+    values: str
+    """Its range, or all of its values, in place of examples; empty for neither."""
+    ranged: bool
+
+
+class _PropertyLines:
+    """Lines of properties, each with the values nearest to a question.
+
+    Args:
+        values: finds them; None shows the examples of the schema.
+        described: describes a property of a type, or has no values of it.
+        question: its text.
+    """
+
+    def __init__(
+        self,
+        values: ValueSource | None,
+        described: Callable[[str, PropertySchema], _DescribedProperty | None],
+        question: str,
+    ) -> None:
+        self._described = described
         self._near: dict[tuple[str, str], dict[Value, None]] = defaultdict(dict)
         for mention in values.find_mentions(question) if values is not None else ():
             for match in mention.matches:
@@ -725,25 +766,33 @@ class _PropertyLines:
 
     def of(self, type_: str, detail: PropertySchema) -> Iterator[str]:
         """Yield the line of a property, and a shorter one."""
-        column = None if self._index is None else self._index.property(type_, detail.name)
-        if self._index is None or column is None:
+        found = self._described(type_, detail)
+        if found is None:
             yield f"  {_property(detail)}\n"
             return
-        near = list(self._near.get((type_, detail.name), ()))[:_NEAREST]
-        kind = _kind(self._index, column, detail)
-        known = [value for value in column.examples if len(str(value)) <= _SHORT_NAME] or detail.examples
-        examples = near or list(known[:_EXAMPLES])
-        values = f", e.g. {', '.join(map(_value, examples))}" if examples else ""
-        if column.least is not None and column.least != column.most:
-            some = f", e.g. {', '.join(map(_value, near))}" if near else ""
-            values = f", {_value(column.least)} to {_value(column.most or '')}{some}"
-        elif column.whole and column.distinct <= _ENUMERATED:
-            every = [match.value for match in self._index.values(type_, detail.name, _ENUMERATED)]
-            listed = ", ".join(map(_value, every))
-            if len(listed) <= _ENUMERATION:
-                values = f", {'one of' if len(every) > 1 else 'only'} {listed}"
-        yield f"  {_shown(detail.name)}: {kind}{values}\n"
-        yield f"  {_shown(detail.name)}: {kind}{f', e.g. {_value(examples[0])}' if examples else ''}\n"
+        near = tuple(self._near.get((type_, detail.name), ()))[:_NEAREST]
+        examples = near if found.values else near or found.examples
+        shown = f", e.g. {', '.join(map(_value, examples))}" if examples and (found.ranged or not found.values) else ""
+        yield f"  {found.start}{found.values}{shown}\n"
+        one = (near or found.examples)[:1]
+        yield f"  {found.start}{f', e.g. {_value(one[0])}' if one else ''}\n"
+
+
+def _describe(index: ValueIndex | None, type_: str, detail: PropertySchema) -> _DescribedProperty | None:
+    """Describe a property by its values; None if they are unknown."""
+    column = None if index is None else index.property(type_, detail.name)
+    if index is None or column is None:
+        return None
+    known = [value for value in column.examples if len(str(value)) <= _SHORT_NAME] or detail.examples
+    start, values = f"{_shown(detail.name)}: {_kind(index, column, detail)}", ""
+    ranged = column.least is not None and column.most is not None and column.least != column.most
+    if ranged:
+        values = f", {_value(column.least or 0)} to {_value(column.most or 0)}"
+    elif column.whole and column.distinct <= _ENUMERATED:
+        every = [match.value for match in index.values(type_, detail.name, _ENUMERATED)]
+        listed = ", ".join(map(_value, every))
+        values = f", {'one of' if len(every) > 1 else 'only'} {listed}" if len(listed) <= _ENUMERATION else ""
+    return _DescribedProperty(start, tuple(known[:_EXAMPLES]), values, ranged)
 
 
 def _kind(index: ValueIndex, column: IndexedProperty, detail: PropertySchema) -> str:

@@ -83,6 +83,13 @@ def test_relations_of_untyped_nodes_are_just_their_names() -> None:
     )
 
 
+def test_types_that_the_question_means_are_shown_without_a_relation() -> None:
+    relation = RelationSchema("has", 9, ("A", "B", "C", "Flagged"), ("A",))
+    renderer = SchemaRenderer(Schema(dict.fromkeys(("A", "B", "C", "Flagged"), 1), (relation,), {}))
+    assert "\nFlagged (1)\n" in renderer.render("Which are flagged?").text
+    assert "\nFlagged (1)\n" not in renderer.render("Which are there?").text
+
+
 def test_many_types_at_one_end_are_counted() -> None:
     relation = RelationSchema("has", 9, ("A", "B", "C", "D", "E"), ("A",))
     shown = SchemaRenderer(Schema(dict.fromkeys("ABCDE", 1), (relation,), {})).render()
