@@ -563,6 +563,8 @@ class Answer:
     """Language-model usage by stage; empty without calls, or without a meter."""
     note: str = ""
     """Missing support of an unsure answer, or the reason for none; empty otherwise."""
+    rules: tuple[str, ...] = field(default=(), compare=False)
+    """Hand-made rules of the offline pipeline that fired (`byokg.offline.rules`), in alphabetical order."""
     columns: tuple[str, ...] = ()
     """Names of the columns of `rows`."""
     rows: tuple[AnswerRow, ...] = ()

@@ -32,6 +32,7 @@ from byokg.cli.components import (
 )
 from byokg.cli.config import RunOptions, descriptions, read_settings
 from byokg.cli.main import COMMANDS, app, load
+from byokg.offline.rules import all_rules
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGURATION = "configuration"
@@ -60,6 +61,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "security.md": _bent((ROOT / "SECURITY.md").read_text("utf-8")),
         "commands.md": commands_page(),
         "api.md": api_page(),
+        "rules.md": rules_page(),
         **configuration_pages(),
     }
     for path, text in pages.items():
@@ -112,6 +114,22 @@ def _command(path: str, command: Any) -> str:
 def _name(argument: Any) -> str:
     name = argument.metavar or argument.name.upper()
     return name if argument.required else f"[{name}]"
+
+
+# Rules
+
+
+def rules_page() -> str:
+    """Return the table of the offline pipeline's rules."""
+    lines = [
+        "# Rules of the offline pipeline\n",
+        "Hand-made rules, each with a question on which it may fire; mentions stand in braces. `byokg ask … --trace`",
+        "lists the fired ones, `pipeline.without=[NAME,…]` leaves some out, and",
+        "`python benchmarks/ablate_offline.py` measures the worth of each.\n",
+        "| rule | effect | example |\n|---|---|---|",
+        *(f"| {one.name} | {_cell(one.effect)} | {_cell(one.example)} |" for one in all_rules().values()),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 # Python

@@ -406,6 +406,8 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
     _add_listed(answers, record["answers"], _answer)
     if record.get("note"):
         answers.add(Text(record["note"], "yellow"))
+    if record.get("rules"):
+        root.add(Text.assemble(("rules fired: ", "bold"), ", ".join(record["rules"])))
     if console.options.ascii_only:
         _in_ascii(root)
     console.print(root)

@@ -351,7 +351,8 @@ def record_answer(
     items = answer.items
     cited, wrong = sum(item.cited for item in items), sum(len(item.miscited) for item in items)
     usage = usage or QuestionUsage(answer.usage)
-    note = {name: text for name in ("note", "translation") if (text := getattr(answer, name))}
+    further: dict[str, object] = {name: text for name in ("note", "translation") if (text := getattr(answer, name))}
+    further |= {"rules": list(answer.rules)} if answer.rules else {}
     prediction = Prediction(
         id=answer.question_id,
         status="ok" if items else "abstained",
@@ -370,7 +371,7 @@ def record_answer(
     )
     return RecordLines(
         predictions=_prediction_line(prediction),
-        trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items), **note),
+        trace=_line(prediction.id, **trace_fields(answer.rounds, usage, items), **further),
         timings=_timing(prediction.id, answer.seconds, seconds, usage),
     )
 

@@ -18,6 +18,7 @@ from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.property_linking import measure
 from byokg.offline.relation_words import agent_noun_verbs, content_words, label_names_head
+from byokg.offline.rules import cached, rule
 from byokg.offline.statistics import SchemaStatistics
 from byokg.offline.walks import walk_table
 from byokg.text.dates import read_date
@@ -96,13 +97,13 @@ class AnswerTypePredictor:
         self._store = statistics.store
         self._statistics = statistics
         self._likeness = likeness
-        self._nouns = lru_cache(1 << 10)(_nouns)
+        self._nouns = cached(1 << 10)(_nouns)
         self.type_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._types))
         """Returns the graph's type for a noun; empty if none has such a name."""
-        self._sexed = lru_cache(1 << 10)(_sexed)
-        self._relative = lru_cache(1 << 10)(_only_relative)
-        self._sort = lru_cache(1 << 10)(_sort)
-        self._of_relations = lru_cache(1 << 10)(self._related)
+        self._sexed = cached(1 << 10)(_sexed)
+        self._relative = cached(1 << 10)(_only_relative)
+        self._sort = cached(1 << 10)(_sort)
+        self._of_relations = cached(1 << 10)(self._related)
         self.relation_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
         """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
 
@@ -126,10 +127,12 @@ class AnswerTypePredictor:
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not grows else _NO_KIND)
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
 
+    @rule("answers of a named class", "which {forwards} are coached by {Tom}", lambda self, text, mentions: None)
     def class_mention(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
         """Return the mention that names the class: `which forwards` are all instances of a forward."""
         return self._sort(text, mentions)
 
+    @rule("gender of the answer", "who are the sisters of {Tom}", lambda self, text, mentions, ends: tuple(ends))
     def filter_by_gender(
         self, text: str, mentions: tuple[Mention, ...], ends: Sequence[EntityId]
     ) -> tuple[EntityId, ...]:
@@ -143,6 +146,7 @@ class AnswerTypePredictor:
         told = {node.id: value for node in self._store.nodes(ends) for value in (_sex_of(node),) if value}
         return tuple(end for end in ends if told.get(end, sex) == sex) or tuple(ends)
 
+    @rule("gender on the way", "what did {Tom}'s father do", lambda self, text, mentions, store, path: path.ends)
     def filter_path_by_gender(
         self, text: str, mentions: tuple[Mention, ...], store: GraphStore, path: PathEvidence
     ) -> tuple[EntityId, ...]:
@@ -168,6 +172,7 @@ class AnswerTypePredictor:
         reached = frozenset(store.ids(np.unique(table.nodes[fitting[row], -1])))
         return tuple(end for end in path.ends if end in reached) or path.ends
 
+    @rule("similar answer type", "which company makes {X}", lambda self, noun: _NO_KIND)
     def _alike(self, noun: str) -> AnswerType:
         """Return the type most similar to a noun, if it is near and without a close competitor."""
         if self._likeness is None:
@@ -178,6 +183,7 @@ class AnswerTypePredictor:
         near_enough = first[0] >= max(_SETTINGS.similar, second[0] + _SETTINGS.margin)
         return AnswerType(frozenset((first[1],)), similarity=first[0]) if near_enough else _NO_KIND
 
+    @rule("answer type by relation", "which films star {Tom}", lambda self, noun: _NO_KIND)
     def _related(self, noun: str) -> AnswerType:
         """Return the nodes that relations call by a noun."""
         noun = load_lexicon("count")["singular"].get(noun, noun)
@@ -189,12 +195,14 @@ class AnswerTypePredictor:
                 heads.add(number)
         return AnswerType(heads=frozenset(heads), tails=frozenset(tails))
 
+    @rule("answer type by synonym", "which movies star {Tom}", lambda self, noun: _NO_KIND)
     def _synonymous(self, noun: str) -> AnswerType:
         """Return the nodes whose relation is a synonym of a noun: `movies` for a `film`."""
         noun = singular(noun)
         others = sorted(synonyms().get(noun, UNRELATED).alike - {noun})
         return replace(next(filter(None, map(self._of_relations, others)), _NO_KIND), similarity=_SETTINGS.similar)
 
+    @rule("answer type by verb", "who plays in {X}", lambda self, text, mentions: _NO_KIND)
     def _doers(self, text: str, mentions: tuple[Mention, ...]) -> AnswerType:
         """Return the heads of the relation for a verb: `who plays in X`."""
         parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
@@ -248,6 +256,7 @@ class AnswerTypePredictor:
         """Keep the possible answers for an answer type: the nodes of a type, or all or none."""
         return self.filter(ends, kind) if kind.types else tuple(ends) if self.is_compatible(ends, kind) else ()
 
+    @rule("no number for who", "who leads {Peru}", lambda self, text, ends: True)
     def may_answer(self, text: str, ends: Sequence[EntityId]) -> bool:
         """Return False for numbers and dates if the question asks who or where."""
         if not _ASKS.match(text):
@@ -276,6 +285,7 @@ def is_literal_of(name: str, value: Literal["date", "number"]) -> bool:
     return measure(name) is not None or _QUANTITY.match(name) is not None
 
 
+@rule("types for who and where", "where was {Tom} born", lambda text, types: _NO_KIND)
 def _answering(text: str, types: Mapping[str, Sequence[str]]) -> AnswerType:
     """Return the types that can answer who or where; empty if all types can.
 

@@ -11,6 +11,7 @@ from byokg.graph.store import GraphStore
 from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
 from byokg.offline.parse_constraints import expected_literal
 from byokg.offline.rerank import Candidate, CandidateReranker
+from byokg.offline.rules import rule
 from byokg.text.names import is_identifier
 from byokg.types import (
     AnswerItem,
@@ -127,6 +128,7 @@ class ExtractiveAnswerer:
         taken = {one.evidence_ids for one in first}
         return _prefer_all_mentions([*first, *(one for one in candidates if one.evidence_ids not in taken)])
 
+    @rule("answer type first", "which countries border {Peru}", lambda self, types, candidates, context, linked: [])
     def _of_type(
         self,
         types: AnswerTypePredictor,
@@ -164,6 +166,7 @@ class ExtractiveAnswerer:
         nodes = self._store.nodes(item.nodes)
         return [*values, *(AnswerItem(node.name, node.id, item.score, citations, len(citations)) for node in nodes)]
 
+    @rule("common ends", "which films of {Tom} star {Ann}", lambda self, found, context: [])
     def _agreeing(self, found: list[PathEvidence], context: Context) -> list[Candidate]:
         """Return the common ends of proposed pairs of metapaths, the best narrowed by those of further mentions."""
         mention_of = {entity.id: entity.mention for earlier in context.rounds for entity in earlier.linked.entities}
@@ -190,6 +193,7 @@ class ExtractiveAnswerer:
         return agreeing
 
 
+@rule("all mentions", "which films of {Tom} star {Ann}", lambda candidates: candidates)
 def _prefer_all_mentions(candidates: list[Candidate]) -> list[Candidate]:
     """Promote the common ends of two mentions above those of one of them by the same path."""
     first = candidates[0]
@@ -200,6 +204,7 @@ def _prefer_all_mentions(candidates: list[Candidate]) -> list[Candidate]:
     return candidates
 
 
+@rule("third mention", "which films of {Tom} star {Ann} and {Bob}", lambda candidate, others: candidate)
 def _narrow(candidate: Candidate, others: Iterable[list[PathEvidence]]) -> Candidate:
     """Keep the nodes that a metapath of each further mention reaches too, as far as there are any."""
     for items in others:

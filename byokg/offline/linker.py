@@ -21,6 +21,7 @@ from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import normalize_when, parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
+from byokg.offline.rules import rule
 from byokg.text.labels import split_label
 from byokg.text.names import locate, split_words
 from byokg.types import (
@@ -322,6 +323,7 @@ class OfflineLinker:
                 chosen = np.sort(order[: self._limits.beam + int(nameless.sum())])
         return levels
 
+    @rule("joined paths", "which films of {Tom} star {Ann}", lambda self, scorer, grown: [])
     def _joins(self, scorer: QuestionScorer, grown: Sequence[_Grown]) -> list[_Joins]:
         """Pair metapaths of two mentions that end in the same nodes."""
         if len({topic.mention for topic, *_ in grown}) < 2:

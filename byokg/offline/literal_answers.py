@@ -12,6 +12,7 @@ from byokg.offline.constraints import QueryConstraints
 from byokg.offline.lexicon import adjectives, load_lexicon, measured_by
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.property_linking import PropertyLinker, looks_dated, measure
+from byokg.offline.rules import rule
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS
 from byokg.types import Value
@@ -95,6 +96,7 @@ class LiteralAnswerDetector:
         return allowed, False
 
 
+@rule("measure of how", "how high is {X}", lambda parsed: ())
 def _asked_measure(parsed: ParsedQuestion) -> tuple[str, ...]:
     """Return what «how high» asks for."""
     words = parsed.words
@@ -108,6 +110,7 @@ def _asked_measure(parsed: ParsedQuestion) -> tuple[str, ...]:
     return ()
 
 
+@rule("synonyms of measures", "what is the altitude of {X}", lambda words: ())
 def _named_measures(words: frozenset[str] | set[str]) -> tuple[str, ...]:
     """Return synonyms of a measure: `altitude` is `elevation`, too."""
     for group in load_lexicon("order")["adjective"]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from byokg.linking.entities import EntityLinker
 from byokg.offline.lexicon import superlative
+from byokg.offline.rules import rule
 from byokg.text.aliases import hints, other_names, stands_within
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
 from byokg.types import Mention
@@ -133,6 +134,7 @@ class MentionSpotter:
         """True if a mention within a sentence has the capitals of a name."""
         return mention.start > 0 and mention.text[:1].isupper() and self._entities.names.writes(mention.text)
 
+    @rule("thing as mention", "which countries of {Europe} use the euro", lambda self, words, mention, first: False)
     def _thing(self, words: _Words, mention: Mention, first: Mention) -> bool:
         """True if a mention is a thing by its exact name, `the euro`, that names no relation of the graph.
 
@@ -175,6 +177,7 @@ class MentionSpotter:
             whole.append((worth, words.qualified(words.mention(first, last))))
         return whole
 
+    @rule("row numbers", "how many films are there since 1990", lambda self, words, mention: False)
     def _row_number(self, words: _Words, mention: Mention) -> bool:
         """True for a whole number that is only the id of nodes without a name, and so no mention.
 
@@ -184,6 +187,7 @@ class MentionSpotter:
             mention.text.isdecimal() and not words.marked_as_id(mention) and self._entities.is_row_number(mention.text)
         )
 
+    @rule("other names", "who is the German chancellor", lambda self, words, named: [])
     def _called_otherwise(self, words: _Words, named: Collection[Mention]) -> list[tuple[float, Mention]]:
         """Look up runs of words that are not named, but may be so otherwise: `the german chancellor`, `st paul`."""
         names = self._entities.names
@@ -196,6 +200,7 @@ class MentionSpotter:
                 found.append((sum(map(self._told, told[told[0] in _ARTICLES :])), mention))
         return found
 
+    @rule("misspelt names", "who directed Haet", lambda self, words, around: [])
     def _misspelt(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
         """Compare the runs around some words with all names, letter by letter; keep the best run for each word.
 
@@ -221,6 +226,7 @@ class MentionSpotter:
                 found.append((match.score * worth, mentions[at]))
         return found
 
+    @rule("parts of names", "who voted for Romney", lambda self, words, around: [])
     def _surnames(self, words: _Words, around: list[int]) -> list[tuple[float, Mention]]:
         """Find names of which the words around some positions are a part, the longest run for each."""
         found = []
@@ -252,6 +258,7 @@ class MentionSpotter:
         """True if a word has a meaning that no relation explains, and names no type."""
         return _tells(word) and self._explained(word) < self.settings.strange and not self._is_type(word)
 
+    @rule("informative part of a name", "who voted for Romney", lambda self, word, most: False)
     def _lone(self, word: str, most: float) -> bool:
         """True if a word occurs in names, and nothing else explains it: an informative one, or none of everyday.
 
@@ -261,6 +268,7 @@ class MentionSpotter:
         half = most < self.settings.little and self._told(word) > self.settings.half_told and not self._is_type(word)
         return (telling or half) and self._entities.names.has_word(normalize_name(word))
 
+    @rule("any part of a name", "who voted for romney", lambda self, words: [])
     def _parts(self, words: _Words) -> list[tuple[float, Mention]]:
         """Compare the tails of each run of words with all names, in part."""
         found = []
@@ -344,6 +352,7 @@ class _Words:
         """Return the positions of a mention's words."""
         return [at for at, span in enumerate(self._spans) if mention.start <= span.start() < mention.end]
 
+    @rule("qualifier", "who directed Titanic (1997 film)", lambda self, mention: mention)
     def qualified(self, mention: Mention) -> Mention:
         """Return a mention with the qualifier behind it: `Titanic (1997 film)`."""
         found = _QUALIFIER.match(self._text, mention.end)
@@ -352,6 +361,7 @@ class _Words:
         return Mention(self._text[mention.start : found.end()], mention.start, found.end())
 
 
+@rule("superlative as mention", "what is the oldest bridge", lambda text: False)
 def _ordering(text: str) -> bool:
     """True if a text is a superlative phrase (`the oldest bridge`), and so no misspelt name."""
     return any(superlative(word) is not None for word in split_words(text))

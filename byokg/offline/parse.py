@@ -15,6 +15,7 @@ from typing import Literal
 
 from rapidfuzz import fuzz
 
+from byokg.offline.rules import rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
 
@@ -308,6 +309,7 @@ def _masked_words(
     return words, masked
 
 
+@rule("relatives of relatives", "who is the grandfather of {Tom}", lambda words, masked, known: (words, masked))
 def _relatives(
     words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
 ) -> tuple[tuple[str, ...], list[bool]]:
@@ -337,6 +339,7 @@ def _relatives(
     return tuple(word for word, _ in read), [hidden for _, hidden in read]
 
 
+@rule("relatives by marriage", "who is the mother in law of {Tom}", lambda words, masked, known: (words, masked))
 def _in_law(
     words: tuple[str, ...], masked: list[bool], known: Callable[[str], bool]
 ) -> tuple[tuple[str, ...], list[bool]]:
@@ -355,6 +358,7 @@ def _in_law(
     return tuple(word for word, _ in read), [hidden for _, hidden in read]
 
 
+@rule("brothers and sisters", "who are the brothers and sisters of {Tom}", lambda words, masked: (words, masked))
 def _siblings(words: tuple[str, ...], masked: list[bool]) -> tuple[tuple[str, ...], list[bool]]:
     """Read `brothers and sisters` as one word."""
     for place in range(len(words) - 2):
@@ -388,6 +392,7 @@ def _parts(word: str, known: Callable[[str], bool]) -> list[str]:
     return parts if all(map(known, parts)) else [word]
 
 
+@rule("type of a mention", "what is the population of the city of {Paris}", lambda words, tags, mention_types: [])
 def _own_kind(words: Sequence[str], tags: Sequence[str], mention_types: Callable[[], Collection[str]]) -> list[int]:
     """Find the words that only name a mention's type: `the UN region` of Western Asia, `the city` of Paris.
 
@@ -407,6 +412,7 @@ def _own_kind(words: Sequence[str], tags: Sequence[str], mention_types: Callable
     return found
 
 
+@rule("shared property", "which films have the same director as {Heat}", lambda words, position: False)
 def _shares(words: Sequence[str], position: int) -> bool:
     """True if a word marks a shared property, as `same`, and `other` in `which other films`."""
     word = words[position]
@@ -417,6 +423,7 @@ def _shares(words: Sequence[str], position: int) -> bool:
     return word in SHARING or (word in ("other", "others") and position > 0 and words[position - 1] in QUESTION_WORDS)
 
 
+@rule("empty noun", "what is the name of the currency of {Peru}", lambda words, position, masked: False)
 def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -> bool:
     """True if a word before `of` adds nothing to the next noun: `the name of the currency`, `which type of music`.
 
@@ -432,6 +439,7 @@ def _says_nothing(words: Sequence[str], position: int, masked: Sequence[bool]) -
     return words[position] in _SORTS and not any(masked[after : after + 1])
 
 
+@rule("profession", "what does {Tom} do for a living", tuple)
 def _does(words: Sequence[str]) -> tuple[str, ...]:
     """Return the noun for `what does X do (for a living)`."""
     asked = list(words)
@@ -491,6 +499,7 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     return word, focus
 
 
+@rule("noun after a sort", "what type of film is {Heat}", lambda words, tags, focus: tuple(focus))
 def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) -> tuple[int, ...]:
     """Return the nouns that name the kind of answer: the focus, and those of which it is a sort (`type of *film*`)."""
     after = focus[-1] + 1 if focus else 0
@@ -499,6 +508,7 @@ def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) ->
     return (*focus, *takewhile(lambda place: tags[place] == "noun", range(after + 1, len(tags))))
 
 
+@rule("head noun without a question word", "suppliers from {Peru}", lambda tags: ())
 def _headed(tags: Sequence[str]) -> tuple[int, ...]:
     """Return the nouns of the first noun phrase, which end it; none after a verb."""
     phrases = _noun_phrases(tags)
@@ -515,6 +525,7 @@ def _headed(tags: Sequence[str]) -> tuple[int, ...]:
     return tuple(reversed(list(nouns)))
 
 
+@rule("mention as class", "which {forwards} are coached by {Tom}", lambda words, tags: None)
 def _sort(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the start of the name of the answer's class: with several members, since one may be named for itself."""
     first, last = next(iter(_noun_phrases(tags)), (0, 0))
@@ -524,6 +535,7 @@ def _sort(words: Sequence[str], tags: Sequence[str]) -> int | None:
     return first if last and words[last - 1] != singular(words[last - 1]) else None
 
 
+@rule("choice of types", "is {Tom}'s child a boy or a girl", lambda words, tags: [])
 def _choice(words: Sequence[str], tags: Sequence[str]) -> list[int]:
     """Find the kinds between which a question leaves the choice: `is X's child a boy or a girl`."""
     if len(words) < 6 or tags[0] != "being" or words[-3:-1] not in (("or", "a"), ("or", "an")):
@@ -591,6 +603,7 @@ def _clauses(words: Sequence[str], tags: Sequence[str]) -> _Clauses:
     return _Clauses(links + _asked(words, tags, phrases), tuple(ties))
 
 
+@rule("verb of the question", "who wrote {Heat}", lambda words, tags, phrases: False)
 def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
     """True if the question's own verb links the answer to a phrase: `who wrote`, `when was … born`.
 
@@ -612,6 +625,7 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
     return "being" in head or "being" in second or words[0] in _ADVERBIAL
 
 
+@rule("possible links", "what city is {Peru}'s capital", lambda tags, asks, focus: 0)
 def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
     """Count possible links that may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
     joined = (["mention", "noun"], ["mention", "verb", "noun"])
@@ -622,6 +636,7 @@ def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int
     return count + (asks in _ADVERBIAL and "doing" in tags and tags[-1] == "noun" and "verb" not in tags)
 
 
+@rule("question word at the end", "the films of {Tom} were made by whom", lambda words, tags, phrases: False)
 def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
     """True if the answer's phrase follows its link, and is not linked yet.
 
@@ -675,6 +690,7 @@ def _tied(words: Sequence[str], tags: Sequence[str], last: int, start: int, noun
     return any(tag in ("of", "to", "verb", "who", "having", "doing") for tag in said)
 
 
+@rule("compound of two nouns", "what is the place of birth of {Tom}", lambda words, tags, last, start: False)
 def _compound(words: Sequence[str], tags: Sequence[str], last: int, start: int) -> bool:
     """True if two nouns form a compound: `place of birth`, whose second has no article."""
     return words[last - 1] in _WIDE and start == last + 1 and tags[start] == "noun" and not words[start].endswith("s")
@@ -730,6 +746,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
     return tags
 
 
+@rule("verb after a modal", "what may treat {fever}", lambda words, masked, tags, place: False)
 def _acts(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str], place: int) -> bool:
     """True if a verb follows `may` (`what may treat X`), and not a subject (`what may people eat`)."""
     if tags[-1:] != ["doing"] or words[place - 1] not in _MODAL:
@@ -737,12 +754,14 @@ def _acts(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str], pla
     return "noun" in tags or place + 1 == len(words) or masked[place + 1] or words[place + 1] in FUNCTION_WORDS
 
 
+@rule("modal verb", "what may treat {fever}", lambda words, masked, place: False)
 def _may(words: Sequence[str], masked: Sequence[bool], place: int) -> bool:
     """True if a word that may be a name or a month has a verb after it, or an active name."""
     before, after = words[max(0, place - 1)], words[place + 1 : place + 2]
     return place > 0 and before not in _PREPOSITIONS and bool(after) and (masked[place + 1] or after[0].isalpha())
 
 
+@rule("verb without an ending", "which rivers flow through {Paris}", lambda words, tags: None)
 def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the place of the verb of a question that seems to have none: `which rivers flow through X`.
 
@@ -772,6 +791,7 @@ def _only_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     return last if several or (third and not any(nouns) and not of_noun) else None
 
 
+@rule("verb between plurals", "which products contain parts of {X}", lambda words, tags: None)
 def _joining_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the place of a verb between the answer's noun and another: `which products contain parts of X`."""
     asking = next((place for place, tag in enumerate(tags) if tag == "asks"), len(tags))
@@ -783,6 +803,7 @@ def _joining_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     return None
 
 
+@rule("plural on both sides", "which products contain parts of {X}", lambda words, place: False)
 def _between_plurals(words: Sequence[str], place: int) -> bool:
     """True if a word that is no plural stands between two: `products contain parts`, not `sports team members`."""
     before, word, after = (*words[max(0, place - 1) : place + 2], "", "")[:3]
@@ -790,8 +811,9 @@ def _between_plurals(words: Sequence[str], place: int) -> bool:
     return several and after.endswith("s") and not word.endswith("s")
 
 
+@rule("verb after a participle", "which papers published in {Rome} cite {X}", lambda words, tags: None)
 def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of the verb after one that only qualifies its noun: `papers published there cite X`."""
+    """Return the place of the verb after one that only qualifies its noun: `papers published in Y cite X`."""
     if "asks" not in tags or not {"being", "doing", "having", "who"}.isdisjoint(tags) or tags.count("verb") != 1:
         return None
     verb = tags.index("verb")
@@ -804,6 +826,7 @@ def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     return place if names and not words[place or 0].endswith("s") else None
 
 
+@rule("verb at the end", "when did {Tom}'s son die", lambda words, tags: None)
 def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the place of a verb with `did`, if only its final place reveals it: `when did X's son die`."""
     helps = [place for place, tag in enumerate(tags) if tag == "doing"]
@@ -827,6 +850,7 @@ def _inflected(word: str) -> bool:
     return word.endswith(("ing", "ed")) or word in _PARTICIPLES
 
 
+@rule("verb before an article", "which countries use the {euro}", lambda after, tags: False)
 def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
     """True if a word before an article is the verb of a question without another: `countries use the euro`."""
     return after in (("the",), ("a",), ("an",)) and "asks" in tags and not {"verb", "being", "doing"}.intersection(tags)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Literal
 
 from byokg.offline.constraints import (
@@ -34,6 +34,7 @@ from byokg.offline.lexicon import (
 )
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.relation_words import FORBIDDING
+from byokg.offline.rules import cached, rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
 from byokg.text.values import read_literal
 from byokg.types import Mention
@@ -92,7 +93,7 @@ def parse_constraints(text: str, mentions: Sequence[Mention]) -> QueryConstraint
     return _read(text, tuple(mentions))
 
 
-@lru_cache(1 << 8)
+@cached(1 << 8)
 def _read(text: str, mentions: tuple[Mention, ...]) -> QueryConstraints:
     return _ConstraintParser(text, mentions).constraints()
 
@@ -142,6 +143,7 @@ class _Remainder:
 class _SuperlativeParser(_Remainder):
     """Parser of orders: the most or the least of something, by a property, a count or a time."""
 
+    @rule("superlative", "which river in {Peru} is the longest", lambda self: None)
     def _order(self) -> Superlative | None:
         """Read the most or the least of something."""
         made = patterns()
@@ -191,9 +193,12 @@ class _SuperlativeParser(_Remainder):
             )
         return None
 
+    @rule("superlative of a property", "which film of {Tom} has the latest release date", lambda self, compared: None)
     def _having(self, compared: bool) -> Superlative | None:
-        """Parse «has the latest start date»: the compared property, in words of the graph; one may do if two are
-        named."""
+        """Parse «has the latest start date»: the compared property, in words of the graph.
+
+        One word may do if two are named.
+        """
         match = patterns().having.search(self._left)
         most = None if match is None else greatest(match["word"])
         words = [] if match is None else match["phrase"].split()
@@ -206,6 +211,7 @@ class _SuperlativeParser(_Remainder):
         nouns = tuple(dict.fromkeys((" ".join(words), *told)))
         return Superlative(nouns, most, dates=dates, words="" if compared else match["word"])
 
+    @rule("measure of a superlative", "what is the largest country by area", lambda self, nouns: nouns)
     def _by(self, nouns: tuple[str, ...]) -> tuple[str, ...]:
         """Parse «by area» and «by number of employees», the compared property."""
         number = _BY_NUMBER.search(self._left)
@@ -219,6 +225,7 @@ class _SuperlativeParser(_Remainder):
                 return (noun,)
         return nouns
 
+    @rule("first and last", "what was the first film of {Tom}", lambda self: None)
     def _by_time(self) -> Superlative | None:
         """Read first and last."""
         match = patterns().first.search(self._left)
@@ -240,6 +247,7 @@ class _SuperlativeParser(_Remainder):
         edge: PeriodPart = "begin" if begins else "end"
         return Superlative(nouns, match["first"] is None, 1, True, match.group().strip(), edge)
 
+    @rule("comparison of two mentions", "which is bigger, {Peru} or {Chile}", lambda self: None)
     def _compared(self) -> Superlative | None:
         """Parse «which is bigger, A or B»; its words are removed, since they mean nothing without the two."""
         verb = patterns().verb_more.search(self._left)
@@ -309,6 +317,7 @@ class _ConstraintParser(_SuperlativeParser):
             self._asks(),
         )
 
+    @rule("pair of mentions", "which films star {Tom} or {Ann}", lambda self: ())
     def _pair(self) -> tuple[int, ...]:
         """Read «A or B» and «A and B»."""
         for pattern, says_or in ((patterns().either, True), (patterns().pair, False)):
@@ -321,6 +330,7 @@ class _ConstraintParser(_SuperlativeParser):
                     return (one, other)
         return ()
 
+    @rule("successor", "who was president after {Tom}", lambda self: None)
     def _next(self) -> SuccessorConstraint | None:
         """Read who comes next to a mention."""
         for pattern, step in patterns().year:
@@ -349,6 +359,7 @@ class _ConstraintParser(_SuperlativeParser):
                     return SuccessorConstraint((mention,), 1 if step > 0 else -1, None, found.group())
         return None
 
+    @rule("threshold", "which cities of {Peru} have more than 100,000 inhabitants", lambda self: ())
     def _thresholds(self) -> tuple[Threshold, ...]:
         """Read numbers that something has to be above or below."""
         found = []
@@ -382,6 +393,11 @@ class _ConstraintParser(_SuperlativeParser):
             self._take(start, end)
         return tuple(found)
 
+    @rule(
+        "words before a threshold",
+        "cities of {Peru} with a population of more than 100,000",
+        lambda self, start, nouns: start,
+    )
     def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
         """Return the start of the words that only introduce a number: «with a population of», «have an area of»."""
         before = re.search(
@@ -393,6 +409,7 @@ class _ConstraintParser(_SuperlativeParser):
         )
         return start if before is None else before.start()
 
+    @rule("comparison with a mention", "which countries are larger than {Peru}", lambda self: ())
     def _than(self) -> tuple[Threshold, ...]:
         """Read «larger than Austria»."""
         match = patterns().than.search(self._left)
@@ -405,6 +422,7 @@ class _ConstraintParser(_SuperlativeParser):
         self._take(match.start(), match.start("named"))
         return (Threshold(adjective.nouns, not adjective.less, 0.0, mention, adjective.dates, match.group()),)
 
+    @rule("time of a mention", "who was president when {Tom} won {X}", lambda self: ())
     def _when(self) -> tuple[TemporalConstraint, ...]:
         """Parse «when A won» beside another question."""
         if sum(mention.start >= 0 for mention in self._mentions) < 2:
@@ -421,6 +439,7 @@ class _ConstraintParser(_SuperlativeParser):
             )
         return ()
 
+    @rule("dates", "which films of {Tom} came out after 1990", lambda self: ())
     def _times(self) -> tuple[TemporalConstraint, ...]:
         """Parse dates and their relations."""
         found: list[TemporalConstraint] = []
@@ -459,6 +478,7 @@ class _ConstraintParser(_SuperlativeParser):
         self._take(match.start() if having is None else having.start(), match.end())
         return TemporalConstraint(first, last, edge, near, strict, words=" ".join(match.group().split()))
 
+    @rule("count", "how many films did {Tom} direct", lambda self: ("", ""))
     def _count(self) -> tuple[str, str]:
         """Parse the words of a count."""
         match = patterns().count.search(self._left)
@@ -473,6 +493,7 @@ class _ConstraintParser(_SuperlativeParser):
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
 
+    @rule("count as a noun", "order count for {Tom}", lambda self: ("", ""))
     def _counted(self) -> tuple[str, str]:
         """Read «order count of A»."""
         match = patterns().counted.search(self._left)
@@ -481,11 +502,13 @@ class _ConstraintParser(_SuperlativeParser):
         self._take(match.start("count"), match.end("count"))
         return " ".join(match.group().split()), match["noun"]
 
+    @rule("yes or no", "did {Tom} direct {Heat}", lambda self: False)
     def _verifies(self) -> bool:
         """Read «is A … B»."""
         placed = sum(mention.start >= 0 for mention in self._mentions)
         return placed == 2 and patterns().verifying.match(self._whole) is not None
 
+    @rule("time between two mentions", "when did {Tom} win {X}", lambda self: None)
     def _asks(self) -> PeriodPart | None:
         """Read «when did A win B»."""
         asked = re.match(r"\W*(?:(?:since|until)\s+)?when\b", self._whole) or patterns().year_asked.search(self._whole)
@@ -500,6 +523,7 @@ class _ConstraintParser(_SuperlativeParser):
         """Return the end of the words about a mention: at the clause's end, or before another mention."""
         return min([last, *(one.start for one in self._mentions if start <= one.start)])
 
+    @rule("difference", "which countries border {Peru} but not {Chile}", lambda self: ((), ""))
     def _difference(self) -> tuple[tuple[int, ...], str]:
         """Parse a subtrahend: mentions, or a negated property."""
         made = patterns()
@@ -573,6 +597,7 @@ def _number(text: str) -> float | None:
     return float(literal.value) * _SCALES.get((match[2] or "").lower(), 1.0)
 
 
+@rule("year as when", "in which year was {Tom} born", lambda text: text)
 def normalize_when(text: str) -> str:
     """Return a question for a year or a date as one that begins with «when»; any other as it is.
 
@@ -596,6 +621,7 @@ _ASKS_LAST = re.compile(r"\b(?P<asks>when|(?:in\s+)?(?:which|what)\s+year)\W*$",
 _ASKS_NUMBER = re.compile(r"\W*(?:[a-z]+\W+){0,3}?(?P<asks>how\s+(?:many|much))\b", re.IGNORECASE)
 
 
+@rule("literal answer", "how many people live in {Paris}", lambda text, mentions: ("", ""))
 def expected_literal(text: str, mentions: Sequence[Mention]) -> tuple[Literal["", "date", "number"], str]:
     """Return the words of a question for a date or a number: `when`, `how many`; empty for another question."""
     hidden = list(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +31,7 @@ from byokg.offline.path_weights import read_weights, weights_for
 from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import CandidateReranker
+from byokg.offline.rules import rule_hook
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.spotting import spotter_of, with_cache
 from byokg.offline.statistics import SampledStatistics, WalkedStatistics
@@ -58,6 +59,7 @@ def offline_pipeline(
     abstain: float = 0.0,
     weights: str | Path | None = None,
     query_graphs: bool = True,
+    without: Sequence[str] = (),
 ) -> Loop:
     """Assemble the offline pipeline for one graph.
 
@@ -73,10 +75,11 @@ def offline_pipeline(
             weights of the embedder.
         query_graphs: answer by query graphs where these fit better than paths, on a graph in arrays whose typed nodes
             have properties.
+        without: names of rules to leave out (`byokg.offline.rules`), for ablations.
 
     Raises:
-        ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, or a retriever
-            needs a language model.
+        ConfigError: a setting is out of range, the weights cannot be read or belong to another embedder, a retriever
+            needs a language model, or there is no rule of a name in `without`.
 
     >>> from byokg import ColumnarGraph, Question
     >>> graph = ColumnarGraph.from_triples([("France", "capital", "Paris"), ("Spain", "capital", "Madrid")])
@@ -111,7 +114,7 @@ def offline_pipeline(
     coverage = QuestionCoverage(graph, scorer.steps)
     judge = Confidence(scorer.steps, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage)
     stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
-    loop = Loop(entities, stages, answerer, judge, abstain, parts.translate)
+    loop = Loop(entities, stages, answerer, judge, abstain, parts.translate, rule_hook(without))
     if not query_graphs or not has_valued_properties(graph):
         return loop
     from byokg.offline.query_answers import QueryAnswers, with_query_graphs  # imported on demand

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -38,6 +38,7 @@ from byokg.offline.query_schema import TypedSchema
 from byokg.offline.query_settings import SEARCH, WORDS
 from byokg.offline.query_values import ValueSpotter
 from byokg.offline.query_words import SchemaWords
+from byokg.offline.rules import cached
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
 from byokg.pipelines.loop import Answerer, Loop
 from byokg.types import AnswerItem, Artifacts, ComputedEvidence, Context, Evidence, Question, Request
@@ -86,7 +87,7 @@ class QueryAnswers:
         self.weights = shipped_weights() if weights is None else weights
         self._embedder = embedder
         self._lock = Lock()
-        self.answer = lru_cache(SEARCH.remembered)(self._answered)
+        self.answer = cached(SEARCH.remembered)(self._answered)
         """Returns the answer to a question's text; None without one."""
 
     @cached_property

@@ -24,6 +24,7 @@ from byokg.index.embedders import Embedder, exact
 from byokg.offline.parse import CO
 from byokg.offline.parse_constraints import parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
+from byokg.offline.rules import rule
 from byokg.offline.temporal import period
 from byokg.offline.walks import walk_table
 from byokg.text.dates import Period, read_periods
@@ -139,6 +140,7 @@ class CandidateReranker:
 
     # Where a path only goes on from the answer
 
+    @rule("detour", "where did {Tom} die", lambda self, context, candidates, types=(): list(candidates))
     def _shortened(
         self, context: Context, candidates: Sequence[Candidate], types: Sequence[str] = ()
     ) -> list[Candidate]:
@@ -202,6 +204,7 @@ class CandidateReranker:
 
     # Inverse edges of the same fact
 
+    @rule("inverse edges", "who are the children of {Tom}", lambda self, compared: compared[0])
     def _completed(self, compared: Sequence[Candidate]) -> Candidate:
         """Return the first candidate with the ends of those whose paths have the same meaning by inverse relations.
 
@@ -242,6 +245,7 @@ class CandidateReranker:
                     votes[node] += math.exp(-below / _SETTINGS.per_vote)
         return defaultdict(float, {node: round(count, 6) for node, count in votes.items()})
 
+    @rule("votes for nodes", "who played {X}", lambda self, ends, votes, words: ends)
     def _sorted(
         self, ends: tuple[EntityId, ...], votes: dict[EntityId, float], words: Sequence[str]
     ) -> tuple[EntityId, ...]:
@@ -263,9 +267,11 @@ class CandidateReranker:
 
     # Neighbours of nameless nodes on the way
 
+    @rule(
+        "neighbours of mediators", "who played {X} in {Heat}", lambda self, context, words, candidates: list(candidates)
+    )
     def _narrowed(self, context: Context, words: Sequence[str], candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Promote candidates with a nameless node on the way whose neighbours match the question, and narrow them to
-        it.
+        """Promote candidates with a mediator whose neighbours match the question, and narrow them to it.
 
         No effect on a server, which would need requests for each path.
         """

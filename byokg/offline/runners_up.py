@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from byokg.offline.rules import rule
 from byokg.types import AnswerItem
 
 
@@ -33,6 +34,7 @@ Ranked = tuple[float, Sequence[AnswerItem]]
 """A score, and the answers that would be given with it."""
 
 
+@rule("n-best answers", "who founded {X}", lambda ranked, probability, unit: ())
 def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tuple[AnswerItem, ...]:
     """Return further answers after those of the first candidate, each with the probability of its candidate.
 

@@ -40,9 +40,11 @@ def join_hooks(outer: StageHook, inner: StageHook) -> StageHook:
 
     @contextmanager
     def both(name: str) -> Iterator[dict[str, Any]]:
-        with outer(name) as results, inner(name) as same:
-            yield results
-            same |= results
+        with outer(name) as results:
+            with inner(name) as same:
+                yield results
+                same |= results
+            results |= same
 
     return both
 
@@ -54,6 +56,8 @@ class StageClock:
         self._on_stage = on_stage
         self.seconds: dict[str, float] = defaultdict(float)
         """By part of an answer: `link`, `retrieve`, `answer`."""
+        self.rules: set[str] = set()
+        """Rules that hooks put into the results of stages as `rules`."""
 
     @contextmanager
     def stage(self, name: str, part: str = "") -> Iterator[dict[str, Any]]:
@@ -62,3 +66,4 @@ class StageClock:
         with self._on_stage(name) as results:
             yield results
         self.seconds[part or name] += time.perf_counter() - began
+        self.rules.update(results.get("rules", ()))

@@ -90,7 +90,7 @@ class Loop:
             if self.estimator is not None:
                 items, note = rate(self.estimator, self.abstain, question, context, items)
         answer = make_answer(question, items, context, clock.seconds, note)
-        return replace(answer, translation=translation) if translation else answer
+        return replace(answer, translation=translation, rules=tuple(sorted(clock.rules)))
 
     def hooked(self, on_stage: StageHook) -> Self:
         """Return a loop of the same parts that calls one more hook."""
