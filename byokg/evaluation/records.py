@@ -32,6 +32,7 @@ A line of `trace.jsonl` holds, after `schema` and `id`:
   lines of evidence in it, see `pipelines/context.py`) and `reply` (key of the recorded reply).
 - `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited` (see `types.AnswerItem`).
 - `note`, if there is one: missing support of an unsure answer, or the reason for none.
+- `rules`, if any: hand-made rules of the offline pipeline that fired.
 """
 
 from __future__ import annotations
