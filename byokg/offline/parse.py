@@ -811,9 +811,9 @@ def _between_plurals(words: Sequence[str], place: int) -> bool:
     return several and after.endswith("s") and not word.endswith("s")
 
 
-@rule("verb after a participle", "which papers published in {Rome} cite {X}", lambda words, tags: None)
+@rule("verb after a participle", "which papers published cite {X}", lambda words, tags: None)
 def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of the verb after one that only qualifies its noun: `papers published in Y cite X`."""
+    """Return the place of the verb after one that only qualifies its noun: `papers published cite X`."""
     if "asks" not in tags or not {"being", "doing", "having", "who"}.isdisjoint(tags) or tags.count("verb") != 1:
         return None
     verb = tags.index("verb")
