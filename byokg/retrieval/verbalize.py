@@ -218,7 +218,8 @@ def rows_head(item: RowsEvidence) -> str:
     if item.truncated:
         more, others = item.beyond
         total = f"{'more than ' if others else ''}{len(item.rows) + more:,}"
-        count = f"{total} rows, of which the first {len(item.rows)} are here"
+        page = "SKIP" if item.language == "cypher" else "OFFSET"
+        count = f"{len(item.rows)} of {total} rows, the next with {page} {len(item.rows)}"
     read = f" ({'; '.join(map(on_one_line, item.readings))})" if item.readings else ""
     return f"A query returned {count}{read}: {' | '.join(map(clean, item.columns))}"
 
