@@ -415,6 +415,8 @@ class AnswerItem:
     """How many lines of evidence were cited for it, right or wrong."""
     miscited: tuple[str, ...] = ()
     """Ids of the cited lines that do not contain it, as they were written."""
+    value_of: str = ""
+    """Property that it is a value of, as far as known: `Person.surname`."""
 
     @property
     def support(self) -> Support:

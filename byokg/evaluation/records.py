@@ -30,7 +30,8 @@ A line of `trace.jsonl` holds, after `schema` and `id`:
   a query's rows, the first 20 are written, and `n_ends` or `n_rows` says how many there are.
 - `calls`, if language models were called, in order: `stage`, `prompt` (digest of the messages), `shown` (ids of the
   lines of evidence in it, see `pipelines/context.py`) and `reply` (key of the recorded reply).
-- `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited` (see `types.AnswerItem`).
+- `answers`, best first, each with `name`, `id`, `score`, `citations`, `cited` and `miscited`, and with
+  `value_of` if known (see `types.AnswerItem`).
 - `note`, if there is one: missing support of an unsure answer, or the reason for none.
 - `rules`, if any: hand-made rules of the offline pipeline that fired.
 """
@@ -152,6 +153,8 @@ def _jsonable(value: object) -> object:
                 record[name] = _rounded(field)
         if kind in (Node, NodeCell) and not record["further_types"]:
             del record["further_types"]
+        if kind is AnswerItem and not record["value_of"]:
+            del record["value_of"]
         if isinstance(value, Triple) and not value.undirected:
             del record["undirected"]  # nearly always
         if isinstance(value, Evidence):

@@ -157,8 +157,8 @@ def _checked(answer: WrittenAnswer, score: float, grounds: CitationChecker, writ
     right = dict.fromkeys(id for items in meant.values() for id in items if id in held)
     citations = tuple(right) or tuple(held)
     node = next((held[id] for id in (*citations, *held) if held[id] is not None), None)  # rows hold names alone
-    node = grounds.node_of_key(name) if node is None and held else node
-    return AnswerItem(name, node, score, citations, len(meant), miscited)
+    value_of, identified = grounds.origin(name) if node is None and held else ("", None)
+    return AnswerItem(name, node or identified, score, citations, len(meant), miscited, value_of)
 
 
 DIRECT_STAGE = "direct"
@@ -317,8 +317,8 @@ def unite(direct: Sequence[AnswerItem], evidence: Sequence[Evidence], grounds: C
     for place, (name, id) in enumerate(found.values()):
         held = grounds.of(name)
         node = id if id is not None else next((held[item] for item in held if held[item] is not None), None)
-        node = grounds.node_of_key(name) if node is None and held else node
-        united.append(AnswerItem(name, node, 1 / (1 + place), tuple(held)))
+        value_of, identified = grounds.origin(name) if node is None and held else ("", None)
+        united.append(AnswerItem(name, node or identified, 1 / (1 + place), tuple(held), value_of=value_of))
     return united
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import zip_longest
@@ -15,7 +16,7 @@ from itertools import zip_longest
 import numpy as np
 import numpy.typing as npt
 
-from byokg.errors import at_least
+from byokg.errors import QueryRefused, at_least
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value, without_values
 from byokg.graph.store import GraphStore
@@ -431,22 +432,37 @@ class CitationChecker:
             held = self._held(answer)
         return held
 
-    def node_of_key(self, answer: str) -> EntityId | None:
-        """Return the node that a query's row identifies by its key: `10307` in a column of keys of `Order 10307`."""
-        from byokg.graph.display_names import key_properties  # which most answers need not
-        from byokg.graph.guard.literals import returned_properties
+    def origin(self, answer: str) -> tuple[str, EntityId | None]:
+        """Return the property of which an answer is a value in a query's row, and the node that it identifies, if any.
+
+        `10307` in a column `o.orderID` is of `Order.orderID`, and identifies `Order 10307`. Empty if unknown.
+        """
+        from byokg.graph.display_names import key_properties
         from byokg.graph.value_indexes import nodes_holding
 
         store = without_values(self._store)
-        keys = key_properties(store)
-        tables = [item for item in self._evidence if isinstance(item, RowsEvidence) and item.language == "cypher"]
-        for item in tables if keys else ():
-            for place, (types, key) in enumerate(returned_properties(item.query)):
+        for values, types, key in self._columns:
+            if answer in values:
+                keys = key_properties(store)
                 named = [type_ for type_ in types or keys if keys.get(type_) == key]
-                if named and any(str(row[place]) == answer for row in item.rows):
-                    nodes = nodes_holding(store, named[0], key, answer, 2)
-                    return store.ids(nodes)[0] if len(nodes) == 1 else None
-        return None
+                nodes = nodes_holding(store, named[0], key, answer, 2) if named else ()
+                property = f"{'|'.join(types)}.{key}" if types else key
+                return property, store.ids(np.array(nodes))[0] if len(nodes) == 1 else None
+        return "", None
+
+    @cached_property
+    def _columns(self) -> list[tuple[frozenset[str], tuple[str, ...], str]]:
+        """The values of each column of a query's rows that holds a property, with the types and the property."""
+        from byokg.graph.guard.literals import returned_properties  # which answers without queries do not need
+
+        found = []
+        for item in self._evidence:
+            if isinstance(item, RowsEvidence) and item.language == "cypher":
+                with suppress(QueryRefused):
+                    for place, (types, key) in enumerate(returned_properties(item.query)):
+                        if key:
+                            found.append((frozenset(str(row[place]) for row in item.rows), types, key))
+        return found
 
     @cached_property
     def names(self) -> ShownNames:

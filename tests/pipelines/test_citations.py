@@ -133,4 +133,5 @@ def test_a_key_in_a_row_identifies_its_node(tmp_path: Path) -> None:
     text = ContextText("", 0, ("e1",), 0, {"e1": ("e1",)})
     context = Context().add(Artifacts(), Linked(), [[item]])
     first, second = checked_answers(graph, context, read_answers("<answers>\n10 [e1]\n11 [e1]\n</answers>"), text)
-    assert (first.name, first.id, second.name, second.id) == ("10", "a", "11", None)
+    assert (first.name, first.id, first.value_of) == ("10", "a", "Order.orderID")
+    assert (second.name, second.id, second.value_of) == ("11", None, "")
