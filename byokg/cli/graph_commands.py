@@ -488,8 +488,8 @@ def names(
 ) -> None:
     """Index names and property values of a graph anew, to find nodes by them.
 
-    `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. The names of a graph
-    on a server are read and kept in the cache of this machine, for linking of misspelt names.
+    `byokg graph build` does so, too; this is for other aliases, or for a graph without the index. Names and values of a
+    graph on a server are read and kept in the cache of this machine, for linking of misspelt ones.
     """
     from byokg.open import is_address
 
@@ -500,10 +500,11 @@ def names(
 
 
 def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) -> None:
-    """Read the names of a graph on a server, and print their number and the age of earlier ones."""
+    """Read names and values of a graph on a server, and print their numbers and the age of earlier names."""
     import time
 
     from byokg.graph.name_indexes import keep_names, kept_names
+    from byokg.graph.value_indexes import keep_values
     from byokg.open import use_graph
 
     if aliases:
@@ -515,6 +516,9 @@ def _keep_names(address: str, aliases: Sequence[str], settings: dict[str, Any]) 
         with stderr().status("reading names") as status:
             found = keep_names(store, lambda count: status.update(f"reading names: {count:,}"))
         print(f"read {len(found):,} different names of {store.name}, in {time.perf_counter() - began:.1f} s")
+        if any(store.schema().node_properties.values()):
+            values = keep_values(store)
+            print(f"read {len(values):,} values of {_properties_of(values.properties())}")
 
 
 def age(seconds: float) -> str:

@@ -355,10 +355,12 @@ class GraphStore(ABC):
         """
         return np.empty(0, np.int64)
 
-    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
-        """Return up to `most` values of a property of a type, the most frequent first, with their numbers of nodes."""
+    def distinct_values(self, type: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
+        """Return up to `most` values of a property of a type, the most frequent first, with their numbers of nodes; and
+        whether these are all."""
         nodes = (node for node in chain.from_iterable(self.all_nodes()) if type in (node.types or ("",)))
-        return Counter(node.properties[property] for node in nodes if property in node.properties).most_common(most)
+        found = Counter(node.properties[property] for node in nodes if property in node.properties)
+        return found.most_common(most), len(found) <= most
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
         """Return up to `most` nodes of a type with a value of a property: numbers, ascending."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from threading import Lock
 from weakref import WeakKeyDictionary
 
@@ -25,7 +26,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import build_names, numbered_nodes
 from byokg.graph.property_view import without_values
 from byokg.graph.read_cache import digest
-from byokg.graph.store import ALL_VALUES, GraphStore, NodeArray, Schema
+from byokg.graph.store import ALL_VALUES, GraphStore, NodeArray
 from byokg.index.names import NameIndex
 from byokg.index.values import MOST_VALUES, IndexedProperty, ValueColumn, ValueIndex, kind_of
 from byokg.types import Value
@@ -47,8 +48,9 @@ def value_index(store: GraphStore) -> ValueIndex:
     """Return the index over the values of a graph's node properties: the one in its folder, else one made in memory.
 
     The values of a graph on a server are read once, up to 20,000 of each property and for two minutes in all, and kept
-    in the user's cache as long as its schema stays the same. The index of a graph of more than 20 million nodes is
-    empty until it is saved.
+    in the user's cache as long as its schema stays the same, or until `keep_values` reads them anew. Those of a read
+    that was cut short serve the store that read them alone. The index of a graph of more than 20 million nodes is empty
+    until it is saved.
 
     Raises:
         GraphCorrupt: the saved index is damaged, or belongs to another graph.
@@ -56,7 +58,8 @@ def value_index(store: GraphStore) -> ValueIndex:
     """
     store = without_values(store)
     if store.remote:
-        return _server_values(store)
+        found = values_at_hand(store)
+        return keep_values(store) if found is None else found
     if store.folder is not None and (store.folder / VALUES).exists():
         return ValueIndex.open(store.folder / VALUES, store.checksum)
     graph = store.columnar
@@ -73,57 +76,83 @@ def value_index(store: GraphStore) -> ValueIndex:
 
 
 _LOCK = Lock()
-_MADE: WeakKeyDictionary[ColumnarGraph, ValueIndex] = WeakKeyDictionary()
-"""Indexes made in memory, one for each graph."""
+_MADE: WeakKeyDictionary[GraphStore, ValueIndex] = WeakKeyDictionary()
+"""Indexes made in memory or read from a server, one for each graph."""
 
 
 def values_at_hand(store: GraphStore) -> ValueIndex | None:
     """Return the index over the values of a graph, if it has properties and the index costs no scan of a server."""
     store = without_values(store)
     if store.remote:
-        return value_index(store) if (user_cache() / VALUES / store.names_key[:24]).exists() else None
+        return _MADE[store] if store in _MADE else kept_values(store)
     return value_index(store) if any(store.schema().node_properties.values()) else None
 
 
-def _server_values(store: GraphStore) -> ValueIndex:
-    schema = store.schema()
-    made_for = digest(store.names_key, asdict(schema))
-    folder = user_cache() / VALUES / store.names_key[:24]
-    with suppress(GraphCorrupt):
-        return ValueIndex.open(folder, made_for)
-    _LOG.warning("%s: reading the values of properties, once; they are kept", store.name)
-    index = ValueIndex.build(list(_read(store, schema)))
+def kept_values(store: GraphStore) -> ValueIndex | None:
+    """Return the cached values of a graph on a server; None if there are none, or its schema was another one then."""
+    folder, made_for = _kept_for(store)
+    try:
+        return ValueIndex.open(folder, made_for) if folder.exists() else None
+    except GraphCorrupt:
+        return None
+
+
+def keep_values(store: GraphStore) -> ValueIndex:
+    """Read the values of a graph on a server, and keep an index of them in the user's cache if all properties were
+    read.
+
+    Raises:
+        QueryFailed, StoreUnavailable: errors of the store.
+    """
+    store = without_values(store)
+    _LOG.warning("%s: reading the values of properties, once (byokg graph names ADDRESS reads them anew)", store.name)
+    unread: list[str] = []
+    index = _MADE[store] = ValueIndex.build(list(_read(store, unread.append)))
+    folder, made_for = _kept_for(store)
     with suppress(OSError, GraphError):
+        if unread:
+            return index
         folder.parent.mkdir(parents=True, exist_ok=True)
         with new_folder(folder, overwrite=True, refuse=None) as partial:
             index.write(partial, made_for)
     return index
 
 
-def _read(store: GraphStore, schema: Schema) -> Iterator[ValueColumn]:
+def _kept_for(store: GraphStore) -> tuple[Path, str]:
+    """Return the folder of a server graph's values, and the mark of its schema."""
+    return user_cache() / VALUES / store.names_key[:24], digest(store.names_key, asdict(store.schema()))
+
+
+def _read(store: GraphStore, leave_out: Callable[[str], object]) -> Iterator[ValueColumn]:
     """Yield the most frequent values of each property of a graph on a server.
 
-    Properties that time out have none, nor do those that are left when time is up.
+    Properties that time out have none, nor do those that are left when time is up; `leave_out` receives each.
     """
+    schema = store.schema()
     until = time.monotonic() + _PATIENCE_S
+    late = False
     for type, names in schema.node_properties.items():
         for name in names:
             if name.endswith(ALL_VALUES):
                 continue
             if time.monotonic() > until:
-                _LOG.warning("%s: the values from %s.%s on are not indexed: time is up", store.name, type, name)
-                return
+                if not late:
+                    _LOG.warning("%s: the values from %s.%s on are not indexed: time is up", store.name, type, name)
+                late = True
+                leave_out(f"{type}.{name}")
+                continue
             try:
-                found = store.distinct_values(type, name, _PREVIEW)
+                found, whole = store.distinct_values(type, name, _PREVIEW)
                 column = _counted(type, name, dict(found), schema.node_types.get(type, 0))
-                if len(found) == _PREVIEW and kind_of(column.values, column.counts) is not None:
-                    found = store.distinct_values(type, name, _READ)
+                if not whole and kind_of(column.values, column.counts) is not None:
+                    found, whole = store.distinct_values(type, name, _READ)
                     column = _counted(type, name, dict(found), schema.node_types.get(type, 0))
             except QueryTimeout as error:
                 _LOG.warning("%s: the values of %s.%s are not indexed: %s", store.name, type, name, error)
+                leave_out(f"{type}.{name}")
                 continue
             if found:
-                yield replace(column, whole=len(found) < _READ)
+                yield replace(column, whole=whole)
 
 
 def build_values(graph: ColumnarGraph, most: int = MOST_VALUES) -> ValueIndex:

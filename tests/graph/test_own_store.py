@@ -111,7 +111,7 @@ def test_an_inherited_schema_is_that_of_a_copy(graph: ColumnarGraph) -> None:
 
 def test_values_are_counted_and_looked_up_without_an_index(graph: ColumnarGraph) -> None:
     own = OwnStore(graph)
-    assert own.distinct_values("U", "size", 5) == [(2, 1)]
+    assert own.distinct_values("U", "size", 5) == ([(2, 1)], True)
     assert own.ids(own.holders("U", "size", 2, 5)) == ["c"]
     assert len(own.holders("T", "size", 2, 5)) == 0
 

@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from byokg.errors import QueryTimeout
 from byokg.graph import value_indexes
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.property_view import PropertyView
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.servers.sparql import SparqlEndpoint
-from byokg.graph.value_indexes import build_values, nodes_holding, value_index, verify_value_index
+from byokg.graph.value_indexes import (
+    build_values,
+    keep_values,
+    kept_values,
+    nodes_holding,
+    value_index,
+    verify_value_index,
+)
 from byokg.linking.grounding import LiteralGrounder
 from byokg.linking.values import ValueLinker
 from byokg.types import EntityId, Node, Triple, Value
@@ -54,7 +62,46 @@ def test_a_server_gives_the_same_values(graph: ColumnarGraph, endpoint: SparqlEn
 def test_values_of_a_server_are_read_once(endpoint: SparqlEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     first = value_index(endpoint)
     monkeypatch.setattr(SparqlEndpoint, "distinct_values", None)
-    assert value_index(endpoint).properties() == first.properties()
+    assert value_index(endpoint) is first
+    with SparqlEndpoint(endpoint.name) as later:
+        assert value_index(later).properties() == first.properties()
+
+
+def test_a_read_that_was_cut_short_is_not_kept(
+    endpoint: SparqlEndpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = SparqlEndpoint.distinct_values
+
+    def slow(store: SparqlEndpoint, type: str, property: str, most: int) -> object:
+        if property == "calls":
+            raise QueryTimeout(1.0)
+        return whole(store, type, property, most)
+
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SparqlEndpoint, "distinct_values", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        value_index(endpoint)
+    assert kept_values(endpoint) is None
+    monkeypatch.setattr(SparqlEndpoint, "distinct_values", slow)
+    part = value_index(endpoint)
+    assert [one.property for one in part.properties()] == ["surname"]
+    assert "the values of Officer.calls are not indexed" in caplog.text
+    monkeypatch.setattr(SparqlEndpoint, "distinct_values", interrupted)
+    assert value_index(endpoint) is part and kept_values(endpoint) is None
+    monkeypatch.setattr(SparqlEndpoint, "distinct_values", whole)
+    assert [one.property for one in keep_values(endpoint).properties()] == ["calls", "surname"]
+    assert kept_values(endpoint) is not None
+
+
+def test_a_property_with_more_values_than_are_read_is_not_whole(
+    endpoint: SparqlEndpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(value_indexes, "_PREVIEW", 1)
+    monkeypatch.setattr(value_indexes, "_READ", 1)
+    found = value_index(endpoint).property("Officer", "surname")
+    assert found is not None and not found.whole and found.distinct == 1
 
 
 def test_reading_a_slow_server_ends(

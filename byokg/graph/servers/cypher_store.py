@@ -399,12 +399,13 @@ class CypherStore(NumberingStore):
 
     # Values
 
-    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
-        """Return the most frequent values of a property with their numbers of nodes."""
+    def distinct_values(self, type: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
+        """Return the most frequent values of a property with their numbers of nodes, and whether these are all."""
         found: Counter[Value] = Counter()
-        for value, nodes in self._reads.frequent_values(type, property, most):
+        rows = self._reads.frequent_values(type, property, most)
+        for value, nodes in rows:
             found[plain_value(value)] += nodes
-        return list(found.items())
+        return list(found.items()), len(rows) < most
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
         """Return the nodes of a type with a value of a property."""

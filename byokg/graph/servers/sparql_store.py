@@ -445,13 +445,14 @@ class SparqlStore(NumberingStore):
 
     # QueryStore
 
-    def distinct_values(self, type: str, property: str, most: int) -> list[tuple[Value, int]]:
-        """Return the most frequent values of a property with their numbers of nodes."""
+    def distinct_values(self, type: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
+        """Return the most frequent values of a property with their numbers of nodes, and whether these are all."""
         where = sparql.frequent_values(self._values(type, property), most)
+        rows, whole = self._client.select("?v ?count", where, self._client.timeout_s)
         found: Counter[Value] = Counter()
-        for row in self._client.select("?v ?count", where, self._client.timeout_s)[0]:
+        for row in rows:
             found[read_literal(row["v"]).value] += int(row["count"]["value"])
-        return list(found.items())
+        return list(found.items()), whole and len(rows) < most
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
         """Return the nodes of a type with a value of a property."""
