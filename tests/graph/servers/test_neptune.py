@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import ANY
 
@@ -29,6 +30,7 @@ from byokg.graph.servers import base, cypher_schema, neptune
 from byokg.graph.servers.cypher_store import CypherStore
 from byokg.graph.servers.neptune import NeptuneStore
 from byokg.graph.store import QueryLimits, RelationSchema
+from byokg.graph.value_indexes import kept_values, nodes_holding, value_index
 from byokg.types import Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Triple
 from tests.graph.bolt_server import BoltDatabases
 from tests.graph.contract import GraphStoreContract, Make, edge, ids, node
@@ -106,6 +108,26 @@ class NeptuneContract(GraphStoreContract, CypherContract):
     @pytest.fixture
     def make_queryable(self, load: Load) -> MakeQueryable:
         return lambda nodes, edges: load(nodes, edges, True)
+
+    def test_values_are_indexed_and_their_nodes_found(
+        self, make_queryable: MakeQueryable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        officers = [("Ada", "Powell", 7), ("Eve", "Powell", 9), ("Ann", "Moore", 9)]
+        nodes = [
+            Node(EntityId(f"o{at}"), name, "Officer", {"surname": surname, "calls": calls})
+            for at, (name, surname, calls) in enumerate(officers)
+        ]
+        store = make_queryable(nodes, [Triple(EntityId("o0"), "knows", EntityId("o1"))])
+        index = value_index(store)
+        assert [(one.type, one.property, one.value, one.count) for one in index.find("Powel")] == [
+            ("Officer", "surname", "Powell", 2)
+        ]
+        assert [(one.value, one.count) for one in index.values("Officer", "calls")] == [(9, 2), (7, 1)]
+        found = {value: nodes_holding(store, "Officer", "calls", value) for value in (7, 9, 8)}
+        names = {value: sorted(one.name for one in store.nodes(store.ids(held))) for value, held in found.items()}
+        assert names == {7: ["Ada"], 9: ["Ann", "Eve"], 8: []}
+        assert kept_values(store) is not None
 
     # The engine behind takes no comma in a label, and no relation called like a type; and Neptune has none of the
     # kinds of dates that this asks for.
