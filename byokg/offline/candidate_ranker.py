@@ -47,11 +47,12 @@ class MeaningRanker:
     def rank(self, question: str, candidates: Sequence[CandidateQuery]) -> list[tuple[int, float]]:
         """Return positions of candidates with scores, best first; equal ones in the order given."""
         anchors = dict.fromkeys(leg.anchor for one in candidates for leg in one.legs)
-        mentions = {anchor: locate(anchor.name, question, (anchor.id,)) for anchor in anchors}
+        mentions = {anchor: locate(anchor.name, question, (anchor.id,) if anchor.id else ()) for anchor in anchors}
         missing = [anchor.name for anchor, mention in mentions.items() if mention.start < 0]
         scorer = self._scorer.question(parse_question(question, list(mentions.values()), missing))
         asked = {position: [self._ways(leg, one) for leg in one.legs] for position, one in enumerate(candidates)}
         scores = _scores(scorer, {way for legs in asked.values() for ways in legs for way in ways})
+        scores[()] = max(scores.values(), default=0.0)  # nodes with a value, if a property of theirs is asked for
         words = set(split_words(question))
         low = bool(LOWEST & words)
         ranked = []
@@ -61,7 +62,10 @@ class MeaningRanker:
             told = [score for score in best if score is not None]
             if len(told) < len(best) or (len(best) > 1 and _same(mentions, one)):
                 continue
-            score = sum(told) / len(told) + (self._agreement if len(told) > 1 else 0.0)
+            agreement = self._agreement if len(told) > 1 or one.end_values else 0.0
+            score = sum(told) / len(told) + agreement
+            if one.template == "holders" and not (one.asked or one.count):
+                score -= 1.0
             ranked.append((position, score, self._asked(one, words, low)))
         return [(position, score) for position, score, _ in sorted(ranked, key=lambda each: (-each[1], -each[2]))]
 
@@ -80,8 +84,8 @@ class MeaningRanker:
 
     def _asked(self, one: CandidateQuery, words: set[str], low: bool) -> int:
         """Return how many of a candidate's conditions the question asks for, less those that it does not."""
-        told = [True for condition in (one.count, one.period) if condition]
-        if one.end_type:
+        told = [True for condition in (one.count, one.period, one.asked, one.end_values) if condition]
+        if one.end_type and not one.end_values:
             told.append(bool(words & {*split_words(one.end_type)}))
         if one.extreme:
             attribute, highest = one.extreme

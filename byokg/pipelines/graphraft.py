@@ -27,7 +27,7 @@ from byokg.pipelines.loop import Answerer, Loop, Stage
 from byokg.retrieval.candidates import CandidateRanker, Shortlist, Templates
 from byokg.retrieval.subgraph import RETRIEVER, FoundNode, SubgraphRetriever, describe_nodes, found_nodes
 from byokg.text.names import estimate_tokens, is_identifier, locate, normalize_name
-from byokg.types import AnswerItem, Artifacts, Context, Mention, Question, RowsEvidence
+from byokg.types import AnswerItem, Artifacts, Context, Mention, NodeCell, Question, RowsEvidence
 
 Ranking = Literal["numbers", "guided", "meaning"]
 
@@ -119,9 +119,8 @@ class RankedNodes:
         if self._answers == "top":
             named = (item for item in items if any(_has_name(cell) for (cell,) in item.rows))
             items = [item for item in (next(named, None),) if item is not None]
-        if items and items[0].columns == ("count",):
-            ((count,),) = items[0].rows
-            return [AnswerItem(str(count), None, items[0].score, (items[0].id,))]
+        if items and not isinstance(items[0].rows[0][0], NodeCell):
+            return [AnswerItem(str(value), None, items[0].score, (items[0].id,)) for (value,) in items[0].rows]
         nodes = [node for node in found_nodes(items) if _has_name(node.cell)]
         scores = [1 / (1 + place) for place in range(len(nodes))]
         if self._reranker is not None:
@@ -129,7 +128,7 @@ class RankedNodes:
             order = sorted(range(len(nodes)), key=lambda at: -rated[at])
             nodes, scores = [nodes[at] for at in order], [rated[at] for at in order]
         return [
-            AnswerItem(node.cell.name, node.cell.id, score, node.evidence)
+            AnswerItem(node.cell.name, node.cell.id or None, score, node.evidence)
             for node, score in zip(nodes, scores, strict=True)
         ]
 
@@ -192,7 +191,7 @@ class SubgraphReasoner:
         if self._rest:
             chosen += [node for own in by_name.values() for node in own]
         return [
-            AnswerItem(node.cell.name, node.cell.id, 1 / (1 + place), node.evidence)
+            AnswerItem(node.cell.name, node.cell.id or None, 1 / (1 + place), node.evidence)
             for place, node in enumerate(chosen)
         ]
 

@@ -27,11 +27,12 @@ from byokg.graph.store import Direction, GraphStore, PropertySchema
 from byokg.text.dates import DATE, DATES, Period, read_periods
 from byokg.text.labels import label_words
 from byokg.text.names import is_identifier, singular
-from byokg.types import INVERSE, Cell, EntityId, Metapath
+from byokg.types import INVERSE, Cell, EntityId, LinkedValue, Mention, Metapath, Value
 
-Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated"]
+Template = Literal["one_hop", "two_hop", "three_hop", "between", "intersection", "mediated", "holders"]
 """One path; two entities one hop from the target (entity–x–entity); two paths, one of them longer, that meet in the
-target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role)."""
+target; two entities one hop from a node that is one hop from the target (as Freebase ties an actor to a role); the
+nodes that hold a value of the question."""
 
 PATHS: tuple[Template, ...] = ("one_hop", "two_hop", "three_hop")
 TEMPLATES: tuple[Template, ...] = (*PATHS, "between", "intersection", "mediated")
@@ -54,13 +55,17 @@ class NodeIdSyntax:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A linked entity that a candidate starts from."""
+    """A linked entity that a candidate starts from, or all nodes of a type with some values."""
 
     id: EntityId
+    """Empty for nodes with values."""
     name: str
+    """Of nodes with values the words of the question."""
     type: str = ""
     key: str | None = "name"
     """Property that holds the exact name; None if there is none."""
+    values: tuple[tuple[str, Value], ...] = ()
+    """Properties with the value that each has, by which the nodes are found; empty for an entity."""
 
 
 @dataclass(frozen=True)
@@ -100,31 +105,42 @@ class Conditions:
     """Periods that a value of theirs may have to be in."""
     extremes: tuple[bool, ...] = ()
     """Orders whose first may be the answer: True for the highest value first, False for the lowest."""
-    ordered_by: frozenset[str] | None = None
-    """Words, one of which names the value of an order; None for any value."""
+    words: frozenset[str] | None = None
+    """Words of the question in the singular, which name the value of an order; None for any value."""
     latest: bool = False
     """True if orders may also be those of dates."""
     count: bool = False
     """Whether their number may be."""
+    values: tuple[LinkedValue, ...] = ()
+    """Values that the question names; targets, or entities that lead to them, may have to hold one."""
 
     @classmethod
-    def of(cls, question: str) -> Conditions:
-        """Read them off a question's words."""
+    def of(cls, question: str, values: Sequence[LinkedValue] = ()) -> Conditions:
+        """Read them off a question's words; of the values of a mention the best counts."""
+        best: dict[Mention, LinkedValue] = {}
+        for value in values:
+            best.setdefault(value.mention, value)
         words = frozenset(map(singular, re.findall(r"[a-z]+", question.casefold())))
         counts = re.search(r"\bhow many\b|\bnumber of\b", question.casefold()) is not None
         superlatives = {word for word in words if word in _TEMPORAL or _MOST.fullmatch(word)}
         extremes = tuple(dict.fromkeys(word not in LOWEST for word in sorted(superlatives)))
-        return cls(read_periods(question), extremes, words, bool(words & _TEMPORAL), counts)
+        return cls(read_periods(question), extremes, words, bool(words & _TEMPORAL), counts, tuple(best.values()))
 
     def orders(self, attribute: Attribute) -> bool:
         """True if the question may order by a value: it names it, or has a word such as `first` and it is a date."""
         if not self.extremes:
             return False
-        if self.ordered_by is None or (self.latest and attribute.dated):
+        if self.words is None or (self.latest and attribute.dated):
             return True
-        return not self.ordered_by.isdisjoint(map(singular, label_words(attribute.key)[1]))
+        return not self.words.isdisjoint(map(singular, label_words(attribute.key)[1]))
+
+    def asks_for(self, property: str) -> bool:
+        """True if the question has all words of a property's name, but for those that only mark a number."""
+        own = frozenset(map(singular, label_words(property)[1]))
+        return bool(self.words) and (own - _MARKS or own) <= (self.words or frozenset())
 
 
+_MARKS = frozenset("no nr num number id of the name".split())
 LOWEST = frozenset("first earliest oldest smallest lowest least fewest shortest nearest closest narrowest".split())
 """Superlatives of low values."""
 _TEMPORAL = frozenset("first last latest newest earliest oldest youngest recent current now".split())
@@ -148,12 +164,16 @@ class CandidateQuery:
     """Hops from the meeting point of the legs to the target."""
     end_type: str = ""
     """Type that targets have; empty for any."""
+    end_values: tuple[tuple[str, Value], ...] = ()
+    """Properties of the targets, each with its value."""
     period: tuple[Attribute, Period] | None = None
     """A value that is a year or a date in this period."""
     extreme: tuple[Attribute, bool] | None = None
     """Only the target with the highest value, or the lowest if False; the lower id of equal ones."""
     count: bool = False
     """Whether the answer is the number of targets."""
+    asked: str = ""
+    """Property of the targets whose values are the answer; empty if the targets are."""
     directed: bool = False
     """True if edges must have the direction of `QueryHop.direction`; A.2 takes either way. Queries have arrows in both
     cases: if all walks to the results take one direction, an arrow leaves out none."""
@@ -191,13 +211,13 @@ class CandidateQuery:
 
     @cached_property
     def _parametrised(self) -> tuple[str, dict[str, Cell]]:
-        keys: dict[str, str] = {}
+        keys: dict[tuple[type, Value], str] = {}
 
-        def put(value: str) -> str:
-            return f"${keys.setdefault(value, f'p{len(keys) + 1}')}"
+        def put(value: Value) -> str:
+            return f"${keys.setdefault((type(value), value), f'p{len(keys) + 1}')}"
 
         text = _Writer(self, put).query(ranked=True)
-        return text, {key: value for value, key in keys.items()}
+        return text, {key: value for (_, value), key in keys.items()}
 
     @property
     def text(self) -> str:
@@ -351,9 +371,11 @@ def _hops(candidate: CandidateQuery) -> int:
 # Cypher
 
 
-def literal(value: str) -> str:
-    """Return a text as a query writes it, in quotes."""
-    return f'"{value.translate(_ESCAPES)}"'
+def literal(value: Value) -> str:
+    """Return a value as a query writes it, a text in quotes."""
+    if isinstance(value, str):
+        return f'"{value.translate(_ESCAPES)}"'
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def name_in_cypher(name: str) -> str:
@@ -361,7 +383,7 @@ def name_in_cypher(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else quote(name)
 
 
-def in_period(value: str, period: Period, put: Callable[[str], str]) -> str:
+def in_period(value: str, period: Period, put: Callable[[Value], str]) -> str:
     """Return the condition that a value is in a period; `put` writes a value."""
     bounds = [f"toString({value}) {sign} {put(end)}" for sign, end in ((">=", period.begin), ("<", period.end)) if end]
     return " AND ".join([f"toString({value}) =~ {put(DATES)}", *bounds])
@@ -372,10 +394,15 @@ def _node(type: str, inside: str = "") -> str:
     return f"{label} {inside}" if inside else label
 
 
+def _apart(nodes: Iterable[str], ends: Sequence[tuple[str, Anchor]]) -> list[str]:
+    """Return the conditions that walks do not come back to entities; nodes with values may be met again."""
+    return [f"{node} <> {end}" for node in nodes for end, anchor in ends if not anchor.values]
+
+
 class _Writer:
     """Writes one candidate; `put` writes a value, as a literal or as a parameter."""
 
-    def __init__(self, candidate: CandidateQuery, put: Callable[[str], str]) -> None:
+    def __init__(self, candidate: CandidateQuery, put: Callable[[Value], str]) -> None:
         self._candidate = candidate
         self._put = put
         self._nodes = 0
@@ -391,7 +418,7 @@ class _Writer:
             ranked: return for each target the number of walks, too, most first.
         """
         one = self._candidate
-        parts = self._parts(_node(one.end_type))
+        parts = self._parts(_node(one.end_type, self._held(one.end_values)))
         target = self.target
         identity = self._identity(target)
         if one.period:
@@ -407,6 +434,10 @@ class _Writer:
             else:
                 parts[-1][1].append(f"{value} IS NOT NULL")
             order = f" ORDER BY {value}{' DESC' if highest else ''}, {identity} LIMIT 1"
+        if one.asked:
+            target = f"{target}.{name_in_cypher(one.asked)}"
+            parts[-1][1].append(f"{target} IS NOT NULL")
+            identity = target
         matched = " ".join(f"MATCH {match}" + (f" WHERE {' AND '.join(told)}" if told else "") for match, told in parts)
         if one.count:
             return f"{matched} RETURN count(DISTINCT {target}) AS count"
@@ -420,7 +451,7 @@ class _Writer:
         """Write each MATCH with its conditions; edges of one MATCH differ from each other, those of two need not."""
         one = self._candidate
         first = one.legs[0]
-        if one.template in PATHS:
+        if one.template in PATHS or one.template == "holders":
             self.target = f"x{len(first.steps) + 1}"
             return [self._leg(first, target)]
         if one.template == "intersection":
@@ -428,8 +459,8 @@ class _Writer:
             left = self._leg(first, target)
             start = self._nodes + 1
             right = self._leg(one.legs[1], "", self.target)
-            left[1].append(f"{self.target} <> x1")
-            right[1].append(f"{self.target} <> x{start}")
+            left[1].extend(_apart([self.target], [("x1", first.anchor)]))
+            right[1].extend(_apart([self.target], [(f"x{start}", one.legs[1].anchor)]))
             return [(match, list(dict.fromkeys(told))) for match, told in (left, right)]
         second = one.legs[1]
         left_end, condition = self._anchor(first.anchor)
@@ -439,14 +470,15 @@ class _Writer:
         right_edge = self._edge(second.steps[0], turned=True)
         met = "" if one.tail else target
         match = f"{left_end}{left_edge}({middle}{met}){right_edge}{end}"
-        conditions = [*condition, *another, f"{middle} <> x1", f"{middle} <> x3", *self._taken()]
+        ends = [("x1", first.anchor), ("x3", second.anchor)]
+        conditions = [*condition, *another, *_apart([middle], ends), *self._taken()]
         self.target = middle
         parts = [(match, conditions)]
         if one.tail:
             self.target = "x4"
             edge = self._edge(one.tail[0])
             parts.append(
-                (f"({middle}){edge}(x4{target})", ["x4 <> x1", "x4 <> x3", *self._taken()]),
+                (f"({middle}){edge}(x4{target})", [*_apart(["x4"], ends), *self._taken()]),
             )
             self._nodes = 4
         return parts
@@ -461,12 +493,15 @@ class _Writer:
             node = into if last and into else self._next()
             match += f"{self._edge(step)}({node}{target if last else ''})"
             if at or last:
-                conditions.append(f"{node} <> {start}")
+                conditions += _apart([node], [(start, leg.anchor)])
         return match, [*conditions, *self._taken()]
 
     def _anchor(self, anchor: Anchor) -> tuple[str, list[str]]:
         variable, dialect = self._next(), self._candidate.dialect
-        inside, conditions = {}, []
+        inside: dict[str, str] = {}
+        conditions: list[str] = []
+        if anchor.values:
+            return f"({variable}{_node(anchor.type, self._held(anchor.values))})", []
         if anchor.key is not None:
             inside[anchor.key] = anchor.name
         if anchor.key is None or anchor.id != anchor.name:
@@ -474,8 +509,12 @@ class _Writer:
                 conditions.append(f"{dialect.identity}({variable}) = {self._put(anchor.id)}")
             else:
                 inside[dialect.id_property] = anchor.id
-        held = ", ".join(f"{name_in_cypher(key)}: {self._put(value)}" for key, value in inside.items())
-        return f"({variable}{_node(anchor.type, f'{{{held}}}' if held else '')})", conditions
+        return f"({variable}{_node(anchor.type, self._held(inside.items()))})", conditions
+
+    def _held(self, values: Iterable[tuple[str, Value]]) -> str:
+        """Write properties with their values; empty if there are none."""
+        held = ", ".join(f"{name_in_cypher(key)}: {self._put(value)}" for key, value in values)
+        return f"{{{held}}}" if held else ""
 
     def _next(self) -> str:
         self._nodes += 1

@@ -10,10 +10,11 @@ Walks are those of a Cypher MATCH: no edge twice, and never back to the anchor.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +24,10 @@ from byokg.errors import EntityNotFound
 from byokg.graph.sorted_ids import distinct, rows_at
 from byokg.graph.store import Direction, GraphStore
 from byokg.graph.traversal import expand
+from byokg.graph.value_indexes import nodes_holding
 from byokg.retrieval.candidates import (
     PATHS,
+    Anchor,
     Attribute,
     CandidateQueries,
     CandidateQuery,
@@ -41,11 +44,13 @@ from byokg.retrieval.candidates import (
 )
 from byokg.retrieval.walk_groups import WalkGroups, group_walks
 from byokg.text.dates import DATE
-from byokg.types import EntityId, Node, Value
+from byokg.types import EntityId, LinkedValue, Node, Value
 
 _WAYS = (Direction.BOTH, Direction.OUT, Direction.IN, Direction.BOTH)
 """By two bits: some walk goes with the edge, some walk goes against it."""
 _ALONG, _AGAINST, _EITHER = 1, 2, 3
+_STARTS = 1000
+"""Nodes with a value that candidates start from at most; of more of them, targets alone are compared with it."""
 _EVENT_READS = 200_000
 """Pairs of a walk's beginning and an edge that are read at most behind event nodes."""
 
@@ -135,6 +140,35 @@ class _EdgeRows(NamedTuple):
         return _EdgeRows(*(column[rows] for column in self))
 
 
+@dataclass(frozen=True)
+class HeldValues:
+    """Values that a question names, and the nodes that hold all of them."""
+
+    anchor: Anchor
+    holders: Int64
+    """(H,) node numbers, ascending."""
+
+
+def held_values(store: GraphStore, values: Sequence[LinkedValue], most: int) -> list[HeldValues]:
+    """Return the values of a question with their holders, at most so many; those that one node holds together are one.
+
+    Values without a holder are left out.
+    """
+    found: list[HeldValues] = []
+    for value in values:
+        holders = np.asarray(nodes_holding(store, value.type, value.property, value.value, most), np.int64)
+        anchor = Anchor(EntityId(""), value.mention.text, value.type, None, ((value.property, value.value),))
+        for place, other in enumerate(found):
+            both = np.intersect1d(holders, other.holders)
+            keys = {key for key, _ in other.anchor.values}
+            if other.anchor.type == value.type and len(both) and value.property not in keys:
+                found[place] = HeldValues(replace(other.anchor, values=other.anchor.values + anchor.values), both)
+                break
+        else:
+            found += [HeldValues(anchor, holders)] if len(holders) else []
+    return found
+
+
 class _CandidateSearch:
     """One enumeration."""
 
@@ -149,14 +183,20 @@ class _CandidateSearch:
         self._store = store = finder.store
         self._templates = finder.templates
         self._dialect = finder.dialect
-        self._anchors = anchors_of(store, anchors)
-        self._numbers = np.asarray(store.numbers(anchors), np.int64)
+        self._held = held_values(store, conditions.values, finder.templates.described)
+        starts = [one for one in self._held if len(one.holders) <= _STARTS]
+        self._anchors = [*anchors_of(store, anchors), *(one.anchor for one in starts)]
+        numbers = np.asarray(store.numbers(anchors), np.int64)
+        self._starts = [*numbers.reshape(-1, 1), *(one.holders for one in starts)]
+        self._numbers = np.concatenate((numbers, -2 - np.arange(len(starts))))
+        """(A,) node of each anchor; of nodes with values a negative number of their own, which no walk meets."""
         self._gold_size = len(gold) or len(gold_values)
         self._gold = _known(store, gold)
         self._labels = store.relations
         self._finder = finder
         self._truncated: list[str] = []
-        self._conditioned = _ConditionedCandidates(finder, conditions, self._gold, gold_values, self._truncated)
+        asked = _ConditionedCandidates(finder, conditions, self._gold, gold_values, self._truncated, self._held)
+        self._conditioned = asked
 
     def run(self) -> CandidateQueries:
         """Return everything."""
@@ -167,13 +207,15 @@ class _CandidateSearch:
             anchors=np.stack((self._numbers, np.full(count, -1)), axis=1),
             before=(np.arange(count),),
             relation=np.full(count, -1),
-            bounds=np.arange(count + 1),
-            nodes=self._numbers,
-            walks=np.ones(count),
-            ways=np.zeros(count, np.int64),
+            bounds=np.cumsum([0, *map(len, self._starts)]),
+            nodes=np.concatenate([np.empty(0, np.int64), *self._starts]),
+            walks=np.ones(sum(map(len, self._starts))),
+            ways=np.zeros(sum(map(len, self._starts)), np.int64),
             hops=0,
         )
         levels = [start]
+        if len(holders := np.flatnonzero(self._numbers < 0)):
+            found += self._paths("holders", [start.only(holders)])
         pairs = len(self._anchors) > 1
         most = max([PATHS.index(name) + 1 for name in names if name in PATHS], default=0)
         if pairs and {"between", "mediated"} & set(names):
@@ -223,7 +265,7 @@ class _CandidateSearch:
             kept_rows &= (steps.node != ends[:, 0]) & (steps.node != ends[:, 1])
         steps = steps.take(np.flatnonzero(kept_rows))
         walks = reach.walks[steps.pair].copy()
-        if reach.hops >= 2 and len(reach.before) == 1:
+        if reach.hops >= (1 if self._held else 2) and len(reach.before) == 1:
             self._leave_out_returns(levels[-2], reach, walks, steps)
             rows = np.flatnonzero(walks > 0)
             steps, walks = steps.take(rows), walks[rows]
@@ -305,6 +347,8 @@ class _CandidateSearch:
         """Yield what two anchors have in common."""
         names = self._templates.names
         for one, another in combinations(range(len(self._anchors)), 2):
+            if len(np.intersect1d(self._starts[one], self._starts[another])):
+                continue
             if {"between", "mediated"} & set(names):
                 sides = [self._of_anchor(levels, 1, number) for number in (one, another)]
                 met = self._meet(sides, levels, (1, 1))
@@ -362,10 +406,9 @@ class _CandidateSearch:
         for level in reversed(levels[1:]):
             groups.append(level.before[0][groups[-1]])
         relations = [level.relation[group].tolist() for level, group in zip(levels[:0:-1], groups, strict=False)][::-1]
-        anchors = groups[-1].tolist()
-        statistics = self._statistics(reach)
+        anchors = levels[0].before[0][groups[-1]].tolist()
         made = []
-        for row, (ways, *counts) in enumerate(statistics):
+        for row, (ways, *counts) in enumerate(self._statistics(reach)):
             steps = self._steps([column[row] for column in relations], ways, hops)
             made.append(self._candidate(template, (Leg(self._anchors[anchors[row]], steps),), counts))
         yield from self._conditioned.of(reach, made)
@@ -435,6 +478,7 @@ class _ConditionedCandidates:
         gold: Int64,
         gold_values: frozenset[str],
         truncated: list[str],
+        held: Sequence[HeldValues],
     ) -> None:
         self._finder = finder
         self._store = finder.store
@@ -444,12 +488,17 @@ class _ConditionedCandidates:
         self._gold = gold
         self._gold_values = gold_values
         self._truncated = truncated
+        self._held = held
 
     def of(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
         """Yield the candidates of a reach, and the same with conditions that some results fulfil."""
         yield from (one for one in made if one.total)
         if self._templates.typed:
             yield from self._typed(reach, made)
+        for held in self._held:
+            yield from self._holding(reach, made, held)
+        if asked := self._asked_properties():
+            yield from self._projected(reach, made, asked)
         if self._conditions.count:
             for one in made:
                 if one.total:
@@ -503,7 +552,7 @@ class _ConditionedCandidates:
     def _typed(self, reach: WalkGroups, made: Sequence[CandidateQuery]) -> Iterator[CandidateQuery]:
         """Yield candidates with results of one type, for those with several."""
         types = self._finder.end_types
-        ends = [types[step.relation][step.direction] for step in map(_last, made)]
+        ends = [types[step.relation][step.direction] if step else () for step in map(_last, made)]
         mixed = np.array(
             [one.total > 1 and len(several) > 1 for one, several in zip(made, ends, strict=True)], np.bool_
         )
@@ -525,6 +574,40 @@ class _ConditionedCandidates:
             for row, total, hits, checksum in self._counted(group[kept], part.nodes[kept]):
                 if total < made[row].total:
                     yield replace(made[row], end_type=name, total=total, hits=hits, results=checksum)
+
+    def _holding(self, reach: WalkGroups, made: Sequence[CandidateQuery], held: HeldValues) -> Iterator[CandidateQuery]:
+        """Yield the candidates whose results hold some values, for those with other results beside."""
+        away = reach.nodes != reach.anchors[reach.group, 0]
+        kept = away & np.isin(reach.nodes, held.holders)
+        for row, total, hits, checksum in self._counted(reach.group[kept], reach.nodes[kept]):
+            if total < made[row].total and all(leg.anchor != held.anchor for leg in made[row].legs):
+                filtered = replace(made[row], end_type=held.anchor.type, end_values=held.anchor.values)
+                yield replace(filtered, total=total, hits=hits, results=checksum)
+
+    def _asked_properties(self) -> list[str]:
+        """Return the properties that the question asks for: those whose names it has, but for properties of its
+        values."""
+        own = {key for held in self._held for key, _ in held.anchor.values}
+        names = {name for names in self._finder.store.schema().node_properties.values() for name in names}
+        return [name for name in sorted(names - own) if name != "name" and self._conditions.asks_for(name)]
+
+    def _projected(
+        self, reach: WalkGroups, made: Sequence[CandidateQuery], asked: Sequence[str]
+    ) -> Iterator[CandidateQuery]:
+        """Yield the candidates that return values of properties of their results."""
+        rows = self._readable(reach, np.arange(len(reach)), "properties")
+        part = reach.only(rows)
+        nodes, place = np.unique(part.nodes, return_inverse=True)
+        held = [node.properties for node in self._read_nodes(nodes)]
+        away = part.nodes != part.anchors[part.group, 0]
+        for name in asked:
+            found: dict[int, set[str]] = {}
+            for pair in np.flatnonzero(np.array([name in each for each in held], np.bool_)[place] & away).tolist():
+                found.setdefault(int(rows[part.group[pair]]), set()).add(str(held[place[pair]][name]))
+            for row, values in sorted(found.items()):
+                checksum = crc32(repr((name, sorted(values))).encode())
+                hits = len(values & self._gold_values)
+                yield replace(made[row], asked=name, total=len(values), hits=hits, results=checksum)
 
     def asks(self, place: str) -> bool:
         """True if conditions use values at that place."""
@@ -614,8 +697,9 @@ def _checksums(nodes: Int64) -> Int64:
     return (mixed ^ (mixed >> np.uint64(31))).view(np.int64)
 
 
-def _last(candidate: CandidateQuery) -> QueryHop:
-    return (candidate.tail or candidate.legs[0].steps)[-1]
+def _last(candidate: CandidateQuery) -> QueryHop | None:
+    steps = candidate.tail or candidate.legs[0].steps
+    return steps[-1] if steps else None
 
 
 def _known(store: GraphStore, ids: Collection[EntityId]) -> Int64:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -20,11 +21,14 @@ from byokg.errors import QueryFailed, at_least
 from byokg.graph.guard.tokens import tokenise_cypher
 from byokg.graph.property_view import without_values
 from byokg.graph.store import Direction, GraphStore, QueryableGraph, QueryLimits
+from byokg.graph.value_indexes import nodes_holding
 from byokg.retrieval.candidates import (
+    Anchor,
     Attribute,
     CandidateQuery,
     CandidateRanker,
     Conditions,
+    Leg,
     QueryHop,
     Templates,
     literal,
@@ -32,7 +36,7 @@ from byokg.retrieval.candidates import (
 )
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.text.dates import DATE
-from byokg.types import EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first
+from byokg.types import Cell, EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first
 
 RETRIEVER = "subgraph"
 
@@ -76,11 +80,14 @@ class SubgraphRetriever:
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return the results of the likeliest candidates that return something new, in the order of the ranking."""
-        anchors = best_first(request.linked.entities)[: self._anchors]
+        values = request.linked.values
+        named = {value.mention for value in values}
+        entities = [one for one in request.linked.entities if one.method != "value" or one.mention not in named]
+        anchors = best_first(entities)[: self._anchors]
         text = request.question.text
-        if not anchors:
+        if not anchors and not values:
             return []
-        found = self._finder.find(anchors, conditions=Conditions.of(text))
+        found = self._finder.find(anchors, conditions=Conditions.of(text, values))
         if not found.items:
             return []
         evidence: list[Evidence] = []
@@ -101,14 +108,15 @@ class SubgraphRetriever:
             if not fresh and (self._nodes is not None or not rows):
                 continue
             met.update(map(_key, fresh))
-            column = "count" if one.count else "node"
+            column = "count" if one.count else one.asked or "node"
             cells = tuple((cell,) for cell in rows)
             evidence.append(RowsEvidence(RETRIEVER, score, "cypher", one.query, (column,), cells, truncated))
         got = {"candidates": len(found.items), "ran": ran, "nodes": len(met), "truncated": list(found.truncated)}
-        request.note(RETRIEVER, {"anchors": anchors}, got)
+        given = {"anchors": anchors, **({"values": [str(value) for value in values]} if values else {})}
+        request.note(RETRIEVER, given, got)
         return evidence
 
-    def _run(self, one: CandidateQuery) -> tuple[list[NodeCell | int], bool]:
+    def _run(self, one: CandidateQuery) -> tuple[list[Cell], bool]:
         """Return the results of a candidate, those of most walks first, and whether some were cut off."""
         if self._engine is not None:
             return _queried(self._engine, one, self._limits)
@@ -116,20 +124,22 @@ class SubgraphRetriever:
         if one.count:
             return [len(ids)], False
         kept = ids[: self._limits.max_rows]
-        cells: list[NodeCell | int] = [
-            NodeCell(node.id, node.name, node.type, node.properties, node.further_types)
-            for node in self._store.nodes(kept)
+        nodes = self._store.nodes(kept)
+        if one.asked:
+            held = [node.properties[one.asked] for node in nodes if one.asked in node.properties]
+            return list(dict.fromkeys(held)), len(kept) < len(ids)
+        cells: list[Cell] = [
+            NodeCell(node.id, node.name, node.type, node.properties, node.further_types) for node in nodes
         ]
         return cells, len(kept) < len(ids)
 
 
-def _queried(engine: QueryableGraph, one: CandidateQuery, limits: QueryLimits) -> tuple[list[NodeCell | int], bool]:
+def _queried(engine: QueryableGraph, one: CandidateQuery, limits: QueryLimits) -> tuple[list[Cell], bool]:
     rows = engine.run(one.text, one.parameters, limits)
-    cells = [row[0] for row in rows.rows]
-    return [cell for cell in cells if isinstance(cell, NodeCell | int)], rows.truncated
+    return [row[0] for row in rows.rows if isinstance(row[0], NodeCell | int) or one.asked], rows.truncated
 
 
-def _key(cell: NodeCell | int) -> object:
+def _key(cell: Cell) -> object:
     return cell.id if isinstance(cell, NodeCell) else cell
 
 
@@ -142,12 +152,11 @@ def results(store: GraphStore, candidate: CandidateQuery) -> list[EntityId]:
     Raises:
         EntityNotFound: an anchor is not in the store.
     """
-    anchors = np.asarray(store.numbers([leg.anchor.id for leg in candidate.legs]), np.int64)
+    anchors = np.asarray(store.numbers([leg.anchor.id for leg in candidate.legs if leg.anchor.id]), np.int64)
     walk = _StepWalker(store, candidate.directed)
     tail = candidate.tail
-    nodes, walks = walk.leg(int(anchors[0]), candidate.legs[0].steps)
-    for anchor, leg in zip(anchors[1:].tolist(), candidate.legs[1:], strict=True):
-        others, more = walk.leg(anchor, leg.steps)
+    (nodes, walks), *further = (walk.leg(_starts(store, leg.anchor), leg) for leg in candidate.legs)
+    for others, more in further:
         nodes, left, right = np.intersect1d(nodes, others, return_indices=True)
         walks = walks[left] * more[right]
     kept = ~np.isin(nodes, anchors)
@@ -159,13 +168,21 @@ def results(store: GraphStore, candidate: CandidateQuery) -> list[EntityId]:
     ids = store.ids(nodes)
     order = sorted(range(len(ids)), key=lambda at: (-walks[at], ids[at]))
     ids = [ids[at] for at in order]
-    if not (candidate.end_type or candidate.period or candidate.extreme):
+    if not (candidate.end_type or candidate.end_values or candidate.period or candidate.extreme):
         return ids
     edges: dict[EntityId, list[int]] = {}
     if any(told is not None and told[0].place == "edge" for told in (candidate.period, candidate.extreme)):
         for node, number in zip(store.ids(walk.last[0]), walk.last[1].tolist(), strict=True):
             edges.setdefault(node, []).append(number)
     return _fulfilling(store, candidate, ids, edges)
+
+
+def _starts(store: GraphStore, anchor: Anchor) -> Int64:
+    """Return the nodes that an anchor is, ascending: (S,)."""
+    if anchor.id:
+        return np.asarray(store.numbers([anchor.id]), np.int64)
+    held = [nodes_holding(store, anchor.type, key, value, Templates().described) for key, value in anchor.values]
+    return np.asarray(reduce(np.intersect1d, held), np.int64)
 
 
 _NONE, _NO_WALKS = np.empty(0, np.int64), np.empty(0)
@@ -180,18 +197,21 @@ class _StepWalker:
         self.last = _NONE, _NONE
         """Of each edge that was walked last the node it leads to, and its number."""
 
-    def leg(self, anchor: int, steps: Sequence[QueryHop]) -> tuple[Int64, Float64]:
+    def leg(self, starts: Int64, leg: Leg) -> tuple[Int64, Float64]:
         """Return distinct nodes, ascending, with the number of walks to each."""
-        nodes, walks = np.array([anchor], np.int64), np.ones(1)
+        steps = leg.steps
+        nodes, walks = starts, np.ones(len(starts))
         left, before = nodes[:0], walks[:0]
         for at, step in enumerate(steps):
-            if at < 2 or step.relation != steps[at - 1].relation:
+            if at < (2 if leg.anchor.id else 1) or step.relation != steps[at - 1].relation:
                 left, before = left[:0], before[:0]
             same_way = at > 0 and step.direction is steps[at - 1].direction
             onwards = self._directed and same_way and step.direction is not Direction.BOTH
             found = self.hop(nodes, walks, step, left, before, onwards)
             left, before = nodes, walks
-            kept = (found[0] != anchor) if at else np.ones(len(found[0]), np.bool_)
+            kept = np.ones(len(found[0]), np.bool_)
+            if at and leg.anchor.id:
+                kept = found[0] != starts[0]
             nodes, walks = found[0][kept], found[1][kept]
         return nodes, walks
 
@@ -244,6 +264,8 @@ def _fulfilling(
     nodes = store.nodes(ids)
     if candidate.end_type:
         nodes = [node for node in nodes if candidate.end_type in node.types]
+    for key, value in candidate.end_values:
+        nodes = [node for node in nodes if node.properties.get(key) == value]
     if candidate.period:
         attribute, period = candidate.period
         nodes = [node for node in nodes if any(map(period.holds, values(store, node, attribute, edges)))]
@@ -296,18 +318,21 @@ class FoundNode:
 
 
 def found_nodes(evidence: Sequence[Evidence], most: int | None = None) -> list[FoundNode]:
-    """Return the nodes in the results of queries, each once: those of the likeliest query first, in its order."""
-    items: dict[EntityId, list[RowsEvidence]] = {}
-    cells: dict[EntityId, NodeCell] = {}
+    """Return the nodes in the results of queries, each once: those of the likeliest query first, in its order.
+
+    Values and counts are nodes without an id.
+    """
+    items: dict[tuple[EntityId, str], list[RowsEvidence]] = {}
+    cells: dict[tuple[EntityId, str], NodeCell] = {}
     for item in evidence:
         if isinstance(item, RowsEvidence) and item.retriever == RETRIEVER:
             for (cell,) in item.rows:
-                if isinstance(cell, NodeCell):
-                    cells.setdefault(cell.id, cell)
-                    items.setdefault(cell.id, []).append(item)
+                found = cell if isinstance(cell, NodeCell) else NodeCell(EntityId(""), str(cell))
+                cells.setdefault((found.id, found.name), found)
+                items.setdefault((found.id, found.name), []).append(item)
     return [
-        FoundNode(cells[id], tuple(pattern(one.query, cells[id]) for one in own), tuple(one.id for one in own))
-        for id, own in list(items.items())[:most]
+        FoundNode(cells[key], tuple(pattern(one.query, cells[key]) for one in own), tuple(one.id for one in own))
+        for key, own in list(items.items())[:most]
     ]
 
 
@@ -328,7 +353,10 @@ def describe_nodes(nodes: Sequence[FoundNode], budget_tokens: int, count_tokens:
 
 
 def pattern(query: str, cell: NodeCell) -> str:
-    """Return the graph pattern of a candidate's query, with the node that was found in the place of the target."""
+    """Return the graph pattern of a candidate's query, with the node that was found in the place of the target; of one
+    that returns values or a count the whole query."""
+    if not cell.id:
+        return query
     tokens, _ = tokenise_cypher(query)
     keys = [token.key for token in tokens]
     target = tokens[keys.index("RETURN") + (2 if "DISTINCT" in keys else 1)].text

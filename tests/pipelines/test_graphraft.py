@@ -286,3 +286,30 @@ def test_it_is_a_retriever_of_any_loop() -> None:
     pipeline = offline_pipeline(Parts(GRAPH), retrievers={"subgraph": partial(subgraph_retriever, queries=1)})
     evidence = pipeline.run(ASKED).rounds[0].evidence
     assert [item.retriever for item in evidence] == ["subgraph"]
+
+
+def test_values_are_linked_filtered_by_and_returned() -> None:
+    nodes = [
+        Node(EntityId(f"o{at}"), f"Officer {at}", "Officer", {"surname": surname, "rank": rank})
+        for at, (surname, rank) in enumerate([("Powell", "Chief"), ("Moore", "Agent"), ("Ray", "Agent")])
+    ]
+    graph = ColumnarGraph.from_records(nodes, [Triple(EntityId("o1"), "knows", EntityId("o2"))])
+    asked = Question("q", "What is the rank of Powell?")
+    replies = "<entities>\nPowel\n</entities>", "<numbers>\n1\n</numbers>", "<answers>\nChief\n</answers>"
+    seen: list[str] = []
+
+    class Watched(ScriptedChatModel):
+        def _rule(self, prompt: str) -> Rule:
+            seen.append(prompt)
+            return super()._rule(prompt)
+
+    model = LanguageModel(Watched(replies=replies))
+    answer = graphraft_pipeline(Parts(graph, model)).run(asked)
+    assert '1. MATCH (x1:Officer {surname: "Powell"}) WHERE x1.rank IS NOT NULL RETURN DISTINCT x1.rank' in seen[1]
+    assert "name: Chief" in seen[2]
+    (item,) = answer.items
+    assert (item.name, item.id) == ("Chief", None) and item.grounded
+    assert answer.rounds[0].evidence[0].columns == ("rank",)  # type: ignore[attr-defined]
+    parts = Parts(graph, said(*replies[:1]))
+    without = graphraft_pipeline(parts, ranking="meaning", answerer="ranking").run(asked)
+    assert names(without) == ["Chief"]

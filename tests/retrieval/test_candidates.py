@@ -14,7 +14,7 @@ from byokg.retrieval.candidates import TEMPLATES, CandidateQuery, Conditions, Te
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.retrieval.subgraph import results
 from byokg.text.dates import Period
-from byokg.types import EntityId, Node, Triple
+from byokg.types import EntityId, LinkedValue, Mention, Node, Triple, Value
 
 ODD = [
     'He said "no"',
@@ -199,3 +199,48 @@ def test_orders_are_those_that_the_question_asks_for(question: str, places: list
     graph = ColumnarGraph.from_records([*nodes, Node(EntityId("land"), "land")], edges)
     found = CandidateFinder(graph).find([EntityId("land")], conditions=Conditions.of(question)).items
     assert sorted((one.extreme[0].key, one.extreme[1]) for one in found if one.extreme) == places
+
+
+def officers() -> ColumnarGraph:
+    # o0 Powell, o1 Powell and o2 Moore -investigates-> c0 (theft), c1 (arson), c1; o0 -knows-> o2; o1 -knows-> o1
+    staff = [("Powell", "Chief", 7), ("Powell", "Agent", 8), ("Moore", "Agent", 7)]
+    nodes = [
+        Node(EntityId(f"o{at}"), f"o{at}", "Officer", {"surname": surname, "rank": rank, "badge_no": badge})
+        for at, (surname, rank, badge) in enumerate(staff)
+    ]
+    nodes += [Node(EntityId(f"c{at}"), f"c{at}", "Crime", {"kind": kind}) for at, kind in enumerate(("theft", "arson"))]
+    edges = [("o0", "investigates", "c0"), ("o1", "investigates", "c1"), ("o2", "investigates", "c1")]
+    edges += [("o0", "knows", "o2"), ("o1", "knows", "o1"), ("o0", "investigates", "c1")]
+    return ColumnarGraph.from_records(nodes, [Triple(EntityId(a), r, EntityId(b)) for a, r, b in edges])
+
+
+def named(type: str, property: str, value: Value) -> LinkedValue:
+    return LinkedValue(type, property, value, Mention(str(value)), 1.0, 1)
+
+
+def test_candidates_start_from_the_nodes_with_a_value_and_project_the_property_that_is_asked_for(
+    arcade: ArcadeStore,
+) -> None:
+    graph = officers()
+    arcade.replace(graph)
+    values = [named("Officer", "surname", "Powell"), named("Officer", "badge_no", 8), named("Crime", "kind", "arson")]
+    asking = Conditions.of("What rank has officer Powell with badge 8 in the case of arson?", values)
+    found = CandidateFinder(graph, Templates(TEMPLATES)).find([EntityId("o0")], [EntityId("c1")], asking, ["Agent"])
+    by_query = {one.query: one for one in found.items}
+    rank = by_query[
+        'MATCH (x1:Officer {surname: "Powell", badge_no: 8}) WHERE x1.rank IS NOT NULL RETURN DISTINCT x1.rank'
+    ]
+    assert (rank.template, rank.total, rank.hits) == ("holders", 1, 1)
+    arson = by_query[
+        'MATCH (x1:Officer {name: "o0"})-[:investigates]->(x2:Crime {kind: "arson"}) WHERE x2 <> x1 RETURN DISTINCT x2'
+    ]
+    assert (arson.total, arson.hits, results(graph, arson)) == (1, 1, ["c1"])
+    assert {len(one.legs) for one in found.items} == {1, 2}
+    for one in found.items:
+        rows = [row[0] for row in arcade.run(one.text, one.parameters).rows]
+        assert [row[0] for row in arcade.run(one.query).rows] != [] and len(rows) == one.total, one.query
+        walked = results(graph, one)
+        if one.asked:
+            assert {node.properties.get(one.asked) for node in graph.nodes(walked)} >= set(rows)
+        elif not one.count:
+            assert [row.id for row in rows] == walked, one.query  # type: ignore[union-attr]
