@@ -120,7 +120,10 @@ class RankedNodes:
             named = (item for item in items if any(_has_name(cell) for (cell,) in item.rows))
             items = [item for item in (next(named, None),) if item is not None]
         if items and not isinstance(items[0].rows[0][0], NodeCell):
-            return [AnswerItem(str(value), None, items[0].score, (items[0].id,)) for (value,) in items[0].rows]
+            (property,) = items[0].columns
+            cited = (items[0].id,)
+            of = "" if property == "count" else property
+            return [AnswerItem(str(value), None, items[0].score, cited, value_of=of) for (value,) in items[0].rows]
         nodes = [node for node in found_nodes(items) if _has_name(node.cell)]
         scores = [1 / (1 + place) for place in range(len(nodes))]
         if self._reranker is not None:

@@ -312,4 +312,4 @@ def test_values_are_linked_filtered_by_and_returned() -> None:
     assert answer.rounds[0].evidence[0].columns == ("rank",)  # type: ignore[attr-defined]
     parts = Parts(graph, said(*replies[:1]))
     without = graphraft_pipeline(parts, ranking="meaning", answerer="ranking").run(asked)
-    assert names(without) == ["Chief"]
+    assert [(one.name, one.value_of) for one in without.items] == [("Chief", "rank")]
