@@ -46,7 +46,7 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "task_answers": (),
         "task_bfsql": ("max_hops",),
         # Agentic retrieval.
-        "relation_selection": ("limit", "explored", "relations", "question"),
+        "relation_selection": ("limit", "graph_context", "explored", "relations", "question"),
         "entity_selection": ("limit", "most", "explored", "graph_context", "question"),
         "bfs_agent": ("calls", "question"),
         # Answering.

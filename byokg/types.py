@@ -585,6 +585,8 @@ class Request:
     context: Context
     steps: list[Step] = field(default_factory=list, compare=False)
     """Steps of the retrievers in this round, in order; added by `note`."""
+    found: tuple[Evidence, ...] = ()
+    """Evidence of the retrievers before this one in this round."""
 
     def note(self, stage: str, given: Mapping[str, object], got: Mapping[str, object]) -> None:
         """Record a step for the trace; `given` and `got` hold what JSON can."""

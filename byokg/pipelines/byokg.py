@@ -80,7 +80,7 @@ class LlmAnswerer:
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the model's answers in its order. Raises `LlmError`."""
         written = self._context.write(context)
-        facts = written.text + _last_query(context)
+        facts = written.block + _last_query(context)
         messages = prompt_messages(self._prompt.fill(graph_context=facts, question=question.text))
         schema = reply_schema(["answers"])
         reply = self._model.reply(messages, stage=ANSWER_STAGE, question_id=question.id, schema=schema)
@@ -417,12 +417,13 @@ class Rounds:
         most: iterations at most (T_R).
         queries: rounds before these in which the model writes nothing but a query, with the outcome of the
             one before, until one returns rows.
-        stop_when: end of rounds: nothing new is proposed, or already no new entity, as in the paper.
+        stop_when: end of rounds: a query has returned all of its rows, or nothing new is proposed (`answered`); nothing
+            new alone; or already no new entity, as in the paper.
     """
 
     most: int = 2
     queries: int = 0
-    stop_when: Literal["nothing_new", "no_new_entity"] = "nothing_new"
+    stop_when: Literal["answered", "nothing_new", "no_new_entity"] = "answered"
 
 
 def byokg_pipeline(
@@ -478,12 +479,14 @@ def byokg_pipeline(
             max_hops=reach(made.values()),
         )
 
-    stages = [Stage(linker(tasks), tuple(made.values()), rounds.most, rounds.stop_when)]
+    suffice = rounds.stop_when == "answered"
+    stop_when = "nothing_new" if rounds.stop_when == "answered" else rounds.stop_when
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds.most, stop_when, suffice)]
     if rounds.queries or (not made and retrievers.get(QUERY) is not None):
         _check_queries(parts, made, rounds)
     if rounds.queries:
         first: Sequence[Task] = ["query", "answers"] if merge_drafts else ["query"]
-        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, stop_when="rows"))
+        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, "rows", suffice))
     return Loop(parts.entities, stages, LlmAnswerer(parts, context, merge_drafts))
 
 

@@ -118,13 +118,17 @@ class Loop:
             ending = Step(ENDED, {}, {"because": because})
             return context.add(artifacts, linked, [], [ending]), True, artifacts.finished
         request = Request(question, artifacts, linked, context)
-        found = retrieve_all(stage.retrievers, request, clock)
+        found = retrieve_all(stage.retrievers, request, clock, _holds_all_rows if stage.rows_suffice else _never)
         held = any(not isinstance(item, Feedback) for item in (*context.evidence, *(one for of in found for one in of)))
-        finished = request.finished and held and stage.stop_when != "no_new_entity"
-        endings = [Step(ENDED, {}, {"because": "a retriever has finished"})] if finished else []
+        enough = ""
+        if request.finished and held and stage.stop_when != "no_new_entity":
+            enough = "a retriever has finished"
+        elif stage.rows_suffice and any(map(_holds_all_rows, found)):
+            enough = "a query has returned all of its rows"
+        endings = [Step(ENDED, {}, {"because": enough})] if enough else []
         context = context.add(artifacts, linked, found, [*request.steps, *endings])
         rows = any(isinstance(item, RowsEvidence) and item.rows for item in context.rounds[-1].evidence)
-        return context, stage.stop_when == "rows" and rows, finished
+        return context, stage.stop_when == "rows" and rows, bool(enough)
 
 
 def propose_and_link(
@@ -145,14 +149,32 @@ def propose_and_link(
     return artifacts, linked
 
 
-def retrieve_all(retrievers: Sequence[Retriever], request: Request, clock: StageClock) -> list[Sequence[Evidence]]:
-    """Return the evidence of each retriever."""
-    found = []
+def _never(found: Sequence[Evidence]) -> bool:
+    return False
+
+
+def _holds_all_rows(found: Sequence[Evidence]) -> bool:
+    """True if a query returned rows, none was cut off, and nothing had to be corrected or explained."""
+    rows = [item for item in found if isinstance(item, RowsEvidence)]
+    whole = all(not item.truncated and any(cell is not None for row in item.rows for cell in row) for item in rows)
+    return bool(rows) and whole and not any(isinstance(item, Feedback) for item in found)
+
+
+def retrieve_all(
+    retrievers: Sequence[Retriever],
+    request: Request,
+    clock: StageClock,
+    enough: Callable[[Sequence[Evidence]], bool] = _never,
+) -> list[Sequence[Evidence]]:
+    """Return the evidence of each retriever, up to the first that found `enough`; each sees that of those before it."""
+    found: list[Sequence[Evidence]] = []
     for retriever in retrievers:
         name = type(retriever).__name__.removesuffix("Retriever").lower()
         with clock.stage(f"retrieve {name}", "retrieve") as results:
-            found.append(retriever.retrieve(request))
+            found.append(retriever.retrieve(replace(request, found=tuple(item for of in found for item in of))))
             results["evidence"] = len(found[-1])
+        if enough(found[-1]):
+            break
     return found
 
 
@@ -214,13 +236,15 @@ class Stage:
     proposes nothing new: with the rule `nothing_new` no new entity, path, query or request, with `no_new_entity` no new
     entity; with the rule `rows` after a round in which a query returned rows. The round that ends a stage before
     retrieval is kept, without evidence. FINISH of the linker ends all stages; so does FINISH of a retriever's model
-    that has found something, except with the rule `no_new_entity`.
+    that has found something, except with the rule `no_new_entity`; so do, if `rows_suffice`, rows of a query that came
+    back whole, before the retrievers behind it run.
     """
 
     linker: KGLinker
     retrievers: tuple[Retriever, ...]
     rounds: int = 2
     stop_when: StopRule = "nothing_new"
+    rows_suffice: bool = False
 
 
 def _ending(stop_when: StopRule, artifacts: Artifacts, linked: Linked, context: Context, first: bool) -> str:

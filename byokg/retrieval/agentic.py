@@ -19,9 +19,21 @@ from byokg.llm.parsing import read_list
 from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.shown_names import ShownNames
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
+from byokg.retrieval.verbalize import names_of, verbalize
 from byokg.text.labels import relation_text
 from byokg.text.names import normalize_name, on_one_line
-from byokg.types import EntityId, Evidence, Feedback, Mention, Node, Request, TripleEvidence, best_first
+from byokg.types import (
+    EntityId,
+    Evidence,
+    Feedback,
+    Mention,
+    Node,
+    PathEvidence,
+    Request,
+    RowsEvidence,
+    TripleEvidence,
+    best_first,
+)
 
 _HELD = 64
 """Cached questions with distances of relations: each is used several times."""
@@ -93,6 +105,12 @@ _LONGEST_NAME = 100
 
 _EXPLORED = 30
 """Entities that a prompt names as explored, the last ones."""
+
+_LISTED = 30
+"""Relations of one entity that a prompt lists, those nearest to the question."""
+
+_SHOWN = 10
+"""Rows, and ends of a path, that a prompt for relations shows."""
 
 _ABSENT = re.compile(r"\W*not in (?:the |this )?(?:knowledge )?graph\b.*", re.IGNORECASE)
 """Reply of the model if the graph lacks the answer."""
@@ -251,12 +269,17 @@ class AgenticRetriever:
         labels = self._store.relations
         text, left_out = list_relations(
             self._names(frontier.ids),
-            [[labels[number] for number in of] for of in ranked],
+            [[labels[number] for number in of[:_LISTED]] for of in ranked],
             self.relation_tokens,
             self.parts.count_tokens,
         )
         reply = self._ask(
-            walk, "relation_selection", RELATION_STAGE, limit=str(self.relations_per_entity), relations=text
+            walk,
+            "relation_selection",
+            RELATION_STAGE,
+            limit=str(self.relations_per_entity),
+            graph_context=self._requested(walk.request),
+            relations=text,
         )
         chosen: list[list[int]] = [[] for _ in frontier.ids]
         dropped = []
@@ -279,7 +302,7 @@ class AgenticRetriever:
     def _next(self, walk: _Exploration, hop: int) -> list[EntityId]:
         """Let the model select the next entities; none if it finishes, or names nothing new."""
         request = walk.request
-        shown = self.parts.context(request.context.add(request.artifacts, request.linked, [walk.found]))
+        shown = self.parts.context(request.context.add(request.artifacts, request.linked, [request.found, walk.found]))
         reply = self._ask(
             walk,
             "entity_selection",
@@ -325,6 +348,15 @@ class AgenticRetriever:
         filled = self.parts.prompts[prompt].fill(question=question.text, explored=self._explored(walk), **values)
         schema = reply_schema(["selected" if stage == RELATION_STAGE else "next-entities"])
         return self._model.reply(prompt_messages(filled), stage=stage, question_id=question.id, schema=schema).text
+
+    def _requested(self, request: Request) -> str:
+        """Write the rows of queries and the ends of requested paths, of all rounds and so far in this one."""
+        every = (*request.context.evidence, *request.found)
+        found = [
+            item for item in every if isinstance(item, RowsEvidence) or (isinstance(item, PathEvidence) and item.asked)
+        ]
+        names = names_of(self._store, found, _SHOWN)
+        return "\n".join(dict.fromkeys(verbalize(item, names, _SHOWN) for item in found)) or "(nothing)"
 
     def _explored(self, walk: _Exploration) -> str:
         """Write the entities that were stood on in all rounds, each with the relations that were followed."""

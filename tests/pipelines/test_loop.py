@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any, Literal
 
 import pytest
@@ -151,11 +152,12 @@ class Queries:
     """Returns rows in a round of one's choice, and before it feedback."""
 
     rows_in: int
+    truncated: bool = True
 
     def retrieve(self, request: Request) -> list[Evidence]:
         if len(request.context.rounds) < self.rows_in:
             return [Feedback("query", 0.0, "MATCH", "no rows")]
-        return [RowsEvidence("query", 1.0, "cypher", "MATCH", ("name",), (("Alien",),))]
+        return [RowsEvidence("query", 1.0, "cypher", "MATCH", ("name",), (("Alien",),), self.truncated)]
 
 
 @dataclass
@@ -190,6 +192,32 @@ class TestFinish:
         assert (retriever.calls, len(later.requests)) == (calls, int(calls > 1))
         ended = [step.got for step in rounds[0].steps if step.stage == ENDED]
         assert ended == ([{"because": "a retriever has finished"}] if calls == 1 else [])
+
+
+class TestAnswered:
+    """Rows that came back whole end the loop, before the retrievers behind the query's and before other stages."""
+
+    @pytest.mark.parametrize(
+        ("stop_when", "truncated", "suffice"), product(("rows", "nothing_new"), *[(True, False)] * 2)
+    )
+    def test_whole_rows_are_enough(
+        self, stop_when: Literal["rows", "nothing_new"], truncated: bool, suffice: bool
+    ) -> None:
+        later = OneEach("a")
+        script = [mentioning(name) for name in ("Alien", "Aliens", "Titanic", "Blade Runner")]
+        stage = Stage(ScriptedLinker(script), (Queries(0, truncated), later), 2, stop_when, suffice)
+        found = Loop(EntityLinker(films()), [stage, stage], LastEvidence()).run(QUESTION).rounds
+        if suffice and not truncated:
+            assert [item.retriever for item in found[0].evidence] == ["query"] and len(found) == 1
+            assert [step.got for step in found[0].steps] == [{"because": "a query has returned all of its rows"}]
+        else:
+            assert [len(one.evidence) for one in found[:2]] == [2, 2]
+
+    def test_a_retriever_sees_what_those_before_it_found(self) -> None:
+        later = OneEach("b")
+        stage = Stage(ScriptedLinker([mentioning("Alien")]), (OneEach("a"), later), 1)
+        Loop(EntityLinker(films()), [stage], LastEvidence()).run(QUESTION)
+        assert [item.retriever for item in later.requests[0].found] == ["a"]
 
 
 class TestStages:

@@ -16,7 +16,7 @@ from byokg.linking.parts import Parts
 from byokg.llm.chat_models import ScriptedChatModel, read_rules
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.byokg import RETRIEVERS as DEFAULT
-from byokg.pipelines.byokg import byokg_pipeline
+from byokg.pipelines.byokg import Rounds, byokg_pipeline
 from byokg.pipelines.loop import Loop
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.text import TextRetriever
@@ -49,9 +49,10 @@ RETRIEVERS = {
 
 
 def pipeline(graph: ArcadeStore, **settings: Any) -> Loop:
-    """Put all parts together, the language model playing the script."""
+    """Put all parts together, the language model playing the script; all retrievers run, whatever rows there are."""
     model = LanguageModel(ScriptedChatModel(rules=read_rules(REPLIES)))
-    return byokg_pipeline(Parts(graph, model), **{"retrievers": RETRIEVERS, **settings})
+    rounds = Rounds(stop_when="nothing_new")
+    return byokg_pipeline(Parts(graph, model), **{"retrievers": RETRIEVERS, "rounds": rounds, **settings})
 
 
 def record(graph: ArcadeStore, out: str | Path, workers: int) -> None:
