@@ -80,8 +80,10 @@ def test_what_varies_by_question_comes_after_all_that_can_be_cached(library: Pro
     prompt = library[name]
     varying = {"question", "graph_context", "entities", "relations", "query", "problem", "expected", "given"}
     assert not [variable for variable in varying if f"{{{{{variable}}}}}" in prompt.system]
-    assert "{{schema}}" not in prompt.user and "{{tasks}}" not in prompt.user
-    if "schema" in VARIABLES[name]:
+    assert "{{tasks}}" not in prompt.user
+    if "schema" in VARIABLES[name] and "graph_context" in VARIABLES[name]:
+        assert prompt.user.index("{{graph_context}}") < prompt.user.index("{{schema}}")
+    elif "schema" in VARIABLES[name]:
         assert prompt.system.endswith("{{schema}}")
 
 
@@ -191,11 +193,7 @@ def test_a_file_or_setting_for_no_prompt_is_refused_with_the_nearest_name(tmp_pa
 
 
 CHECKLIST = {
-    "task_entities": (
-        "aliases or full\n  names",
-        "both the full name and the abbreviation",
-        "most to the least important",
-    ),
+    "task_entities": ("add full names, abbreviations and aliases", "the most important first"),
     "task_entities_context": (
         "Leave out every entity of which the graph context already says all",
         "aliases or full\n  names",
@@ -203,7 +201,7 @@ CHECKLIST = {
         "most to the least important",
         "FINISH",
     ),
-    "task_paths": ("at least three different paths", "differ in kind", "with -> between relations", "graph context"),
+    "task_paths": ("at least three that differ in kind", "with -> between them", "facts of the graph"),
     "task_opencypher": (
         "Spell node types, relation types and properties as the schema does",
         "filtering, counting, sorting",

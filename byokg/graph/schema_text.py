@@ -125,6 +125,18 @@ _DATA_NODES = _BACKWARDS + _NAMELESS + _LITERALS
 
 
 @dataclass(frozen=True)
+class RelationLimits:
+    """Relations shown at most; None sets no limit."""
+
+    close: int | None = None
+    """Those at entities of the question."""
+    others: int | None = None
+
+
+EVERY_RELATION = RelationLimits()
+
+
+@dataclass(frozen=True)
 class SchemaText:
     """Rendered part of a schema."""
 
@@ -324,25 +336,34 @@ class SchemaRenderer:
         self._keys = {} if index is None else _keys_by_type(index)
         self._described = cache(partial(_describe, index))
 
-    def render(self, question: str = "", budget_tokens: int = 2000, around: Iterable[EntityId] = ()) -> SchemaText:
+    def render(
+        self,
+        question: str = "",
+        budget_tokens: int = 2000,
+        around: Iterable[EntityId] = (),
+        most: RelationLimits = EVERY_RELATION,
+    ) -> SchemaText:
         """Return the most relevant relations and properties, as many as fit.
 
         Args:
             question: reference of relevance; without one those of most edges are shown.
             budget_tokens: largest size of the text.
             around: entities of the question, as far as they are known. Raises `EntityNotFound`.
+            most: relations shown, if any are at these entities.
 
         Returns:
             The text: empty if the budget is too small for a single relation.
         """
-        return self._rendered(question, budget_tokens, tuple(around))
+        return self._rendered(question, budget_tokens, tuple(around), most)
 
     def ranked(self, question: str) -> list[str]:
         """Return all relations, the most relevant to a question first."""
         self._look()
         return [self._entries[at].relation.name for at in self._order(question, {}).tolist()]
 
-    def _render(self, question: str, budget_tokens: int, around: tuple[EntityId, ...]) -> SchemaText:
+    def _render(
+        self, question: str, budget_tokens: int, around: tuple[EntityId, ...], most: RelationLimits
+    ) -> SchemaText:
         self._look()
         near = self._near.around(around) if self._near is not None and around else {}
         nameless = self._near is not None and bool(self._near.company)
@@ -353,7 +374,7 @@ class SchemaRenderer:
             _DATA_NODES if self._untyped and nameless else "",
             {} if self._untyped else self._type_notes(around),
         )
-        ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near)
+        ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near, most)
         lines = _PropertyLines(self._values, self._described, question)
         order = self._property_relevance.order(question)
         meant = self._property_names.shares_word(question)
@@ -489,6 +510,11 @@ class _Ranked:
     """(R,) their places, the first first."""
     near: Mapping[str, int]
     """How near some of them are to the entities of the question."""
+    most: RelationLimits
+
+    def limit(self, close: bool) -> int | None:
+        """Return how many relations that do or do not touch an entity may be shown; None if there is no limit."""
+        return (self.most.close if close else self.most.others) if self.near else None
 
     def within(self, left: Callable[[], int]) -> Iterator[tuple[_Entry, bool]]:
         """Yield the entries within the remaining budget, and whether they touch an entity."""
@@ -581,6 +607,8 @@ class _Draft:
         self._kept: set[str] = set()
         """Types that are shown whether or not a relation leads to them."""
         self._groups: set[tuple[bool, tuple[str, str]]] = set()
+        self._taken: Counter[bool] = Counter()
+        """Relations that touch an entity, and others."""
         self._whole: tuple[str, int] | None = None
         """The text and its tokens, until something is taken or dropped."""
         # Headings, and the line with the number of omitted items, are always paid for.
@@ -591,7 +619,8 @@ class _Draft:
     def add_relations(self, ranked: _Ranked, budget: int) -> None:
         """Take each relation that fits and is not there yet, with the node types at its ends."""
         for entry, close in ranked.within(lambda: budget - self.spent):
-            if entry.relation.name in self._relations:
+            limit = ranked.limit(close)
+            if entry.relation.name in self._relations or (limit is not None and self._taken[close] >= limit):
                 continue
             types = [type_ for type_ in entry.types if type_ and type_ not in self._types]
             cost = entry.tokens + sum(self._count(self._type_line(type_)) for type_ in types)
@@ -602,6 +631,7 @@ class _Draft:
             self.spent += cost
             self._whole = None
             self._relations[entry.relation.name] = entry, close
+            self._taken[close] += 1
             self._groups.add((close, entry.group))
             self._types |= {type_: {} for type_ in types}
 
@@ -646,7 +676,7 @@ class _Draft:
         while (self._relations or self._types) and self._counted()[1] > budget:
             self._whole = None
             if self._relations:
-                self._relations.popitem()
+                self._taken[self._relations.popitem()[1][1]] -= 1
                 needed = self._kept.union(*(entry.types for entry, _ in self._relations.values()))
                 self._types = {type_: found for type_, found in self._types.items() if type_ in needed}
             else:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
-from byokg.graph.schema_text import SchemaRenderer
+from byokg.graph.schema_text import EVERY_RELATION, RelationLimits, SchemaRenderer
 from byokg.linking.parts import Parts
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
@@ -66,6 +66,7 @@ class LlmLinker:
         spotted: detects the entities of a question, without a model; the first round's schema shows their
             neighbourhood, later ones' that of linked entities.
         max_hops: edges from a seed that a BFS-QL request may have; the setting of its retriever.
+        relations: relations in the schema at most.
 
     Source: ByoKG-RAG (arXiv:2507.04127v1), "KG-Linker", Figures 3 to 7.
     Differs: the schema holds the part relevant to the question, within a budget; the paper gives all of it.
@@ -79,6 +80,7 @@ class LlmLinker:
     solved: Callable[[str], str] = lambda question: ""
     spotted: Callable[[str], Sequence[EntityId]] = lambda question: ()
     max_hops: int = BFSQL_HOPS
+    relations: RelationLimits = EVERY_RELATION
 
     def __post_init__(self) -> None:
         known: tuple[Task, ...] = get_args(Task)
@@ -138,7 +140,8 @@ class LlmLinker:
 
     def schema_text(self, question: Question, context: Context) -> str:
         """Return the part of the schema that matters for a round, and solved questions that are similar."""
-        schema = self._renderer.render(question.text, self.schema_tokens, self._around(question, context)).text
+        around = self._around(question, context)
+        schema = self._renderer.render(question.text, self.schema_tokens, around, self.relations).text
         return "\n\n".join(part for part in (schema.rstrip("\n"), self.solved(question.text)) if part)
 
     def _around(self, question: Question, context: Context) -> Sequence[EntityId]:

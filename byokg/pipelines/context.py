@@ -6,8 +6,8 @@ Also the evidence behind an answer, which makes an answer grounded and a citatio
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -18,21 +18,25 @@ import numpy.typing as npt
 
 from byokg.errors import QueryRefused, at_least
 from byokg.graph.inverses import inverse_relations
-from byokg.graph.property_view import is_value, without_values
+from byokg.graph.property_view import is_value, node_names, without_values
 from byokg.graph.store import GraphStore
+from byokg.graph.traversal import Caps, expand, relation_numbers
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
-from byokg.pipelines.evidence_lines import Line, fold_lines
+from byokg.pipelines.evidence_lines import Emphasis, Event, Line, fold_lines
+from byokg.retrieval.frontier import mediators_among
 from byokg.retrieval.verbalize import clean, disambiguate, feedback_text, names_of, types_text
-from byokg.text.names import estimate_tokens, is_identifier, normalize_name
+from byokg.text.names import estimate_tokens, is_identifier, normalize_name, on_one_line
 from byokg.text.values import read_literal
 from byokg.types import (
+    INVERSE,
     Cell,
     Context,
     EdgeCell,
     EntityId,
     Evidence,
     Feedback,
+    Mention,
     NodeCell,
     NodeEvidence,
     Path,
@@ -47,10 +51,21 @@ NOTHING = "(nothing was found)"
 
 PROBLEMS = "Problems in the last round:"
 
+UNDATED = "The graph has no dates for the events in these facts."
+
+UNFOUND = "Without result in the last round: "
+"""Begins the one line of feedback beside rows of a query."""
+
 LINKED = "Entities linked so far: "
+
+FACTS = "facts"
+"""Tag around the facts of a prompt."""
 
 _FEEDBACK_SHARE = 0.25
 """Part of the budget that the problems of the last round may take, and the linked entities."""
+
+_SUBJECT = 120
+"""Characters of a request that is named without its problem."""
 
 _LINKED_SHOWN = 20
 """Linked entities named with their types at most."""
@@ -67,6 +82,16 @@ _MISSES = 20
 _MOST_ENDS = 300
 """Ends of a path that are looked at: no list that is longer has room."""
 
+_LIKELY = 10.0
+"""Distance from the best score of a round without a language model within which a walk leads to likely answers."""
+
+_LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 12
+"""Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
+out; and unrequested lines about one node."""
+
+_EVENTS = 60
+"""Mediators of one node and relation whose edges are read."""
+
 _HUB = 100
 """Edges of one relation and direction above which a node joins unrelated nodes."""
 
@@ -77,6 +102,9 @@ Tuned with all recorded replies of `benchmarks/prompts.py`."""
 _LINE = re.compile(r"^\[(e\d+)\] ", re.MULTILINE)
 """How a line begins. No name begins so in a line of its own: names keep no line ends."""
 
+_DATE = re.compile(r"[12]\d{3}(?!\d)")
+"""Start of a date or year."""
+
 _END = re.compile(r"\n\n|\n</")
 """Text behind the last line."""
 
@@ -86,8 +114,9 @@ class ContextText:
     """Shown part of a context."""
 
     text: str
+    """Facts alone."""
     tokens: int
-    """As counted by the function that was given; never more than the budget."""
+    """As counted by the function that was given, notes included; never more than the budget."""
     shown: tuple[str, ...]
     """Ids of the lines, in the order of the text."""
     left_out: int
@@ -96,6 +125,13 @@ class ContextText:
     """By the id of a line, the evidence items that it stands for: what citing it means."""
     problems: tuple[str, ...] = ()
     """Ids of the feedback shown."""
+    notes: str = ""
+    """Linked entities, and problems of the last round, which are no facts."""
+
+    @property
+    def block(self) -> str:
+        """The facts between their tags, and the notes behind them."""
+        return f"<{FACTS}>\n{self.text}\n</{FACTS}>" + (f"\n\n{self.notes}" if self.notes else "")
 
 
 def shown_lines(prompt: str) -> tuple[str, ...]:
@@ -161,30 +197,42 @@ class ContextWriter:
         self._meaning = lru_cache(1 << 14)(self._encoded)
 
     def __call__(self, context: Context) -> str:
-        """Return the text for the next round: the evidence, and the problems of the last round after it."""
-        return self.write_for_round(context).text
+        """Return the text for the next round: the facts between their tags, and the notes behind them."""
+        return self.write_for_round(context).block
 
     def write(self, context: Context) -> ContextText:
         """Write the evidence that fits."""
         return self._written(context, (), "")
 
-    def write_for_round(self, context: Context) -> ContextText:
-        """Write evidence, the last round's problems, and the linked entities, as far as they fit.
+    def write_for_round(self, context: Context, last: bool = False) -> ContextText:
+        """Write evidence, linked entities, and the last round's problems, as far as they fit.
 
         Problems get a quarter of the budget, and so do the entities, which are named if the graph has types for them.
+        If a query of the round returned rows, problems are one line; a `last` prompt, after which nothing can be asked,
+        has none.
         """
-        problems: list[str] = []
-        lines = [PROBLEMS]
-        last = context.rounds[-1].evidence if context.rounds else ()
-        said: set[str] = set()
-        for item in last:
-            if isinstance(item, Feedback) and (line := f"- {feedback_text(item)}") not in said:
-                said.add(line)
-                if self._count("\n".join(["\n", *lines, line])) <= self._budget_tokens * _FEEDBACK_SHARE:
-                    lines.append(line)
-                    problems.append(item.id)
-        parts = [self._linked(context), "\n".join(lines) if problems else ""]
-        return self._written(context, tuple(problems), "".join(f"\n\n{part}" for part in parts if part))
+        problems, told = ((), "") if last else self._problems(context)
+        return self._written(context, problems, "\n\n".join(part for part in (self._linked(context), told) if part))
+
+    def _problems(self, context: Context) -> tuple[tuple[str, ...], str]:
+        """Return the ids of the last round's feedback, as much as fits, and its text."""
+        evidence = context.rounds[-1].evidence if context.rounds else ()
+        answered = any(isinstance(item, RowsEvidence) and item.rows for item in evidence)
+        found: dict[str, str] = {}
+        for item in (item for item in evidence if isinstance(item, Feedback)):
+            found.setdefault(feedback_text(item), item.id)
+        room = self._budget_tokens * _FEEDBACK_SHARE
+        if answered:
+            subjects = (on_one_line(item.subject, _SUBJECT) for item in evidence if isinstance(item, Feedback))
+            named = " | ".join(dict.fromkeys(filter(None, subjects)))
+            text = f"{UNFOUND}{named}" if named else ""
+            return (tuple(found.values()), text) if text and self._count(text) <= room else ((), "")
+        lines, ids = [PROBLEMS], []
+        for line, id in found.items():
+            if self._count("\n".join(["\n", *lines, f"- {line}"])) <= room:
+                lines.append(f"- {line}")
+                ids.append(id)
+        return tuple(ids), "\n".join(lines) if ids else ""
 
     def _linked(self, context: Context) -> str:
         """Name the linked entities with their types, and namesakes with what distinguishes them; else empty."""
@@ -204,35 +252,90 @@ class ContextWriter:
     def _inverses(self) -> Mapping[str, frozenset[str]]:
         return inverse_relations(self._store)
 
-    def _written(self, context: Context, problems: tuple[str, ...], told: str) -> ContextText:
+    def _written(self, context: Context, problems: tuple[str, ...], notes: str) -> ContextText:
         ranked, beyond = self._ranked(context)
-        asked = {item.id for item in ranked if _is_requested(item)}
+        asked = frozenset(item.id for item in ranked if _is_requested(item))
         names = names_of(self._store, ranked, _MOST_ENDS) | self._namesakes(context)
-        lines = fold_lines(ranked, names, self._inverses, asked, beyond)
-        ordered = self._ordered(lines, ranked, asked, context)
+        guessed, likely = _guesses(context, names)
+        emphasis = Emphasis((asked - guessed, likely, guessed), _met_twice(context))
+        annotated = emphasis.apart[0] | likely
+        walks = [item for item in ranked if isinstance(item, PathEvidence) and item.id in annotated]
+        events = self._events(walks, names)
+        legs = {node for of in events.values() for _, edges in of for edge in edges for node in (edge.head, edge.tail)}
+        names |= node_names(self._store, sorted(legs - names.keys()))
+        if events and not any(_DATE.match(names[node]) for node in legs):
+            notes = "\n\n".join(filter(None, (UNDATED, notes)))
+        lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events)
+        ordered = self._ordered(lines, ranked, emphasis, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"
-        room = self._budget_tokens - self._count(told)
+        room = self._budget_tokens - self._count(notes)
         kept = self._fitting(ordered, room)
         noticed = len(kept) < len(ordered) and room >= _NOTICED
         if noticed:
             kept = self._fitting(ordered, room - self._count(cut.format(len(ordered))))
-        text = self._text(kept, (cut.format(len(kept)) if noticed and kept else "") + told)
+        text = self._text(kept, cut.format(len(kept)) if noticed and kept else "")
         # Counted line by line it fits; some tokenizers make more of the whole than of its parts.
-        while kept and self._count(text) > self._budget_tokens:
+        while kept and self._count(text) > room:
             kept.pop()
-            text = self._text(kept, (cut.format(len(kept)) if noticed and kept else "") + told)
-        if self._count(text) > self._budget_tokens:
-            text = ""
+            text = self._text(kept, cut.format(len(kept)) if noticed and kept else "")
+        if self._count(text) > room:
+            text = notes = ""
         shown = {id for line, _ in kept for id in line.items}
         return ContextText(
             text,
-            self._count(text),
+            self._count(text) + self._count(notes),
             tuple(f"e{number}" for number in range(1, len(kept) + 1)),
             len(beyond) + len({item.id for item in ranked} - shown),
             {f"e{number}": line.items for number, (line, _) in enumerate(kept, start=1)},
             problems,
+            notes,
         )
+
+    def _events(self, walks: Sequence[PathEvidence], names: Mapping[EntityId, str]) -> dict[str, list[Event]]:
+        """Return by item the mediators that its walks go through or end at, with all of their edges."""
+        passed: dict[str, dict[EntityId, tuple[EntityId, frozenset[EntityId]]]] = defaultdict(dict)
+        """By item, each mediator with the node before it and those that may come behind it: none at the end."""
+        wide = []
+        for item in walks:
+            for path in item.paths:
+                for before, node, behind in zip(path.nodes, path.nodes[1:], path.nodes[2:], strict=False):
+                    if is_identifier(names[node]):
+                        passed[item.id].setdefault(node, (before, frozenset((behind,))))
+            if len(item.relations) == 1:
+                last = (end for end in item.ends[:_EVENTS] if end in names and is_identifier(names[end]))
+                passed[item.id] |= {end: (item.source, frozenset()) for end in last}
+            elif any(path.nodes[1] in passed[item.id] for path in item.paths):
+                wide.append(item)
+        for item, nodes in zip(wide, self._first_nodes(wide), strict=True):
+            beyond = frozenset(item.ends if len(item.relations) == 2 else (path.nodes[2] for path in item.paths))
+            passed[item.id] |= dict.fromkeys(nodes, (item.source, beyond))
+        legs = mediators_among(self._store, list(dict.fromkeys(node for of in passed.values() for node in of)))
+        events: dict[str, list[Event]] = {}
+        for item in walks:
+            along = {step.removeprefix(INVERSE) for step in item.relations}
+            for node, (before, after) in passed[item.id].items():
+                edges = sorted(legs.get(node, ()), key=lambda leg: leg[0].relation not in along)
+                came = [edge for edge, other in edges if other == before]
+                left = [edge for edge, other in edges if other != before and (not after or other in after)]
+                if came and left:
+                    rest = [edge for edge, other in edges if other != before and after and other not in after]
+                    events.setdefault(item.id, []).append((node, [*came[:1], *left, *rest]))
+        return events
+
+    def _first_nodes(self, items: Sequence[PathEvidence]) -> list[dict[EntityId, None]]:
+        """Return the nodes that each walk's first relation leads to from its source, in either direction."""
+        if not items:
+            return []
+        sources = list(dict.fromkeys(item.source for item in items))
+        first = [item.relations[0].removeprefix(INVERSE) for item in items]
+        numbers, caps = relation_numbers(self._store, sorted(set(first))), Caps(per_relation=_EVENTS)
+        edges = expand(self._store, self._store.numbers(sources), relations=numbers, caps=caps).edges
+        reached: dict[tuple[EntityId, str], dict[EntityId, None]] = defaultdict(dict)
+        others = self._store.ids(edges.other)
+        for origin, relation, other in zip(edges.origin.tolist(), edges.relation.tolist(), others, strict=True):
+            reached[sources[origin], self._store.relations[relation]][other] = None
+        return [reached[item.source, label] for item, label in zip(items, first, strict=True)]
 
     def _namesakes(self, context: Context) -> dict[EntityId, str]:
         """Return a name of their own for linked entities that share one, so that no line mixes them."""
@@ -301,17 +404,20 @@ class ContextWriter:
     # Which lines
 
     def _ordered(
-        self, lines: Sequence[Line], ranked: Sequence[Evidence], asked_for: Set[str], context: Context
+        self, lines: Sequence[Line], ranked: Sequence[Evidence], emphasis: Emphasis, context: Context
     ) -> list[tuple[Line, int]]:
         """Return the lines that matter, most important first, and how many of their entries to show."""
+        requested, likely, guessed = emphasis.apart
         by_id = {item.id: item for item in ranked}
         edges = {item.id for item in ranked if isinstance(item, TripleEvidence)}
-        asked = [line for line in lines if not asked_for.isdisjoint(line.items)]
+        lines = _without_repeated_rows(lines)
+        asked = [line for line in lines if not requested.isdisjoint(line.items)]
+        walks = [line for line in lines if requested.isdisjoint(line.items) and not guessed.isdisjoint(line.items)]
         known = {one.id for earlier in context.rounds for one in earlier.linked.entities}
         met = {one.id for earlier in context.rounds for one in earlier.linked.drafts}
-        met |= {node for line in asked for node in line.nodes}
+        met |= {node for line in (*asked, *walks) for node in line.nodes}
         met |= {cell.id for line in asked if line.rows for id in line.items for cell in _node_cells(by_id[id])}
-        rest = [line for line in lines if asked_for.isdisjoint(line.items)]
+        rest = [line for line in lines if requested.isdisjoint(line.items) and guessed.isdisjoint(line.items)]
         walked = [line for line in rest if not edges.isdisjoint(line.items)]
         reached = known | met
         while touched := [line for line in walked if not reached.isdisjoint(line.nodes)]:
@@ -321,7 +427,15 @@ class ContextWriter:
         scores = self._scores(rest, known, met, context.question)
         order = sorted(range(len(rest)), key=lambda at: -scores[at])
         least = max(scores, default=0.0) - _WITHIN
-        kept = [(rest[at], self._shown) for at in order if scores[at] >= least]
+        unasked = [*walks, *(rest[at] for at in order if scores[at] >= least)]
+        unasked.sort(key=lambda line: line.nodes.isdisjoint(emphasis.first))
+        about: Counter[EntityId | None] = Counter()
+        kept = []
+        for line in unasked:
+            about[line.source] += line.source is not None
+            if about[line.source] <= _LINES_OF_ONE:
+                most = self._shown if likely.isdisjoint(line.items) else _LIKELY_SHOWN
+                kept.append((line, most if len(line.entries) > most * _FEW_MORE else len(line.entries)))
         return [*((line, len(line.entries)) for line in asked), *kept]
 
     def _scores(self, lines: Sequence[Line], known: set[EntityId], met: set[EntityId], question: str) -> list[float]:
@@ -378,6 +492,42 @@ class ContextWriter:
 def _rows_first(key: int) -> tuple[bool, int]:
     """Sort rows before paths, and newer rounds before older ones."""
     return (key % 2 == 0, -key)
+
+
+def _without_repeated_rows(lines: Sequence[Line]) -> list[Line]:
+    """Leave out walks all of whose ends stand in the rows of a query."""
+    values = {value.strip() for line in lines if line.rows for row in line.entries for value in row.split(" | ")}
+    return [line for line in lines if line.rows or not line.entries or not values.issuperset(line.entries)]
+
+
+def _guesses(context: Context, names: Mapping[EntityId, str]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the ids of walks that were proposed without a language model, and those of them that are likely."""
+    rounds = {at for at, earlier in enumerate(context.rounds) if any(path.directed for path in earlier.artifacts.paths)}
+    walks = [item for item in context.evidence if isinstance(item, PathEvidence) and item.round in rounds]
+    named = (item for item in walks if item.ends[0] in names and not is_identifier(names[item.ends[0]]))
+    best = max((item.score for item in named), default=0.0)
+    return frozenset(item.id for item in walks), frozenset(item.id for item in walks if item.score >= best - _LIKELY)
+
+
+def _met_twice(context: Context) -> frozenset[EntityId]:
+    """Return the nodes to which the entities of two mentions lead."""
+    mention = {one.id: one.mention for earlier in context.rounds for one in earlier.linked.entities}
+    reached: dict[Mention, set[EntityId]] = defaultdict(set)
+    if len(set(mention.values())) < 2:
+        return frozenset()
+    for item in context.evidence:
+        if isinstance(item, PathEvidence) and item.source in mention:
+            reached[mention[item.source]].update(item.ends)
+        elif isinstance(item, TripleEvidence):
+            for one, other in ((item.triple.head, item.triple.tail), (item.triple.tail, item.triple.head)):
+                if one in mention:
+                    reached[mention[one]].add(other)
+    seen: set[EntityId] = set()
+    twice: set[EntityId] = set()
+    for nodes in reached.values():
+        twice |= seen & nodes
+        seen |= nodes
+    return frozenset(twice - mention.keys())
 
 
 def _is_requested(item: Evidence) -> bool:

@@ -12,9 +12,10 @@ it is a line of its own. Facts that share a node and a relation are one line:
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from byokg.retrieval.verbalize import (
@@ -30,14 +31,20 @@ from byokg.retrieval.verbalize import (
     walk_text,
 )
 from byokg.text.labels import normalize_label
-from byokg.text.names import is_identifier
+from byokg.text.names import is_identifier, normalize_name
 from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, RowsEvidence, Triple, TripleEvidence
 
 _TABLE = 3
 """Facts of one relation, each about other nodes, from which on they are one line."""
 
-_ATTRIBUTES = 6
-"""Other edges of a mediator written behind a fact."""
+_ATTRIBUTES = 4
+"""Roles of a mediator written behind a fact."""
+
+_STARTS, _ENDS = ("from", "start", "begin", "since"), ("to", "end", "until")
+"""First words of the roles of a period."""
+
+_TAGGED = re.compile(r"(.+)-[A-Z]{2}")
+"""A name with the sign of a language or country behind it, as some dumps mark a second node of one thing."""
 
 _HELD = 1 << 13
 """Names, and steps of walks, of which it is remembered how they are written: each stands in several contexts."""
@@ -61,6 +68,8 @@ class Line:
     """Ids of its nodes, as far as known."""
     said: str = ""
     """Its relations, as words."""
+    source: EntityId | None = None
+    """The node that its facts share."""
 
     def text(self, shown: int) -> str:
         """Write the line with so many of its entries at most."""
@@ -96,6 +105,7 @@ def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> li
     first: dict[tuple[str, ...], tuple[RowsEvidence, tuple[str, ...]]] = {}
     for item in evidence:
         if isinstance(item, RowsEvidence):
+            item = _without_empty_columns(item)
             written = tuple(dict.fromkeys(row_text(row, names, item.joined) for row in item.rows))
             key = (rows_head(item), *written)
             tables[key][item.id] = None
@@ -106,12 +116,36 @@ def row_lines(evidence: Iterable[Evidence], names: Mapping[EntityId, str]) -> li
     ]
 
 
+def _without_empty_columns(item: RowsEvidence) -> RowsEvidence:
+    """Return rows without the columns that hold nothing in any row, unless all are so."""
+    full = [at for at in range(len(item.columns)) if any(row[at] not in (None, "") for row in item.rows)]
+    if not full or len(full) == len(item.columns):
+        return item
+    return replace(
+        item,
+        columns=tuple(item.columns[at] for at in full),
+        rows=tuple(tuple(row[at] for at in full) for row in item.rows),
+    )
+
+
+@dataclass(frozen=True)
+class Emphasis:
+    """Which facts share no line with others, and which entries come first."""
+
+    apart: Sequence[frozenset[str]] = ()
+    """Ids of items whose facts share no line with those of others, such as requested ones; the first set that holds one
+    of a fact's items counts."""
+    first: Collection[EntityId] = ()
+    """Nodes whose entries come before the others of a line."""
+
+
 def fold_lines(
     evidence: Sequence[Evidence],
     names: Mapping[EntityId, str],
     turned: Mapping[str, frozenset[str]],
-    asked: Collection[str] = (),
+    emphasis: Emphasis = Emphasis(),
     beyond: Iterable[Evidence] = (),
+    events: Mapping[str, Sequence[Event]] = {},
 ) -> list[Line]:
     """Join evidence into lines, in the order of their first items.
 
@@ -119,12 +153,15 @@ def fold_lines(
         evidence: numbered items of any kinds, the most important first; feedback, which is none, is left out.
         names: a name for each node in it.
         turned: relations with the same meaning backwards (`graph/inverses.py`).
-        asked: ids of requested items; their facts share no line with those of others.
+        emphasis: what is kept apart, and what comes first.
         beyond: items that only count: edges among them that belong to a line are among its omitted ones.
+        events: by the id of an item, the mediators that its walks go through.
     """
-    facts = _FactExtractor(names, turned, asked)
+    facts = _FactExtractor(names, turned, emphasis)
     for item in evidence:
         if isinstance(item, PathEvidence):
+            for event in events.get(item.id, ()):
+                facts.add_event(event, item.id)
             facts.add_path(item)
         elif isinstance(item, TripleEvidence):
             facts.add_edge(item)
@@ -134,6 +171,10 @@ def fold_lines(
     place = {item.id: at for at, item in enumerate(evidence)}
     lines = [*facts.lines(), *node_lines(evidence), *row_lines(evidence, names)]
     return sorted(lines, key=lambda line: min(place[id] for id in line.items))
+
+
+Event = tuple[EntityId, Sequence[Triple]]
+"""A mediator and its edges: the one that a walk comes by, then the one that it leaves by, then the others."""
 
 
 @dataclass
@@ -165,10 +206,9 @@ class _MediatorEdge:
 class _FactExtractor:
     """Takes evidence apart into facts."""
 
-    def __init__(
-        self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], asked: Collection[str]
-    ) -> None:
-        self._asked = frozenset(asked)
+    def __init__(self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], emphasis: Emphasis) -> None:
+        self._apart = emphasis.apart
+        self._first = emphasis.first
         self._names = {node: _written(name) for node, name in names.items()}
         """How each node is written; None for a mediator."""
         self._turned = turned
@@ -205,6 +245,11 @@ class _FactExtractor:
         reached, items = self._chains.setdefault(next(same, (item.source, steps)), ({}, {}))
         reached |= dict.fromkeys(end for end in ends if self._names[end] is not None and end != item.source)
         items[item.id] = None
+
+    def add_event(self, event: Event, item: str) -> None:
+        """Take a mediator with all of its edges."""
+        for triple in event[1]:
+            self._add_legs(triple, note(triple.properties), item)
 
     def add_edge(self, item: TripleEvidence) -> None:
         """Take an edge."""
@@ -256,10 +301,11 @@ class _FactExtractor:
         """Return the lines."""
         self._tell_mediators()
         self._drop_shortcuts()
-        lines: list[Line] = []
-        for asked in (True, False):
-            lines += self._folded([fact for fact in self._facts if bool(self._asked & fact.items.keys()) == asked])
-        return [*lines, *self._chain_lines()]
+        parts: dict[int, list[_Fact]] = defaultdict(list)
+        for fact in self._facts:
+            of = (at for at, ids in enumerate(self._apart) if not ids.isdisjoint(fact.items))
+            parts[next(of, len(self._apart))].append(fact)
+        return [*(line for part in sorted(parts) for line in self._folded(parts[part])), *self._chain_lines()]
 
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
         """Yield lines of facts that share a node and the steps from it, or the steps alone."""
@@ -324,12 +370,37 @@ class _FactExtractor:
             # A mediator's first leg is that of the walk; dates and numbers annotate a fact rather than being one.
             source, *others = sorted(legs.values(), key=lambda leg: self._is_value(leg.node))
             end, *rest = others
-            said = [f"{_last(leg.hop.relation)}: {self._names[leg.node]}" for leg in rest[:_ATTRIBUTES]]
-            said += [f"… (+{len(rest) - _ATTRIBUTES} more)"] if len(rest) > _ATTRIBUTES else []
-            said += [leg.hop.note for leg in (source, end) if leg.hop.note]
+            said = self._roles(rest) + [leg.hop.note for leg in (source, end) if leg.hop.note]
             fact = _Fact(source.node, (source.hop.turned, end.hop.turned.turned), end.node, ", ".join(said))
             for item in items:
                 self._add(fact, item)
+
+    def _roles(self, legs: Sequence[_MediatorEdge]) -> list[str]:
+        """Write further edges of a mediator as `role: name`, a start and an end as one period, periods first."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for leg in legs:
+            found[self._role(leg.hop)].append(self._names[leg.node] or "")
+        start = next((role for role in found if role.split("_")[0] in _STARTS), "")
+        end = next((role for role in found if role.split("_")[0] in _ENDS), "")
+        period = " – ".join(" ".join(found.pop(role, [])) for role in (start, end)).strip()
+        roles = sorted(found.items(), key=lambda one: not one[1][0][:1].isdigit())
+        said = [
+            f"{role}: {names[0]}{f' (+{len(names) - 1:,} more)' if len(names) > 1 else ''}"
+            for role, names in roles[:_ATTRIBUTES]
+        ]
+        left = sum(len(names) for _, names in roles[_ATTRIBUTES:])
+        return [*([period] if start or end else []), *said, *([f"… (+{left:,} more)"] if left else [])]
+
+    def _role(self, hop: Hop) -> str:
+        """Return the name of an edge as seen from the mediator: of its inverse, or of its head's type if need be."""
+        relation = hop.relation
+        if hop.inverse:  # it leads into the mediator
+            inverses = sorted(self._turned.get(relation, ()), key=lambda other: (".." in other, other))
+            if not inverses:
+                domain, _, own = relation.rpartition(".")[0].rpartition(".")
+                return clean(own.removeprefix(f"{domain}_")) if own else _last(relation)
+            relation = inverses[0]
+        return _last(relation)
 
     def _is_value(self, node: EntityId) -> bool:
         """True if a name is a value: a number or a date."""
@@ -352,10 +423,23 @@ class _FactExtractor:
 
     def _line(self, source: EntityId, steps: tuple[Hop, ...], facts: Sequence[_Fact]) -> Line:
         """Write facts that share a node and the steps from it."""
-        entries = dict.fromkeys(self._entry(fact) for fact in facts)
+        entries = self._entries(facts)
         head = walk_text([self._names[source], *[None] * (len(steps) - 1), ""], steps)
         more, cut_off = self._left_out(source, steps)
-        return Line(_items(facts), head, tuple(entries), more, False, cut_off, _nodes(facts), _words(steps))
+        return Line(_items(facts), head, entries, more, False, cut_off, _nodes(facts), _words(steps), source)
+
+    def _entries(self, facts: Sequence[_Fact]) -> tuple[str, ...]:
+        """Write the ends of facts that share the rest, two nodes of one thing once."""
+        names = {self._names[fact.end] or "" for fact in facts}
+        told = {_folded(self._names[fact.end] or "") for fact in facts if fact.said}
+        once: dict[tuple[str, str], str] = {}
+        for fact in sorted(facts, key=lambda fact: fact.end not in self._first):
+            name = self._names[fact.end] or ""
+            tagged = _TAGGED.fullmatch(name)
+            name = tagged[1] if tagged and tagged[1] in names else name
+            if fact.said or _folded(name) not in told:
+                once.setdefault((_folded(name), fact.said), self._entry(fact, name))
+        return tuple(once.values())
 
     def _left_out(self, source: EntityId, steps: tuple[Hop, ...]) -> tuple[int, bool]:
         """Return how many further ends some steps lead to, and whether there are others that were not counted.
@@ -380,18 +464,24 @@ class _FactExtractor:
             _items(facts), f"{clean(label)}: ", tuple(entries), more, False, cut_off, _nodes(facts), _words(steps)
         )
 
-    def _entry(self, fact: _Fact) -> str:
-        name = self._names[fact.end] or ""
+    def _entry(self, fact: _Fact, name: str = "") -> str:
+        name = name or self._names[fact.end] or ""
         return f"{name} [{fact.said}]" if fact.said else name
 
     def _chain_lines(self) -> Iterator[Line]:
         for (source, steps), (ends, items) in self._chains.items():
             if ends and self._names[source] is not None:
                 head = walk_text([self._names[source], *["…"] * (len(steps) - 1), ""], steps)
-                entries = dict.fromkeys(self._names[end] or "" for end in ends)
+                entries = self._entries([_Fact(source, steps, end) for end in ends])
                 more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
                 nodes = frozenset((source, *ends))
-                yield Line(tuple(items), head, tuple(entries), more, False, cut_off, nodes, _words(steps))
+                yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source)
+
+
+@lru_cache(_HELD)
+def _folded(name: str) -> str:
+    """Return what two nodes of one thing share: the folded words of the name in any order."""
+    return " ".join(sorted(normalize_name(name).split()))
 
 
 @lru_cache(_HELD)

@@ -7,11 +7,12 @@ The parts that differ by question stand at the end of a prompt, so that provider
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from byokg.errors import at_least
+from byokg.graph.schema_text import RelationLimits
 from byokg.linking.demonstrations import Examples
 from byokg.linking.llm_linker import LlmLinker, Task
 from byokg.linking.parts import Budgets, Parts, RetrieverFactory
@@ -20,16 +21,31 @@ from byokg.llm.parsing import read_answers
 from byokg.llm.reply_blocks import reply_schema
 from byokg.offline import GrowthLimits, OfflineLinker, build_parser_and_ranker
 from byokg.pipelines.byokg import QUERY, budgeted, checked_answers, reach, runnable, shown_grounds
-from byokg.pipelines.context import ContextWriter
+from byokg.pipelines.context import ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
 from byokg.pipelines.loop import ENDED, KGLinker, is_new, make_answer, propose_and_link, retrieve_all
 from byokg.retrieval.path import PathRetriever
 from byokg.retrieval.query import QueryRetriever
-from byokg.types import Answer, AnswerItem, Artifacts, Context, Question, Request, Retriever, Step
+from byokg.types import (
+    Answer,
+    AnswerItem,
+    Artifacts,
+    Context,
+    PathEvidence,
+    Question,
+    Request,
+    Retriever,
+    Step,
+)
 
 STAGE = "lean"
 
 TASKS: tuple[Task, ...] = ("entities", "paths", "query")
+
+RELATIONS = RelationLimits(close=24, others=10)
+"""Relations in the schema: paths may name others as well."""
+
+_SCHEMA = "# Schema of the graph\n\n"
 
 _MORE = "If these facts do not hold the answer, ask for what is missing; you will see what was found."
 _LAST = "Nothing more can be retrieved: answer from these facts now, or leave the tags <answers> empty."
@@ -76,8 +92,8 @@ class Lean:
         items: list[AnswerItem] = []
         for left in reversed(range(self.calls)):
             with clock.stage("answer"):
-                shown = self.context.write_for_round(context)
-                text = self._call_model(question, context, shown.text, left)
+                shown = self.context.write_for_round(_narrowed(context), last=not left)
+                text = self._call_model(question, context, shown, left)
                 grounds = shown_grounds(self.parts.store, context, shown)
                 answers = read_answers(text, known=grounds.names)
                 items = checked_answers(self.parts.store, context, answers, shown, grounds)
@@ -100,17 +116,43 @@ class Lean:
         found = retrieve_all(self.retrievers, request, clock)
         return context.add(artifacts, linked, found, request.steps)
 
-    def _call_model(self, question: Question, context: Context, facts: str, left: int) -> str:
-        """Call the model, with `left` further calls allowed; return its reply."""
+    def _call_model(self, question: Question, context: Context, shown: ContextText, left: int) -> str:
+        """Call the model, with `left` further calls allowed; return its reply. The last prompt needs no schema."""
+        schema_part = f"{_SCHEMA}{self.reader.schema_text(question, context)}\n\n" if left else ""
         filled = self.parts.prompts["lean"].fill(
             tasks=self.reader.tasks_text(later=False),
-            schema_part=self.reader.schema_text(question, context),
-            graph_context=facts,
+            schema_part=schema_part,
+            graph_context=shown.block,
             turn=_MORE if left else _LAST,
             question=question.text,
         )
         schema = reply_schema(["answers", *self.reader.tags])
         return self.parts.model.reply(prompt_messages(filled), stage=STAGE, question_id=question.id, schema=schema).text
+
+
+def _narrowed(context: Context) -> Context:
+    """Return a context without facts about entities that the model did not name again.
+
+    Facts that end at an entity of the last round, or at a node of its evidence, remain.
+    """
+    *earlier, last = context.rounds
+    kept = {one.id for one in last.linked.entities}
+    if not earlier or not kept:
+        return context
+    dropped = {one.id for each in earlier for one in each.linked.entities} - kept
+    met = kept.union(*(item.ends for item in last.evidence if isinstance(item, PathEvidence)))
+    rounds = [
+        replace(
+            each,
+            evidence=tuple(
+                item
+                for item in each.evidence
+                if not isinstance(item, PathEvidence) or item.source not in dropped or not met.isdisjoint(item.ends)
+            ),
+        )
+        for each in earlier
+    ]
+    return replace(context, rounds=(*rounds, last))
 
 
 class _FixedProposer:
@@ -164,6 +206,7 @@ def lean_pipeline(
         budgets.schema_tokens,
         solved=examples.writer(parts.store, parts.embedder),
         max_hops=reach(made.values()),
+        relations=RELATIONS,
     )
     first = OfflineLinker(parts.store, parts.entities, *ranking, GrowthLimits(top_k=top_k))
     return Lean(parts, first, reader, tuple(made.values()), context, calls)
