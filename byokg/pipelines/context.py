@@ -606,11 +606,12 @@ class CitationChecker:
         from byokg.graph.guard.literals import returned_properties  # which answers without queries do not need
 
         found = []
+        known = self._store.schema().node_properties
         for item in self._evidence:
             if isinstance(item, RowsEvidence) and item.language == "cypher":
                 with suppress(QueryRefused):
                     for place, (types, key) in enumerate(returned_properties(item.query)):
-                        if key:
+                        if any(key in known.get(type_, ()) for type_ in types or known):  # a node's name is none
                             found.append((frozenset(str(row[place]) for row in item.rows), types, key))
         return found
 
