@@ -189,7 +189,7 @@ def test_prompts_list_linked_namesakes_apart() -> None:
     todd = Mention("Todd", 0, 4)
     linked = tuple(LinkedEntity(EntityId(id), "Todd", todd, "exact", 1.0) for id in ("p7", "p9"))
     context = Context(question="Todd?").add(Artifacts(), Linked(linked), [])
-    text = ContextWriter(graph).write_for_round(context).text
+    text = ContextWriter(graph).write_for_round(context).notes
     assert "Todd (Person, id p7, born 1970) | Todd (Person, id p9, born 1980)" in text
     untyped = ColumnarGraph.from_records([replace(node, type="") for node in TODDS], TODD_EDGES)
-    assert "Todd (id p7, born 1970)" in ContextWriter(untyped).write_for_round(context).text
+    assert "Todd (id p7, born 1970)" in ContextWriter(untyped).write_for_round(context).notes
