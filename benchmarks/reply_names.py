@@ -29,7 +29,7 @@ from pathlib import Path
 from benchmarks.rows import Row, show
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.llm.parsing import read_answers, read_list
-from byokg.llm.reply_items import answers
+from byokg.llm.reply_lines import answers
 from byokg.llm.shown_names import ShownNames
 
 Names = Sequence[str]

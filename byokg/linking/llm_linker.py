@@ -12,8 +12,8 @@ from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import EVERY_RELATION, RelationLimits, SchemaRenderer
 from byokg.linking.parts import Parts
 from byokg.llm.messages import Message, prompt_messages
-from byokg.llm.parsing import Listing, blocks, read_answers, read_list, read_object, read_paths, read_queries
-from byokg.llm.reply_blocks import reply_schema
+from byokg.llm.parsing import Listing, read_answers, read_list, read_object, read_paths, read_queries
+from byokg.llm.reply_blocks import blocks, reply_schema
 from byokg.llm.shown_names import question_names
 from byokg.text.names import locate
 from byokg.types import (

@@ -26,7 +26,7 @@ from byokg.errors import ConfigError, LlmOffChoice, NoCandidates, at_least, impo
 from byokg.llm.chat_models import LocalChatModel
 from byokg.llm.messages import JSON, Message, prompt_messages
 from byokg.llm.model import LanguageModel
-from byokg.llm.parsing import blocks
+from byokg.llm.reply_blocks import blocks
 from byokg.prompts import PromptLibrary
 
 _log = logging.getLogger(__name__)

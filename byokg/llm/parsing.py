@@ -2,7 +2,7 @@
 
 Models forget closing tags, fence bare text, number lines, escape plain characters, write JSON or headings in place of
 tags, and add comments to it all. The readers here accept that, and return nothing rather than raise: no text makes them
-fail. `reply_blocks` finds the places of results, `reply_items` reads items and answers.
+fail. `reply_blocks` finds the places of results, `reply_lines` reads what stands there: JSON, or else lines.
 """
 
 from __future__ import annotations
@@ -13,13 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from byokg.llm.abstentions import is_nothing
-from byokg.llm.citations import unique, untypeset
 from byokg.llm.reply_blocks import (
     FENCE,
     FENCE_LINE,
     LISTED,
-    TAGS,
     blocks,
     entries,
     first_object,
@@ -28,32 +25,24 @@ from byokg.llm.reply_blocks import (
     unescape_text,
     without_thought,
 )
-from byokg.llm.reply_items import (
+from byokg.llm.reply_lines import (
     WrittenAnswer,
-    answers,
-    finishes,
+    is_nothing,
     is_sentence,
     item,
-    items,
+    json_entries,
+    lines,
+    merged,
+    read_block,
+    read_name,
+    read_names,
+    unique,
+    untypeset,
 )
 from byokg.llm.shown_names import Hiding, ShownNames
 from byokg.text.labels import normalize_label
 from byokg.text.names import normalize_name
 from byokg.types import INVERSE, Metapath
-
-__all__ = [
-    "TAGS",
-    "Listing",
-    "WrittenAnswer",
-    "blocks",
-    "read_answers",
-    "read_list",
-    "read_object",
-    "read_paths",
-    "read_queries",
-    "read_query",
-    "read_score",
-]
 
 QUERY_FENCES: Mapping[str, tuple[str, ...]] = {
     "opencypher": ("opencypher", "cypher"),
@@ -80,9 +69,10 @@ class Listing:
 def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: ShownNames | None = None) -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 
-    Bullets, numbers (1., 2., … in sequence), quotes and bold marks around an item, code fences, tags inside the block
-    and escapes (`&amp;`) are removed; a JSON list is a list; a block with only "none", with or without a reason,
-    is empty, and sentences around the items are none of them.
+    Items are read as answers are, without their citations: bullets, numbers (1., 2., … in sequence), quotes and bold
+    marks around an item, code fences, tags inside the block and escapes (`&amp;`) are removed; a block with only
+    "none", with or without a reason, is empty, and sentences around the items are none of them. A JSON list is a list
+    of exactly its texts.
 
     Args:
         text: the reply.
@@ -92,21 +82,51 @@ def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: S
         shown: names to choose from: a node called Finish is an item if it was shown.
         known: names in the prompt, which are never taken apart.
     """
-    hiding = Hiding(known, (_FINISH,))
+    hiding = Hiding(known, ("FINISH",))
     contents = blocks(text, tag)
+    blocks_found = bool(contents)
     if not contents:
         plain = without_thought(text).strip()
-        lines = [line.strip() for line in plain.splitlines() if line.strip()]
-        if lines and finishes([lines[0]], shown)[0]:
+        if _finish([plain.partition("\n")[0]], shown) is not None:
             return Listing(finished=True, found=True)
-        listed = _bare_items(plain, hiding) if bare and not has_tags(text) else []
-        return Listing(unique(map(hiding.restore, listed)), found=bool(listed))
-    finished, found = finishes([each for content in contents for each in items(content, hiding)], shown)
-    return Listing(unique(map(hiding.restore, found)), finished, found=True)
+        contents = list(filter(None, [_listed(plain, hiding)])) if bare and not has_tags(text) else []
+    items: list[str] = []
+    finished = False
+    for content in contents:
+        hidden = hiding.hide(content)
+        entries = json_entries(content, hidden)
+        if entries is None:
+            written = list(filter(None, map(item, lines(untypeset(hidden)))))
+        else:
+            written = [hiding.hide(" ".join(name.split())) for name, _ in entries]
+        rest = _finish(written, shown)
+        finished = finished or rest is not None
+        if rest is None:
+            rest = [each for each in written if not is_sentence(each)] or written[:1]
+        if entries is None:
+            rest = read_names(rest[0]) if len(rest) == 1 else list(map(read_name, rest))
+        items += rest
+    found = unique(name for each in items if (name := hiding.restore(each)) and not is_nothing(each))
+    return Listing(found, finished, bool(found or blocks_found))
 
 
-_FINISH = "FINISH"
-"""Ends a search in a list, though it were a name."""
+_FINISH = re.compile(
+    r"(?:\W*|.*(?:[-–—:.;,]\s+|→\s*)\W*)FINISH(?:ED)?(?:\W*|\W*[-–—:;,.(>].*|\s+(?:as|since|because)\b.*)"
+)
+_FINISH_ALONE = re.compile(r"\W*FINISH(?:ED)?(?:\W*|\W*[-–—:;,.(]\W*\s.*)", re.IGNORECASE)
+
+
+def _finish(items: Sequence[str], shown: str) -> list[str] | None:
+    """Return the items besides the word FINISH, without sentences; None if a list does not have it.
+
+    In small letters it must stand alone, and an item that was `shown` is none.
+    """
+    words = [re.sub(r"\W", "", item) for item in items]
+    named = [bool(shown) and re.search(rf"\b{word}\b", shown) is not None for word in words]
+    ends = [_FINISH.fullmatch(item) is not None and not name for item, name in zip(items, named, strict=True)]
+    if any(ends):
+        return [item for item, end in zip(items, ends, strict=True) if not end and not is_sentence(item)]
+    return [] if items and not any(named) and all(map(_FINISH_ALONE.fullmatch, items)) else None
 
 
 def read_answers(text: str, bare: bool = True, known: ShownNames | None = None) -> tuple[WrittenAnswer, ...]:
@@ -116,38 +136,32 @@ def read_answers(text: str, bare: bool = True, known: ShownNames | None = None) 
     `also`, are one list. `bare` as for `read_list`, and for sentences such as
     `The answer is Paris [e3].` as well; `known` are names in the prompt, which are never taken apart.
     """
-    if "=" in text:
-        text = _CITED_TAG.sub(r"<\g<tag>>\g<name> [\g<ids>]</\g<tag>>", text)
+    text = _CITED_TAG.sub(r"<\g<tag>>\g<name> [\g<ids>]</\g<tag>>", text) if "=" in text else text
+    hiding = Hiding(known)
+    if not has_tags(text) and "{" not in text:
+        text = hiding.hide(text)  # a name may look like a heading
     found = found_blocks(text, "answers")
     if not found:
-        plain = without_thought(text).strip()
         if not bare or has_tags(text):
             return ()
-        unfenced = FENCE_LINE.sub("", plain).strip()
-        if unfenced.startswith(("[", "{")):
-            return answers(unfenced, known)
-        hiding = Hiding(known)
-        plain = hiding.hide(plain)
-        lines = _bare_items(plain) or [line for line in plain.splitlines() if line.strip()][-1:]
-        read = answers("\n".join(lines))
-        told = len(lines) == 1 and is_sentence(lines[0])
-        if told and any(one.name.rstrip(".") == lines[0].rstrip(".") for one in read):
-            return ()
-        return tuple(WrittenAnswer(hiding.restore(one.name), one.citations) for one in read)
+        plain = FENCE_LINE.sub("", without_thought(text)).strip()
+        if plain.startswith(("[", "{")):
+            return merged(read_block(plain, hiding))
+        content = _listed(plain, hiding) or hiding.hide(plain.rpartition("\n")[2])
+        read = merged(read_block(content, hiding))
+        told = "\n" not in content and is_sentence(content)
+        return () if told and any(one.name.rstrip(".") == item(content).rstrip(".") for one in read) else read
     joined: list[str] = []
     for block in found:
         if joined and _revises(block.said_before):
             joined.clear()
         joined.append(f"{block.content} {_citations_alone(block.said_after)}")
-    cited: dict[str, tuple[str, ...]] = {}
-    for one in (one for content in joined for one in answers(content, known)):
-        cited[one.name] = unique([*cited.get(one.name, ()), *one.citations])
-    return tuple(WrittenAnswer(name, ids) for name, ids in cited.items())
+    return merged(one for content in joined for one in read_block(content, hiding))
 
 
 _CITED_TAG = re.compile(
-    r"<(?P<tag>answer|item|li)\s+(?:cite[sd]?|citations?|evidence|sources?|ids?|refs?|facts?)\s*=\s*[\"']\[?(?P<ids>[eE\d][^\"'<>\[\]]*)\]?[\"']"
-    r"\s*>(?P<name>[^<>]*)</(?P=tag)>",
+    r"<(?P<tag>answer|item|li)\s+(?:cite[sd]?|citations?|evidence|sources?|ids?|refs?|facts?)\s*=\s*[\"']\[?"
+    r"(?P<ids>[eE\d][^\"'<>\[\]]*)\]?[\"']\s*>(?P<name>[^<>]*)</(?P=tag)>",
     re.IGNORECASE,
 )
 """An answer in a tag with its citation."""
@@ -176,14 +190,12 @@ def _citations_alone(after: str) -> str:
     return ""
 
 
-def _bare_items(text: str, hiding: Hiding | None = None) -> list[str]:
-    """Return the list items of a reply without tags; names that `hiding` contains stay hidden."""
-    text = text if hiding is None else hiding.hide(text)
-    lines = [line.strip() for line in FENCE_LINE.sub("", text).split("\n") if line.strip()]
-    marked = [line for line in lines if LISTED.match(line)]
-    if not marked and any(line.endswith((".", ":", "?", "!")) or len(line.split()) > 12 for line in lines):
-        return []
-    return items("\n".join(marked or lines))
+def _listed(text: str, hiding: Hiding) -> str:
+    """Return the list items of a reply without tags: lines with bullets or numbers, or all lines if none is prose."""
+    found = [line.strip() for line in FENCE_LINE.sub("", hiding.hide(text)).split("\n") if line.strip()]
+    marked = [line for line in found if LISTED.match(line)]
+    prose = any(line.endswith((".", ":", "?", "!")) or len(line.split()) > 12 for line in found)
+    return "\n".join(marked or ([] if prose else found))
 
 
 # Paths
@@ -266,8 +278,8 @@ def _of_paths(content: str) -> str:
 
 def _path_lines(content: str) -> Iterator[str]:
     written = [_IRIS.sub(_iri, line) for line in content.replace("</", "\n</").splitlines()]
-    for line in items("\n".join(written)) or []:
-        if not line.endswith(":"):
+    for line in map(item, lines(untypeset("\n".join(written)))):
+        if line and not line.endswith(":"):
             yield line
 
 

@@ -201,6 +201,11 @@ def without_thought(text: str) -> str:
     return "".join([*kept, text[begin:]])
 
 
+def is_result(key: str) -> bool:
+    """True if a key of a JSON object is the name of a result."""
+    return _folded(key) in _ALL_NAMES or key.lower() in ("results", "items")
+
+
 def unescape_text(text: str) -> str:
     """Resolve entities that end in a semicolon; `AT&T` and `R&copy` are left alone."""
     return _ESCAPED.sub(lambda escape: html.unescape(escape[0]), text)

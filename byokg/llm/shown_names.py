@@ -101,12 +101,17 @@ class ShownNames:
             return None
         ends = [at for at in _ends(line) if at and not line[at - 1].isspace()]
         spans = [(start, end) for start in starts for end in ends if start < end]
-        for start, end in sorted(spans, key=lambda span: (span[0] - span[1], span)):
+        for start, end in sorted(spans, key=lambda span: (span[0] - span[1], _counts(line, span[1]), span)):
             written = line[start:end]
             if (name := self.of(written)) is not None:
                 end -= len(written) - len(written.rstrip())
                 return start, end, name
         return None
+
+
+def _counts(line: str, end: int) -> bool:
+    """True if a name that ends here may be the number of a line: of `1. 3`, both shown, the name is 3."""
+    return line[end - 1].isalnum() and line[end : end + 1] in (".", ")", ":") and bool(line[end + 1 :].strip())
 
 
 _WORDS_READ, _WORDS_OF_NAME = 64, 16

@@ -16,7 +16,7 @@ from byokg.index.embedders import Embedder, exact
 from byokg.linking.parts import Parts
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_list
-from byokg.llm.reply_blocks import reply_schema
+from byokg.llm.reply_blocks import blocks, reply_schema
 from byokg.llm.shown_names import ShownNames
 from byokg.retrieval.frontier import Frontier, TooMany, expand_relations
 from byokg.retrieval.verbalize import names_of, verbalize
@@ -114,6 +114,12 @@ _SHOWN = 10
 
 _ABSENT = re.compile(r"\W*not in (?:the |this )?(?:knowledge )?graph\b.*", re.IGNORECASE)
 """Reply of the model if the graph lacks the answer."""
+
+
+def _is_absent(reply: str, tag: str) -> bool:
+    """True if a reply, or its list, states that the graph lacks the answer."""
+    written = [line for text in (reply, *blocks(reply, tag)) for line in text.strip().splitlines()]
+    return any(map(_ABSENT.fullmatch, written))
 
 
 @dataclass(eq=False)
@@ -287,8 +293,8 @@ class AgenticRetriever:
         listing = read_list(reply, "selected", bare=True, shown=text, known=ShownNames(numbers))
         written_ones = listing.items
         walk.finished = listing.finished
-        walk.absent = any(map(_ABSENT.fullmatch, written_ones)) or _ABSENT.fullmatch(reply.strip()) is not None
-        for written in (one for one in written_ones if not _ABSENT.fullmatch(one)):
+        walk.absent = _is_absent(reply, "selected")
+        for written in written_ones:
             match = self.parts.relations.match(written)
             at = numbers.get(match.relation) if match is not None else None
             having = [of for of, counts in zip(chosen, frontier.counts, strict=True) if at is not None and at in counts]
@@ -312,7 +318,7 @@ class AgenticRetriever:
             graph_context=shown,
         )
         listing = read_list(reply, "next-entities", bare=True, shown=shown)
-        absent = any(map(_ABSENT.fullmatch, listing.items)) or _ABSENT.fullmatch(reply.strip()) is not None
+        absent = _is_absent(reply, "next-entities")
         selected: dict[EntityId, None] = {}
         dropped = []
         if not listing.finished and not absent:

@@ -10,10 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.llm.parsing import (
-    TAGS,
     Listing,
-    WrittenAnswer,
-    blocks,
     read_answers,
     read_list,
     read_object,
@@ -21,6 +18,8 @@ from byokg.llm.parsing import (
     read_query,
     read_score,
 )
+from byokg.llm.reply_blocks import TAGS, blocks
+from byokg.llm.reply_lines import WrittenAnswer
 
 ANY_TAG = st.sampled_from(sorted(TAGS))
 

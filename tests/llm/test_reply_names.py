@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from benchmarks.reply_names import LAYOUTS, ReplyLayout, every_name, measured
 from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.llm.parsing import WrittenAnswer, read_answers, read_list, read_object, read_paths
-from byokg.llm.reply_items import answers
+from byokg.llm.reply_lines import answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
 
 DATA = Path(os.environ.get("BYOKG_DATA") or Path(__file__).parents[3] / "shared" / "data")
@@ -33,7 +33,18 @@ HARD = (
     *("AT&amp;T", "a < b", "[e1]", "Untitled [3]", "Facts [e1, e2]", "Gen¹³", "Highway, lines 2 and 4", "Ship (2)"),
     *("שלום", "\u200fשלום עולם\u200f", "Zero\u200bWidth", "Cafe\u0301 Paris", "北京", "E7", "The answer is Paris"),
     *("From Star Wars to Jedi: The Making of a Saga", "Robert Burns - a life", "Ohio: a history", "GoldenEye: Source"),
-    *("The candidate was Richard M. Nixon.", "word " * 400 + "end"),
+    *("The candidate was Richard M. Nixon.", "word " * 400 + "end", '{"a": 1}', "{}", "3"),
+    *("Answer: Heat", "Final answer: Heat", "Note: Heat", "Foo, [e1] Bar", "…", "## Heat", "- [x] Heat"),
+    *(
+        "\\textbf{Heat}",
+        "~~Heat~~",
+        "Heat [e1",
+        "<b>Heat</b>",
+        "عربي [e1] نص",
+        "Heat\u2028Bar",
+        "(1)",
+        "Actually, Heat",
+    ),
 )
 """Names that look like something else in a reply."""
 
@@ -138,6 +149,9 @@ def test_the_longest_reading_that_was_shown_counts() -> None:
     assert [one.name for one in answers("Crosby, Stills and Nash [e1]", known)] == ["Crosby, Stills", "Nash"]
     assert [one.name for one in answers("1. FC Köln [e1]", known)] == ["1. FC Köln"]
     assert [one.name for one in answers("1. Heat [e1]", known)] == ["Heat"]
+    assert [one.name for one in answers("1. 3 [e1]", ShownNames("13"))] == ["3"]
+    for text in ("[e1] Heat", "Heat [e1]", '["Heat [e1]"]', '{"answers": ["Heat [e1]"]}', "## Answers\n- Heat [e1]"):
+        assert read_answers(text, known=known) == (WrittenAnswer("Heat", ("e1",)),)
     songs = ShownNames(["(Strangers) (session)", "Bavarian Rhapsody"])
     listed = answers("(Strangers) (session), Bavarian Rhapsody", songs)
     assert [one.name for one in listed] == ["(Strangers) (session)", "Bavarian Rhapsody"]
