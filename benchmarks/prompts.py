@@ -279,6 +279,9 @@ def _is_hub(store: GraphStore, name: str, relation: str) -> bool:
 SHOWN = 0.97
 """Least share of gold properties and values in a first prompt."""
 
+TOKENS = 3000
+"""Most tokens of a first prompt of `byokg_lean` on Northwind."""
+
 
 class FirstPrompt(Exception):
     """The first prompt of a question, in place of a reply to it."""
@@ -345,6 +348,11 @@ def gold_items(store: GraphStore, index: ValueIndex, names: NameIndex, query: st
     return used, texts
 
 
+def _section(prompt: str, heading: str) -> str:
+    """Return the text below a heading, up to the next one."""
+    return prompt.partition(f"\n# {heading}\n")[2].partition("\n# ")[0]
+
+
 def value_rows(name: str, store: QueryableGraph, records: Sequence[Mapping[str, Any]], show_missing: int) -> list[Row]:
     """Measure the share of properties and values of gold queries in the first prompts, and the tokens of these."""
     parts = Parts(store, cast(LanguageModel, Asked()))
@@ -367,15 +375,13 @@ def value_rows(name: str, store: QueryableGraph, records: Sequence[Mapping[str, 
             except FirstPrompt as prompt:
                 text = str(prompt)
             tokens.append(estimate_tokens(text))
-            _, _, context = text.partition("# Schema of the graph")
-            context = context.rpartition("# Question")[0]
-            there = shown_properties(context)
-            facts = context.partition("# Facts")[2]
+            schema, facts = (_section(text, heading) for heading in ("Schema of the graph", "Facts"))
+            there = shown_properties(schema)
             missing = [one for one in sorted(properties) if there.isdisjoint((type_, one[1]) for type_ in one[0])]
             unspelt = [
                 one
                 for one in sorted(texts)
-                if f'"{one}"' not in context and not re.search(rf"(?<!\w){re.escape(one)}(?!\w)", facts)
+                if f'"{one}"' not in schema and not re.search(rf"(?<!\w){re.escape(one)}(?!\w)", facts)
             ]
             shown["properties"] += [one not in missing for one in sorted(properties)]
             shown["values"] += [one not in unspelt for one in sorted(texts)]
@@ -447,8 +453,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.part != "values":
         rows += freebase_rows(options.data, options.graph, options.split, options.questions, options.part)
     show(rows, "what a language model is shown", options.json)
-    figures = [Bar(row.name, "≥", SHOWN) for row in rows if row.name.endswith("properties and values shown")]
-    show_bars(rows, figures)
+    bars = [Bar(row.name, "≥", SHOWN) for row in rows if row.name.endswith("properties and values shown")]
+    bars += [Bar(row.name, "≤", TOKENS) for row in rows if row.name == "northwind lean: median prompt"]
+    show_bars(rows, bars)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ _RELATION_SHARE, _MEANT_SHARE = 0.7, 0.6
 """Share of the budget for relations before properties of nodes may use the rest, and for properties that the question
 means before all relations."""
 
-_ENUMERATED, _ENUMERATION = 20, 400
+_ENUMERATED, _ENUMERATION = 20, 800
 """Values that are listed as a whole, and their characters together, at most."""
 
 _NEAREST, _EXAMPLES = 3, 2
