@@ -324,15 +324,17 @@ class LabelTranslator:
     """
 
     def __init__(self, labels: Sequence[str], embedder: Embedder) -> None:
-        self._labels, self._embedder = list(dict.fromkeys(labels)), embedder
+        self._labels, self._embedder = sorted({label.casefold() for label in labels}), embedder
         self._vectors = exact(embedder.encode(self._labels))
         self.nearest = lru_cache(1 << 12)(self._nearest)
         """Returns the label that a word is clearly nearest to, or an empty text."""
 
     def _nearest(self, word: str) -> str:
         similar = self._vectors @ exact(self._embedder.encode([word])[0])
-        first, *others = np.argsort(-similar, kind="stable")
-        lead = similar[first] - (similar[others[0]] if others else similar.mean())
+        first = int(similar.argmax())
+        own = self._labels[first].split()
+        others = [at for at, label in enumerate(self._labels) if set(own).isdisjoint(label.split())]
+        lead = similar[first] - (similar[others].max() if others else similar.mean())
         return self._labels[first] if lead > 0 and lead >= _CLEARLY * (similar[first] - similar.mean()) else ""
 
 

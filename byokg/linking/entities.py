@@ -162,6 +162,8 @@ _HELD = 0.85
 """Lowest score of a name that holds all words of a mention."""
 _SHORT = 3
 """Letters of a mention that is in too many names."""
+_CLEARLY = 0.02
+"""Lead in cosine of the nearest name of a foreign word over the next."""
 _LONGEST = 1000
 """Characters of a mention; nothing resembles a longer one, though a name may equal it."""
 CONTEXT_WEIGHT = 0.2
@@ -259,6 +261,13 @@ class _NameLookup:
             if self._dense is None and self._make_dense is not None:
                 self._dense = self._make_dense()
             return self._dense
+
+    def nearest(self, text: str, cutoff: float) -> str:
+        """Return the name that a text is clearly nearest to by meaning; empty without one."""
+        dense = self.meanings()
+        found = [] if dense is None else dense.search([text], 2)[0]
+        second = found[1].score if len(found) > 1 else 0.0
+        return found[0].name if found and found[0].score >= max(cutoff, second + _CLEARLY) else ""
 
     def written_otherwise(self, text: str) -> bool:
         """True if a text is written like none of the names that equal it."""
@@ -504,6 +513,10 @@ class EntityLinker:
             else self._linked(search, facts) or self._holders(mention, question)
             for mention, search in zip(mentions, searches, strict=True)
         ]
+
+    def nearest_name(self, text: str) -> str:
+        """Return the name that a text is clearly nearest to by meaning; empty without one, or without dense search."""
+        return self._lookup.nearest(text, self.dense_cutoff) if self.method in ("dense", "both") else ""
 
     # Exact candidates
 

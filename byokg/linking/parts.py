@@ -123,7 +123,9 @@ class Parts:
         return QuestionTranslator(lambda text: self.entities.names.knows(text), self.language, self._nearest_label)
 
     def _nearest_label(self, word: str) -> str:
-        return self._labels.nearest(word) if self._labels is not None else ""
+        if self._labels is None or self.entities.names.search([word], 1, self.entities.cutoff)[0]:
+            return ""  # a name, perhaps misspelt
+        return self._labels.nearest(word) or self.entities.nearest_name(word)
 
     @cached_property
     def _labels(self) -> LabelTranslator | None:

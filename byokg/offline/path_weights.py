@@ -17,7 +17,7 @@ from pathlib import Path
 
 from byokg.errors import ConfigError
 from byokg.files import write_json
-from byokg.index.embedders import Embedder, folder_name
+from byokg.index.embedders import Embedder, folder_name, is_multilingual, shipped_embedder
 from byokg.offline.path_scorer import Weights
 
 SHIPPED = Path(__file__).resolve().parent.parent / "data" / "weights"
@@ -93,6 +93,15 @@ def weights_for(embedder: Embedder) -> Weights:
     Those of the shipped static embedder replace missing ones of another; the log reports it, once.
     """
     return _shipped(embedder.name)
+
+
+def scoring_embedder(embedder: Embedder, shipped: bool) -> Embedder:
+    """Return the embedder that scores paths: the shipped one in place of a multilingual one without fitted weights.
+
+    Questions are translated before, so that words and labels are English. Without `shipped`, the weights are others.
+    """
+    fitted = not shipped or embedder.name == STATIC or (SHIPPED / folder_name(embedder.name) / FILE).is_file()
+    return embedder if fitted or not is_multilingual(embedder) else shipped_embedder()
 
 
 @lru_cache(64)

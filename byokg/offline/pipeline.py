@@ -27,7 +27,7 @@ from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import MAX_HOPS, PathScorer
 from byokg.offline.path_scorer import UNIT as SCORED
-from byokg.offline.path_weights import read_weights, weights_for
+from byokg.offline.path_weights import read_weights, scoring_embedder, weights_for
 from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
 from byokg.offline.rerank import CandidateReranker
@@ -87,7 +87,7 @@ def offline_pipeline(
     >>> [item.name for item in pipeline.run(Question("q1", "What is the capital of France?")).items]
     ['Paris']
     """
-    graph, embedder, entities = parts.store, parts.embedder, parts.entities
+    graph, embedder, entities = parts.store, scoring_embedder(parts.embedder, weights is None), parts.entities
     lazy_schema = graph.remote if lazy_schema is None else lazy_schema
     store = graph if lazy_schema else viewed(graph)
     spotter, scorer = build_parser_and_ranker(store, embedder, entities, weights, lazy_schema)

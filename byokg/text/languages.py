@@ -93,6 +93,10 @@ class LanguageWords:
     """Groups whose words follow their noun."""
     fronted: bool
     """True if question words and relative clauses do not stand where English has them."""
+    genitive: str
+    """Ending of a name to which the noun before it belongs; empty for none."""
+    verb_final: bool
+    """True if the verb ends a relative clause."""
     rewrites: tuple[tuple[re.Pattern[str], str], ...]
     """Patterns that are replaced before a question is read (dates)."""
 
@@ -160,6 +164,8 @@ def language_words(code: str) -> LanguageWords:
         data.get("umlauts", {}),
         frozenset(data.get("postposed", ())),
         data.get("fronted", False),
+        data.get("genitive", ""),
+        data.get("verb_final", False),
         tuple((re.compile(pattern), text) for pattern, text in data.get("rewrites", ())),
     )
 
@@ -291,7 +297,11 @@ class QuestionTranslator:
             meant = [one for one in meant if one.group != "questions"] or meant
         written = not meant or surface != surface.casefold() or _is_han(surface)  # `oder` is no river, `Oder` is one
         if written and (name := self._named(words, tuple(folded))):
-            return _Piece(name, "names")
+            owner = surface.endswith(words.genitive) and tuple(folded) not in words.phrases
+            return _Piece(f"{name} | of {name}" if words.genitive and owner else name, "names")
+        stem = surface.removesuffix(words.genitive)
+        if not meant and stem != surface and written and not self.is_name(surface) and self.is_name(stem):
+            return _Piece(f"{stem} | of {stem}", "names")
         if not meant and not surface.isdecimal() and self.is_name(surface):
             return _Piece(surface, "names")
         if not meant and (foreign := words.meanings(folded)):
@@ -304,6 +314,8 @@ class QuestionTranslator:
     def _guessed(self, piece: _Piece) -> _Piece:
         """Return the nearest word of the graph for a word in no list."""
         if piece.group or self.nearest is None or not piece.text.isalpha() or len(piece.text) < 2:
+            return piece
+        if piece.text in _ENGLISH:  # put there by a rewrite
             return piece
         near = self.nearest(piece.text)
         return _Piece(near, "nouns") if near else piece
@@ -347,13 +359,17 @@ def _is_han(text: str) -> bool:
 
 
 def _decided(pieces: Sequence[_Piece]) -> list[_Piece]:
-    """Decide between two readings: `longer | longest` by an article before, `that | than` by a comparison."""
+    """Decide between two readings by the pieces before: `longest` if one is an article, `than` if one compares."""
     decided: list[_Piece] = []
     for piece in pieces:
         first, bar, second = piece.text.partition(" | ")
         near = decided[-_NEAR:]
-        compared = any(one.group == "comparatives" or one.text in _DEGREES for one in near)
-        wanted = compared if second == "than" else any("the" in one.text.split() for one in near)
+        if second.startswith("of "):
+            wanted = bool(near) and near[-1].group == "nouns"
+        elif second == "than":
+            wanted = any(one.group == "comparatives" or one.text in _DEGREES for one in near)
+        else:
+            wanted = any("the" in one.text.split() for one in near)
         decided.append(_Piece(second if bar and wanted else first, piece.group))
     return decided
 
@@ -371,7 +387,37 @@ def _ordered(pieces: list[_Piece], words: LanguageWords) -> list[_Piece]:
     for at in range(1, len(pieces)):
         if pieces[at].group in words.postposed and pieces[at - 1].group == "nouns":
             pieces[at - 1 : at + 1] = reversed(pieces[at - 1 : at + 1])
+    if words.verb_final:
+        pieces = _with_verbs_first(pieces)
     return _fronted(_relative(pieces)) if words.fronted else pieces
+
+
+def _with_verbs_first(pieces: list[_Piece]) -> list[_Piece]:
+    """Put the verb at the end of a relative clause behind its pronoun: `, die nicht durch Polen fließen`."""
+    commas = [at for at, piece in enumerate(pieces) if piece.text == ","]
+    for comma in reversed(commas):
+        end = next((at for at in range(comma + 1, len(pieces)) if pieces[at].text in _ENDS), len(pieces))
+        pronoun = comma + 1 + (pieces[comma + 1 : comma + 2] != [] and pieces[comma + 1].text in _PREPOSITIONS)
+        if end - pronoun < _NEAR or pieces[pronoun].text not in ("the", "that", "whose"):
+            continue
+        verb = end
+        while verb - 1 > pronoun and (pieces[verb - 1].group == "verbs" or pieces[verb - 1].text in _AUXILIARIES):
+            verb -= 1
+        if verb == end:
+            continue
+        whose = pieces[pronoun].text == "whose"
+        first = pronoun + 1 + (whose or pieces[pronoun + 1].text == "not")
+        if not whose:
+            pieces[pronoun] = _Piece("that")
+        if whose or not (pieces[first].group in _NOUNS or pieces[first].text == "the"):
+            pieces[first:end] = [*pieces[verb:end], *pieces[first:verb]]
+        del pieces[comma + 1 : pronoun]
+    return pieces
+
+
+_ENDS = frozenset((",", ".", "?", "!", ";"))
+_PREPOSITIONS = frozenset(("in", "at", "on", "through", "from", "with", "of", "by", "to", "for"))
+_AUXILIARIES = frozenset(("is", "are", "was", "were", "has", "have", "had"))
 
 
 def _linked(pieces: Sequence[_Piece]) -> list[_Piece]:

@@ -79,6 +79,16 @@ def test_english_questions_are_english() -> None:
         ("Welche deutschen Flüsse münden in die Donau?", "Which German rivers flows into the Danube?"),
         ("Was ist länger, die Oder oder die Donau?", "What is longer, the Oder or the Danube?"),
         ("Wer gewann nach 1990 den Literaturnobelpreis?", "Who won after 1990 the Nobel Prize in Literature?"),
+        (
+            "Nenne die Flüsse Ungarns, die nicht durch Österreich fließen.",
+            "Name the rivers of Hungary, that not flow through Austria.",
+        ),
+        ("Nenne die Nachbarn der Schweiz.", "Name the neighbours of the Switzerland."),
+        (
+            "Welche Länder liegen am Fluss, in den die Oder mündet?",
+            "Which countries are at river, that the Oder flows into?",
+        ),
+        ("Wer trat 1995 der EU bei?", "Who joined 1995 the EU?"),
         ("¿Cuál es el río más largo de África?", "What is the longest river of Africa?"),
         ("¿Cuál es más largo, el Nilo o el Amazonas?", "What is longer, the Nile or the Amazon?"),
         ("¿Cuántos países limitan con México?", "How many countries border Mexico?"),
