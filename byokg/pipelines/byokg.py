@@ -24,7 +24,7 @@ from byokg.llm.reply_blocks import reply_schema
 from byokg.llm.usage import token_counter
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock
-from byokg.pipelines.loop import KGLinker, Loop, Stage, make_answer, retrieve_all
+from byokg.pipelines.loop import KGLinker, Loop, Stage, StopRule, make_answer, retrieve_all
 from byokg.retrieval.agentic import AgenticRetriever
 from byokg.retrieval.bfsql import BfsqlRetriever
 from byokg.retrieval.path import PathRetriever
@@ -425,6 +425,11 @@ class Rounds:
     queries: int = 0
     stop_when: Literal["answered", "nothing_new", "no_new_entity"] = "answered"
 
+    @property
+    def ending(self) -> tuple[StopRule, bool]:
+        """The rule that ends a stage, and whether whole rows of a query end all."""
+        return ("nothing_new", True) if self.stop_when == "answered" else (self.stop_when, False)
+
 
 def byokg_pipeline(
     parts: Parts,
@@ -479,14 +484,12 @@ def byokg_pipeline(
             max_hops=reach(made.values()),
         )
 
-    suffice = rounds.stop_when == "answered"
-    stop_when = "nothing_new" if rounds.stop_when == "answered" else rounds.stop_when
-    stages = [Stage(linker(tasks), tuple(made.values()), rounds.most, stop_when, suffice)]
+    stages = [Stage(linker(tasks), tuple(made.values()), rounds.most, *rounds.ending)]
     if rounds.queries or (not made and retrievers.get(QUERY) is not None):
         _check_queries(parts, made, rounds)
     if rounds.queries:
         first: Sequence[Task] = ["query", "answers"] if merge_drafts else ["query"]
-        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, "rows", suffice))
+        stages.insert(0, Stage(linker(first), (made[QUERY],), rounds.queries, "rows", rounds.ending[1]))
     return Loop(parts.entities, stages, LlmAnswerer(parts, context, merge_drafts))
 
 

@@ -20,16 +20,14 @@ from byokg.errors import QueryRefused, at_least
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.property_view import is_value, node_names, without_values
 from byokg.graph.store import GraphStore
-from byokg.graph.traversal import Caps, expand, relation_numbers
 from byokg.index.embedders import Embedder, exact
 from byokg.llm.shown_names import ShownNames
-from byokg.pipelines.evidence_lines import Emphasis, Event, Line, fold_lines
-from byokg.retrieval.frontier import mediators_among
+from byokg.pipelines.evidence_lines import Emphasis, Line, fold_lines
+from byokg.retrieval.frontier import events_on
 from byokg.retrieval.verbalize import clean, disambiguate, feedback_text, names_of, types_text
 from byokg.text.names import estimate_tokens, is_identifier, normalize_name, on_one_line
 from byokg.text.values import read_literal
 from byokg.types import (
-    INVERSE,
     Cell,
     Context,
     EdgeCell,
@@ -88,9 +86,6 @@ _LIKELY = 10.0
 _LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 12
 """Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
 out; and unrequested lines about one node."""
-
-_EVENTS = 60
-"""Mediators of one node and relation whose edges are read."""
 
 _HUB = 100
 """Edges of one relation and direction above which a node joins unrelated nodes."""
@@ -260,7 +255,7 @@ class ContextWriter:
         emphasis = Emphasis((asked - guessed, likely, guessed), _met_twice(context))
         annotated = emphasis.apart[0] | likely
         walks = [item for item in ranked if isinstance(item, PathEvidence) and item.id in annotated]
-        events = self._events(walks, names)
+        events = events_on(self._store, walks, names)
         legs = {node for of in events.values() for _, edges in of for edge in edges for node in (edge.head, edge.tail)}
         names |= node_names(self._store, sorted(legs - names.keys()))
         if events and not any(_DATE.match(names[node]) for node in legs):
@@ -291,51 +286,6 @@ class ContextWriter:
             problems,
             notes,
         )
-
-    def _events(self, walks: Sequence[PathEvidence], names: Mapping[EntityId, str]) -> dict[str, list[Event]]:
-        """Return by item the mediators that its walks go through or end at, with all of their edges."""
-        passed: dict[str, dict[EntityId, tuple[EntityId, frozenset[EntityId]]]] = defaultdict(dict)
-        """By item, each mediator with the node before it and those that may come behind it: none at the end."""
-        wide = []
-        for item in walks:
-            for path in item.paths:
-                for before, node, behind in zip(path.nodes, path.nodes[1:], path.nodes[2:], strict=False):
-                    if is_identifier(names[node]):
-                        passed[item.id].setdefault(node, (before, frozenset((behind,))))
-            if len(item.relations) == 1:
-                last = (end for end in item.ends[:_EVENTS] if end in names and is_identifier(names[end]))
-                passed[item.id] |= {end: (item.source, frozenset()) for end in last}
-            elif any(path.nodes[1] in passed[item.id] for path in item.paths):
-                wide.append(item)
-        for item, nodes in zip(wide, self._first_nodes(wide), strict=True):
-            beyond = frozenset(item.ends if len(item.relations) == 2 else (path.nodes[2] for path in item.paths))
-            passed[item.id] |= dict.fromkeys(nodes, (item.source, beyond))
-        legs = mediators_among(self._store, list(dict.fromkeys(node for of in passed.values() for node in of)))
-        events: dict[str, list[Event]] = {}
-        for item in walks:
-            along = {step.removeprefix(INVERSE) for step in item.relations}
-            for node, (before, after) in passed[item.id].items():
-                edges = sorted(legs.get(node, ()), key=lambda leg: leg[0].relation not in along)
-                came = [edge for edge, other in edges if other == before]
-                left = [edge for edge, other in edges if other != before and (not after or other in after)]
-                if came and left:
-                    rest = [edge for edge, other in edges if other != before and after and other not in after]
-                    events.setdefault(item.id, []).append((node, [*came[:1], *left, *rest]))
-        return events
-
-    def _first_nodes(self, items: Sequence[PathEvidence]) -> list[dict[EntityId, None]]:
-        """Return the nodes that each walk's first relation leads to from its source, in either direction."""
-        if not items:
-            return []
-        sources = list(dict.fromkeys(item.source for item in items))
-        first = [item.relations[0].removeprefix(INVERSE) for item in items]
-        numbers, caps = relation_numbers(self._store, sorted(set(first))), Caps(per_relation=_EVENTS)
-        edges = expand(self._store, self._store.numbers(sources), relations=numbers, caps=caps).edges
-        reached: dict[tuple[EntityId, str], dict[EntityId, None]] = defaultdict(dict)
-        others = self._store.ids(edges.other)
-        for origin, relation, other in zip(edges.origin.tolist(), edges.relation.tolist(), others, strict=True):
-            reached[sources[origin], self._store.relations[relation]][other] = None
-        return [reached[item.source, label] for item, label in zip(items, first, strict=True)]
 
     def _namesakes(self, context: Context) -> dict[EntityId, str]:
         """Return a name of their own for linked entities that share one, so that no line mixes them."""

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from byokg.retrieval.frontier import Event
 from byokg.retrieval.verbalize import (
     Hop,
     clean,
@@ -171,10 +172,6 @@ def fold_lines(
     place = {item.id: at for at, item in enumerate(evidence)}
     lines = [*facts.lines(), *node_lines(evidence), *row_lines(evidence, names)]
     return sorted(lines, key=lambda line: min(place[id] for id in line.items))
-
-
-Event = tuple[EntityId, Sequence[Triple]]
-"""A mediator and its edges: the one that a walk comes by, then the one that it leaves by, then the others."""
 
 
 @dataclass

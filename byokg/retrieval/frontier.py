@@ -7,6 +7,7 @@ edges of the best relations within some hops; `expand_relations` follows given r
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.graph.sorted_ids import changes, contains, distinct, rank_of, rows_at
 from byokg.graph.store import Direction, EdgeBatch, GraphStore, NodeArray, RelationCounts
-from byokg.graph.traversal import Caps, expand, join, triples
+from byokg.graph.traversal import Caps, expand, join, relation_numbers, triples
 from byokg.text.names import is_identifier
 from byokg.types import INVERSE, EntityId, Metapath, Path, PathEvidence, Triple, TripleEvidence
 
@@ -409,3 +410,65 @@ def mediators_among(store: GraphStore, ids: Sequence[EntityId]) -> dict[EntityId
         if other in named:
             found.setdefault(nameless[small[origin]], []).append((triple, other))
     return found
+
+
+_EVENTS = 60
+"""Mediators of one node and relation whose edges are read."""
+
+Event = tuple[EntityId, Sequence[Triple]]
+"""A mediator and its edges: the one that a walk comes by, then the one that it leaves by, then the others."""
+
+
+def events_on(
+    store: GraphStore, walks: Sequence[PathEvidence], names: Mapping[EntityId, str]
+) -> dict[str, list[Event]]:
+    """Return the mediators that walks go through or end at, by the ids of these, with all of their edges.
+
+    Args:
+        store: graph to read, twice at most.
+        walks: numbered items.
+        names: of the nodes on their known walks, and of their ends.
+    """
+    passed: dict[str, dict[EntityId, tuple[EntityId, frozenset[EntityId]]]] = defaultdict(dict)
+    """By item, each mediator with the node before it and those that may come behind it: none at the end."""
+    wide = []
+    for item in walks:
+        for path in item.paths:
+            for before, node, behind in zip(path.nodes, path.nodes[1:], path.nodes[2:], strict=False):
+                if is_identifier(names[node]):
+                    passed[item.id].setdefault(node, (before, frozenset((behind,))))
+        if len(item.relations) == 1:
+            last = (end for end in item.ends[:_EVENTS] if end in names and is_identifier(names[end]))
+            passed[item.id] |= {end: (item.source, frozenset()) for end in last}
+        elif any(path.nodes[1] in passed[item.id] for path in item.paths):
+            wide.append(item)
+    for item, nodes in zip(wide, _first_nodes(store, wide), strict=True):
+        beyond = frozenset(item.ends if len(item.relations) == 2 else (path.nodes[2] for path in item.paths))
+        passed[item.id] |= dict.fromkeys(nodes, (item.source, beyond))
+    legs = mediators_among(store, list(dict.fromkeys(node for of in passed.values() for node in of)))
+    events: dict[str, list[Event]] = {}
+    for item in walks:
+        along = {step.removeprefix(INVERSE) for step in item.relations}
+        for node, (before, after) in passed[item.id].items():
+            edges = sorted(legs.get(node, ()), key=lambda leg: leg[0].relation not in along)
+            came = [edge for edge, other in edges if other == before]
+            left = [edge for edge, other in edges if other != before and (not after or other in after)]
+            if came and left:
+                rest = [edge for edge, other in edges if other != before and after and other not in after]
+                events.setdefault(item.id, []).append((node, [*came[:1], *left, *rest]))
+    return events
+
+
+def _first_nodes(store: GraphStore, items: Sequence[PathEvidence]) -> list[dict[EntityId, None]]:
+    """Return the nodes that each walk's first relation leads to from its source, in either direction."""
+    if not items:
+        return []
+    sources = list(dict.fromkeys(item.source for item in items))
+    first = [item.relations[0].removeprefix(INVERSE) for item in items]
+    numbers, caps = relation_numbers(store, sorted(set(first))), Caps(per_relation=_EVENTS)
+    edges = expand(store, store.numbers(sources), relations=numbers, caps=caps).edges
+    reached: dict[tuple[EntityId, str], dict[EntityId, None]] = defaultdict(dict)
+    others = store.ids(edges.other)
+    for origin, relation, other in zip(edges.origin.tolist(), edges.relation.tolist(), others, strict=True):
+        reached[sources[origin], store.relations[relation]][other] = None
+    return [reached[item.source, label] for item, label in zip(items, first, strict=True)]
