@@ -1,11 +1,16 @@
 """Calls per question of `pipeline=byokg_lean`, with a scripted model that answers as soon as possible.
 
-python benchmarks/lean.py [--data DIR] [--graph DIR] [--questions 400] [--rounds 2] [--split test] [--json FILE]
+python benchmarks/lean.py [--data DIR] [--graph DIR] [--questions 400] [--lists 200] [--rounds 2] [--split test]
+    [--json FILE]
 
 WebQSP and CWQ questions on `freebase_core/graph_full` (497,495 triples), topic entities not given, no query engine. A
 script replaces the language model: it answers with the gold answers among the facts of the prompt, citing their
 lines; without any, it requests the labelled topic entities and gold relation paths, as a strong model would. The
 figures measure the sufficiency of the first evidence, an upper bound for models, not the accuracy of a model.
+
+`lists`: of questions with 3 to 50 gold answers that are names in the graph, the mean share of these in the evidence of
+the first round, and in the facts of its prompt. `twins`: inverse twins found in the graph, against Freebase's own list
+of inverses, for relations that occur in that.
 """
 
 from __future__ import annotations
@@ -17,10 +22,11 @@ import os
 import random
 import re
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +40,12 @@ from benchmarks.rows import Row, show
 from byokg.evaluation.metrics import score
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
+from byokg.graph.inverses import twin_relations
 from byokg.linking.parts import Parts
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.lean import lean_pipeline
-from byokg.text.names import estimate_tokens
-from byokg.types import Question
+from byokg.text.names import estimate_tokens, normalize_name
+from byokg.types import PathEvidence, Question
 
 _FACT = re.compile(r"^\[(e\d+)\] (.*(?:\n(?!\[e\d+\] |\n).*)*)", re.MULTILINE)
 
@@ -142,11 +149,65 @@ def measure(name: str, graph: ColumnarGraph, gold: list[Gold], rounds: int) -> l
     ]
 
 
+def completeness(name: str, graph: ColumnarGraph, gold: list[Gold]) -> list[Row]:
+    """Retrieve for the first prompt of each question, and compare with its gold answers."""
+    script = Script(gold={one.text: one for one in gold})
+    pipeline = lean_pipeline(Parts(graph, LanguageModel(script)), calls=1)
+    retrieved, shown, tokens, facts = [], [], [], []
+    for one in gold:
+        answer = pipeline.run(Question(one.id, one.text))
+        [first] = answer.rounds
+        paths = [item for item in first.evidence if isinstance(item, PathEvidence)]
+        ends = dict.fromkeys(end for item in paths for end in item.ends)
+        ends |= dict.fromkeys(node for item in paths for path in item.paths for node in path.nodes)
+        names = {normalize_name(node.name) for node in graph.nodes(list(ends))}
+        prompt = script.prompts[-1]
+        text = prompt.split("# Facts\n", 1)[1].rsplit("# Question\n", 1)[0]
+        lines = _FACT.findall(text)
+        retrieved.append(statistics.mean(normalize_name(each) in names for each in one.answers))
+        shown.append(statistics.mean(bool(_holding(each, lines)) for each in one.answers))
+        tokens.append(estimate_tokens(prompt))
+        facts.append(estimate_tokens(text))
+    return [
+        Row(f"{name}_lists", len(gold), "questions"),
+        Row(f"{name}_lists_retrieved", statistics.mean(retrieved), "share"),
+        Row(f"{name}_lists_shown", statistics.mean(shown), "share"),
+        Row(f"{name}_lists_prompt_median", statistics.median(tokens), "tokens"),
+        Row(f"{name}_lists_facts_median", statistics.median(facts), "tokens"),
+    ]
+
+
+def lists(gold: list[Gold], names: Container[str], most: int) -> list[Gold]:
+    """Return the questions with 3 to 50 gold answers that are names in the graph, with these, at most so many."""
+    held = [replace(one, answers=tuple(a for a in one.answers if normalize_name(a) in names)) for one in gold]
+    return [one for one in held if 3 <= len(one.answers) <= 50][:most]
+
+
+def twin_precision(data: Path, graph: ColumnarGraph) -> list[Row]:
+    """Compare inverse twins found in the graph with Freebase's own list of inverses."""
+    with lzma.open(data / "freebase_ontology" / "inverses.tsv.xz", "rt", encoding="utf-8") as file:
+        stated = {tuple(line.rstrip("\n").split("\t")[:2]) for line in file}
+    stated |= {(other, one) for one, other in stated}
+    listed = {one for one, _ in stated}
+    known = {pair for pair in stated if set(pair) <= set(graph.relations)}
+    began = time.perf_counter()
+    twins = twin_relations(graph)
+    milliseconds = 1000 * (time.perf_counter() - began)
+    found = {pair for pair in twins.items() if set(pair) <= listed}
+    return [
+        Row("twins_precision", len(found & known) / len(found), "share"),
+        Row("twins_recall", len(found & known) / len(known), "share"),
+        Row("twins_relations", len(twins), "relations"),
+        Row("twins_time", milliseconds, "ms"),
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("BYOKG_DATA", "../shared/data")))
     parser.add_argument("--graph", type=Path, help="folder written by `byokg graph build`; built by default")
     parser.add_argument("--questions", type=int, default=400, help="questions per set")
+    parser.add_argument("--lists", type=int, default=200, help="questions with lists of answers per set")
     parser.add_argument("--rounds", type=int, default=2, help="maximum calls per question")
     parser.add_argument("--split", default="test", choices=["dev", "test"])
     parser.add_argument("--json", type=Path, help="write rows of name, value, unit")
@@ -157,11 +218,15 @@ def main() -> None:
             place = Path(folder) / "full.graph"
             build_graph(options.data / "freebase_core" / "graph_full.tsv.xz", place)
         graph = ColumnarGraph.open(place)
-        rows = []
+        rows = twin_precision(options.data, graph)
+        names = {normalize_name(node.name) for nodes in graph.all_nodes() for node in nodes}
         for name in ("webqsp", "cwq"):
-            rows += measure(
-                name, graph, read_gold(options.data, name, options.split, options.questions), options.rounds
-            )
+            if options.lists:
+                every = read_gold(options.data, name, options.split, sys.maxsize)
+                rows += completeness(name, graph, lists(every, names, options.lists))
+            if options.questions:
+                gold = read_gold(options.data, name, options.split, options.questions)
+                rows += measure(name, graph, gold, options.rounds)
     show(rows, f"byokg_lean with a scripted model, {options.split} split", options.json)
 
 

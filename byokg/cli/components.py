@@ -230,6 +230,12 @@ def validate(node: Mapping[str, Any], place: str, group: str = "") -> dict[str, 
     return settings | components
 
 
+def _of_factory(factory: Any) -> dict[str, Any]:
+    """Return the component that a factory makes: a class, or one with some of its settings."""
+    made = factory if isinstance(factory, functools.partial) else functools.partial(factory)
+    return {TARGET: f"{made.func.__module__}.{made.func.__qualname__}", **made.keywords}
+
+
 def _checked_value(value: Any, kind: Any, key: str) -> Any:
     if isinstance(value, Mapping) and isinstance(kind, type) and is_dataclass(kind) and TARGET not in value:
         value = {TARGET: f"{kind.__module__}.{kind.__qualname__}", **value}
@@ -260,7 +266,7 @@ def _default(value: Any, kind: Any) -> Any:
     if is_dataclass(value):
         return {each.name: getattr(value, each.name) for each in fields(value)}
     if isinstance(value, Mapping) and all(map(callable, value.values())):
-        return {name: {TARGET: f"{each.__module__}.{each.__qualname__}"} for name, each in value.items()}
+        return {name: _of_factory(each) for name, each in value.items()}
     if isinstance(value, tuple | list):
         return list(value)
     return value if isinstance(value, str | int | float | Path | Mapping | None) else inspect.Parameter.empty

@@ -7,9 +7,10 @@ walks the selected metapaths, with the steps of a path query.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,8 @@ from byokg.graph.store import (
 )
 from byokg.graph.traversal import Caps, expand
 from byokg.types import INVERSE, EntityId, Metapath, Path
+
+NO_TWINS: Mapping[str, str] = MappingProxyType({})
 
 _MOST_EDGES = 1 << 20
 """Edges that metapaths are lengthened by at a time; of the relations of hubs no more are looked at."""
@@ -261,9 +264,10 @@ def follow(
     max_frontier: int | None = None,
     hub_cap: int | None = None,
     avoid: Collection[EntityId] = (),
+    twins: Mapping[str, str] = NO_TWINS,
 ) -> Walks:
     """Walk one relation sequence out of every source; see `follow_all`."""
-    return follow_all(store, sources, [metapath], max_frontier, hub_cap, avoid)[0]
+    return follow_all(store, sources, [metapath], max_frontier, hub_cap, avoid, twins)[0]
 
 
 def follow_all(
@@ -273,6 +277,7 @@ def follow_all(
     max_frontier: int | None = None,
     hub_cap: int | None = None,
     avoid: Collection[EntityId] = (),
+    twins: Mapping[str, str] = NO_TWINS,
 ) -> list[Walks]:
     """Walk relation sequences out of every source, with the steps of a path query.
 
@@ -286,6 +291,8 @@ def follow_all(
         max_frontier: nodes to extend after each hop, those of most walks, then of lowest number.
         hub_cap: edges to walk out of one node at each hop, the first in edge order.
         avoid: entities that walks may start from and never enter (topic entities, which are no answers).
+        twins: relations that store the same facts the other way (`inverses.twin_relations`); a step is walked along
+            both, and an edge of the twin between nodes that the relation joins already counts as no further walk.
 
     Returns:
         For each metapath its ends and their walks. No ends when a hop matches nothing.
@@ -302,7 +309,12 @@ def follow_all(
     )
     names = NameResolver(store, {})
     step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
-    numbers = {step: number for number, step in enumerate(dict.fromkeys(step_of.values()))}
+    twin_of = {
+        label: _step(store, names, twin if turned else f"{INVERSE}{twin}")
+        for label, (relation, turned) in step_of.items()
+        if (twin := twins.get(store.met_relations[relation])) is not None
+    }
+    numbers = {step: number for number, step in enumerate(dict.fromkeys([*step_of.values(), *twin_of.values()]))}
     read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
     moves = steps_along(store, single_steps(len(store.met_relations), list(numbers)), StepOptions(most=read))
     sources_of = distinct(store.numbers(sources)).astype(np.int64)
@@ -314,8 +326,10 @@ def follow_all(
         longer = list(paths)
         place_of |= {path: place for place, path in enumerate(longer)}
         before = np.array([place_of[path[:-1]] for path in longer])
-        step = np.array([numbers[step_of[path[-1]]] for path in longer])
-        levels.append(_lengthened(moves, levels[-1], before, step, max_frontier, hub_cap, avoided))
+        step, twin = (
+            np.array([numbers[of[path[-1]]] if path[-1] in of else -1 for path in longer]) for of in (step_of, twin_of)
+        )
+        levels.append(_lengthened(moves, levels[-1], before, (step, twin), max_frontier, hub_cap, avoided))
     found = []
     for path in walked:
         level, place = levels[len(path)], place_of[path]
@@ -344,7 +358,7 @@ def _lengthened(
     moves: Expander,
     level: _Level,
     before: Int64,
-    step: Int64,
+    steps: tuple[Int64, Int64],
     max_frontier: int | None,
     hub_cap: int | None,
     avoid: Int64,
@@ -355,22 +369,25 @@ def _lengthened(
         moves: single steps.
         level: ends of the metapaths without their last steps.
         before: (N,) index of the metapath that each of them extends, and
-        step: (N,) index of its last step.
+        steps: (N,) index of its last step, and of the twin of that; -1 if there is none.
         max_frontier, hub_cap: see `follow_all`.
         avoid: nodes that walks never enter, ascending.
     """
     firsts = level.bounds[before]
     owner, near = spread(firsts, level.bounds[before + 1] - firsts)
-    steps = moves.forward(level.nodes[near] * moves.states + step[owner] + 1)
     cut = level.cut[before]
-    if hub_cap is not None and len(steps.origin) > hub_cap:
-        rank = rank_of(steps.origin)
-        cut[owner[steps.origin[rank >= hub_cap]]] = True
-        steps = steps.take(np.flatnonzero(rank < hub_cap))
-    far = steps.far // moves.states
+    origin, far, label = _walked(moves, level.nodes[near], steps[0][owner], hub_cap, cut, owner)
+    if (other := np.flatnonzero(steps[1][owner] >= 0)).size:
+        more = _walked(moves, level.nodes[near[other]], steps[1][owner[other]], hub_cap, cut, owner[other])
+        span = int(max(far.max(initial=0), more[1].max(initial=0))) + 1
+        fresh = np.flatnonzero(~np.isin(other[more[0]] * span + more[1], origin * span + far))
+        origin, far, label = (
+            np.concatenate(columns)
+            for columns in ((origin, other[more[0][fresh]]), (far, more[1][fresh]), (label, more[2][fresh]))
+        )
     span = int(far.max(initial=0)) + 1
-    reached, first, group = np.unique(owner[steps.origin] * span + far, return_index=True, return_inverse=True)
-    counts = np.bincount(group, level.counts[near[steps.origin]], len(reached)).astype(np.float64)
+    reached, first, group = np.unique(owner[origin] * span + far, return_index=True, return_inverse=True)
+    counts = np.bincount(group, level.counts[near[origin]], len(reached)).astype(np.float64)
     nodes = reached % span
     kept = np.flatnonzero(~contains(avoid, nodes))
     of = (reached // span)[kept]
@@ -379,6 +396,17 @@ def _lengthened(
         most = np.lexsort((nodes[own], -counts[own]))[:max_frontier]
         kept = np.sort(np.concatenate((kept[of != large], own[most])))
         of, cut[large] = (reached // span)[kept], True
-    origin = steps.origin[first[kept]]
     bounds = np.searchsorted(of, np.arange(len(before) + 1))
-    return _Level(bounds, nodes[kept], counts[kept], near[origin], steps.label[first[kept]], cut)
+    return _Level(bounds, nodes[kept], counts[kept], near[origin[first[kept]]], label[first[kept]], cut)
+
+
+def _walked(
+    moves: Expander, nodes: Int64, step: Int64, hub_cap: int | None, cut: npt.NDArray[np.bool_], owner: Int64
+) -> tuple[Int64, Int64, Int64]:
+    """Return origin, far node and label of each edge along a step out of each node; note what `hub_cap` cuts."""
+    steps = moves.forward(nodes * moves.states + step + 1)
+    if hub_cap is not None and len(steps.origin) > hub_cap:
+        rank = rank_of(steps.origin)
+        cut[owner[steps.origin[rank >= hub_cap]]] = True
+        steps = steps.take(np.flatnonzero(rank < hub_cap))
+    return steps.origin, steps.far // moves.states, steps.label

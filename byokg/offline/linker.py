@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Float32, Int64
 from byokg.errors import ConfigError, EntityNotFound, at_least
+from byokg.graph.inverses import twin_steps, unite_steps
 from byokg.graph.paths import Growth, grow, labels, start
 from byokg.graph.property_view import PropertyView
 from byokg.graph.store import GraphStore, NodeArray
@@ -20,7 +23,7 @@ from byokg.offline.literal_answers import LiteralAnswerDetector
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import normalize_when, parse_constraints
-from byokg.offline.path_scorer import MAX_HOPS, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
+from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.offline.rules import rule
 from byokg.text.labels import split_label
 from byokg.text.names import locate, split_words
@@ -48,6 +51,18 @@ class LinkerSettings:
     """Share of years among the ends of a step from which it leads to dates."""
     typed: int = 5
     """Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
+    varied: int = 60
+    """Metapaths of each length and topic that varied proposals are chosen from."""
+    per_first: int = 2
+    """Varied proposals with one first relation, as long as there are others."""
+    named: int = 3
+    """Varied proposals that are walked because the question names them."""
+    longer: float = 1.25
+    """Log-odds that a varied proposal loses for each hop beyond the first."""
+    far: float = 7.5
+    """Log-odds below the best one at which a varied proposal is left out, apart from the"""
+    least: int = 4
+    """first ones."""
     joined: int = 24
     """Metapaths of each length and topic that are paired with those of another topic."""
 
@@ -106,6 +121,8 @@ class GrowthLimits:
         beam: metapaths extended at each hop; those that end at a nameless node are always extended.
         top_k: metapaths proposed for each topic entity.
         sample: nodes sampled in each step of growing.
+        varied: whether proposals of one topic differ in meaning and in their first relations, and shorter ones are
+            preferred: for a reader of their evidence. A ranking of answers counts those of one meaning as votes.
 
     Raises:
         ConfigError: a limit is out of range.
@@ -115,6 +132,7 @@ class GrowthLimits:
     beam: int = 32
     top_k: int = 10
     sample: int = 256
+    varied: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_hops <= MAX_HOPS:
@@ -358,9 +376,11 @@ class OfflineLinker:
 
         typed = scorer.leads_to_type(kind)
         proposed, of_type = dict[int, list[ProposedPath]](), dict[int, list[ProposedPath]]()
+        of_topic: dict[int, list[int]] = defaultdict(list)
         for part, (topic, growth, _) in enumerate(grown):
             if hops is not None and growth.steps.shape[1] != hops:
                 continue
+            of_topic[topic.node].append(part)
             kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
             order = kept[np.argsort(-scored[part][kept], kind="stable")]
             proposed.setdefault(topic.node, []).extend(path(part, row) for row in order[:top_k].tolist())
@@ -384,6 +404,9 @@ class OfflineLinker:
             JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
             for score, each, row in sorted(pairs.values(), key=lambda pair: -pair[0])
         ]
+        for node, own in of_topic.items() if self._limits.varied else ():
+            chosen = self._varied(scorer, [(grown[part][1], scored[part]) for part in own], top_k)
+            proposed[node] = [path(own[place], row) for place, row in chosen]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
         tops += [sorted(paths, key=lambda path: -path.score)[: _SETTINGS.typed] for paths in of_type.values()]
@@ -391,6 +414,51 @@ class OfflineLinker:
             [*(path for top in tops for path in top), *(path for two in joined for path in two.paths)]
         )
         return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
+
+    def _varied(
+        self, scorer: QuestionScorer, parts: Sequence[tuple[Growth, Float32]], top_k: int
+    ) -> list[tuple[int, int]]:
+        """Choose metapaths of one topic, those of one meaning once.
+
+        First the topic's own relations that the question names, then by score, shorter ones first; at most
+        `LinkerSettings.per_first` with one first relation, unless there are too few others. Bad ones are left out.
+
+        Args:
+            scorer: of the question.
+            parts: metapaths of each length, and their scores.
+            top_k: how many to choose.
+
+        Returns:
+            Part and row of each.
+        """
+        unit = UNIT if self.scorer.ranker is None else 1.0  # those of a trained ranker are logarithms
+        found: dict[tuple[int, ...], tuple[bool, float, int, int]] = {}
+        for part, (growth, scores) in enumerate(parts):
+            kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
+            order = kept[np.argsort(-scores[kept], kind="stable")][: _SETTINGS.varied]
+            named = scorer.named(growth.steps[order, 0])
+            for row, meant, said in zip(order.tolist(), self._united[growth.steps[order]].tolist(), named, strict=True):
+                hops = self.scorer.steps.hops(growth.steps[row].tolist())
+                worth = float(scores[row]) - _SETTINGS.longer * unit * (hops - 1)
+                found.setdefault(tuple(meant), (bool(hops > 1 or not said), -worth, part, row))
+        by_worth = sorted(found, key=lambda meant: found[meant][1])
+        said = [meant for meant in sorted(found, key=lambda meant: found[meant][:2]) if not found[meant][0]]
+        ahead = dict.fromkeys([*said[: _SETTINGS.named], *by_worth])
+        first: Counter[int] = Counter()
+        chosen: list[tuple[int, ...]] = []
+        for meant in ahead:
+            first[meant[0]] += 1
+            if first[meant[0]] <= _SETTINGS.per_first:
+                chosen.append(meant)
+        chosen += [meant for meant in by_worth if meant not in set(chosen)]
+        rows = [found[meant][2:] for meant in chosen[:top_k]]
+        fits = [float(parts[part][1][row]) for part, row in rows]
+        least = max(fits, default=0.0) - _SETTINGS.far * unit
+        return [one for place, one in enumerate(rows) if place < _SETTINGS.least or fits[place] >= least]
+
+    @cached_property
+    def _united(self) -> Int64:
+        return unite_steps(twin_steps(self._edges, self._store.relations))
 
 
 def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:

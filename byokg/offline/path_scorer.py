@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MAX_HOPS = 3
 """Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
 
+_NAMED = 0.9
+"""Similarity from which a word names a relation."""
+
 _DATES = frozenset({"year", "years", "date", "dates"})
 
 
@@ -272,6 +275,11 @@ class QuestionScorer:
     def nameless(self, steps: Int64) -> npt.NDArray[np.bool_]:
         """Mask steps that lead mostly to nodes without a name, which are no answers: (P,)."""
         told: npt.NDArray[np.bool_] = self._steps.nameless[steps] > 0.5
+        return told
+
+    def named(self, steps: Int64) -> npt.NDArray[np.bool_]:
+        """Mask steps whose relation a content word of the question names: (P,)."""
+        told: npt.NDArray[np.bool_] = (self._relation[:, steps] >= _NAMED).any(axis=0)
         return told
 
     def leads_to_type(self, kind: AnswerType) -> npt.NDArray[np.bool_]:

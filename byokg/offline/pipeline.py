@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeGuard
@@ -40,7 +40,7 @@ from byokg.pipelines.context import ContextWriter
 from byokg.pipelines.loop import Loop, Stage
 from byokg.retrieval.path import PathRetriever
 
-RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": PathRetriever})
+RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": partial(PathRetriever, twins=False)})
 
 _MOST_TYPES = 200
 """Types up to which query graphs are searched; five times as many relations."""

@@ -175,7 +175,7 @@ def lean_pipeline(
     retrievers: Mapping[str, RetrieverFactory | None] = RETRIEVERS,
     calls: int = 2,
     tasks: Sequence[Task] = TASKS,
-    top_k: int = 10,
+    top_k: int = 14,
     weights: str | Path | None = None,
     budgets: Budgets = Budgets(schema_tokens=1500, context_tokens=3000),
     examples: Examples = Examples(),
@@ -208,5 +208,5 @@ def lean_pipeline(
         max_hops=reach(made.values()),
         relations=RELATIONS,
     )
-    first = OfflineLinker(parts.store, parts.entities, *ranking, GrowthLimits(top_k=top_k))
+    first = OfflineLinker(parts.store, parts.entities, *ranking, GrowthLimits(top_k=top_k, varied=True))
     return Lean(parts, first, reader, tuple(made.values()), context, calls)

@@ -9,8 +9,9 @@ from itertools import islice, product
 import numpy as np
 
 from byokg.errors import GraphError, at_least
+from byokg.graph.inverses import twin_relations, unite_step
 from byokg.graph.pathql.query import Endpoint, NameTerm, connecting
-from byokg.graph.paths import follow_all, paths_of
+from byokg.graph.paths import NO_TWINS, follow_all, paths_of
 from byokg.linking.parts import Parts
 from byokg.linking.relation_matcher import RelationMatch
 from byokg.retrieval.frontier import metapath
@@ -57,6 +58,8 @@ class PathRetriever:
         shortest_hops: edges in such a path at most.
         anchors: entities, and draft answers, that such paths run between at most: the best candidate of each mention
             first, then the second of each.
+        twins: whether a step is walked along the twin of its relation as well, which stores the same facts the other
+            way (`graph/inverses.py`). A ranking of answers takes both apart, as votes for them.
 
     Raises:
         ConfigError: a setting is out of range.
@@ -76,12 +79,14 @@ class PathRetriever:
     shortest: int = 2
     shortest_hops: int = 3
     anchors: int = 10
+    twins: bool = True
 
     def __post_init__(self) -> None:
         at_least(1, "keeps nothing", max_ends=self.max_ends, shown=self.shown, max_hops=self.max_hops)
         at_least(1, "keeps nothing", shortest_hops=self.shortest_hops, anchors=self.anchors)
         at_least(0, "is no number of paths", shortest=self.shortest)
         self._store, self._relations = self.parts.store, self.parts.relations
+        self._twins = twin_relations(self._store) if self.twins else NO_TWINS
 
     def retrieve(self, request: Request) -> list[Evidence]:
         """Return an item for each metapath and start that reaches something, in the order proposed, then the shortest
@@ -149,7 +154,7 @@ class PathRetriever:
         ways: dict[tuple[EntityId, bool], dict[Metapath, None]] = {}
         for path, sources in zip(tied, starts, strict=True):
             for source in sources:
-                ways.setdefault((source, path.directed), {}).update(dict.fromkeys(_ways(path)))
+                ways.setdefault((source, path.directed), {}).update(dict.fromkeys(self._ways(path)))
         found = {
             (source, directed): self._followed(source, list(some), entities if directed else ())
             for (source, directed), some in ways.items()
@@ -158,11 +163,23 @@ class PathRetriever:
             [
                 replace(item, score=path.score)
                 for source in sources
-                for way in _ways(path)
+                for way in self._ways(path)
                 if (item := found[source, path.directed].get(way)) is not None
             ]
             for path, sources in zip(tied, starts, strict=True)
         ]
+
+    def _ways(self, path: ProposedPath) -> list[Metapath]:
+        """Return every choice of directions, the written ones first at each hop; a directed path is walked as it is.
+
+        Of those that are the same by twins, the first.
+        """
+        if path.directed:
+            return [path.relations]
+        ways: dict[Metapath, Metapath] = {}
+        for way in product(*((step, _invert_step(step)) for step in path.relations)):
+            ways.setdefault(tuple(unite_step(step, self._twins) for step in way), way)
+        return list(ways.values())
 
     def _followed(
         self, source: EntityId, ways: Sequence[Metapath], entities: Sequence[LinkedEntity]
@@ -170,7 +187,7 @@ class PathRetriever:
         """Return what some metapaths lead to, those that end somewhere; they never come to other mentions' entities."""
         mention = {one.mention for one in entities if one.id == source}
         avoid = [source, *(one.id for one in entities if one.mention not in mention)]
-        walks = follow_all(self._store, [source], ways, self.max_frontier, self.hub_cap, avoid)
+        walks = follow_all(self._store, [source], ways, self.max_frontier, self.hub_cap, avoid, self._twins)
         walks = [each for each in walks if len(each.ends)]
         kept = [each.ends[: self.max_ends] for each in walks]
         ids = iter(self._store.ids(np.concatenate(kept)) if kept else ())
@@ -287,13 +304,6 @@ def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) 
         steps.append(f"{INVERSE}{match.relation}" if step.startswith(INVERSE) else match.relation)
         score *= match.score
     return replace(path, relations=tuple(steps), score=score)
-
-
-def _ways(path: ProposedPath) -> list[Metapath]:
-    """Return every choice of directions, the written ones first at each hop; a directed path is walked as it is."""
-    return (
-        [path.relations] if path.directed else list(product(*((step, _invert_step(step)) for step in path.relations)))
-    )
 
 
 def _invert_step(step: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.inverses import inverse_relations
+from byokg.graph.inverses import inverse_relations, twin_relations, twin_steps, unite_step, unite_steps
 from tests.graph.test_own_store import OwnStore
 
 FILMS = range(20)
@@ -80,3 +80,72 @@ def test_loops_turn_nothing_round() -> None:
 def test_a_graph_whose_arrays_are_elsewhere_is_not_scanned() -> None:
     triples = [(f"a{at}", relation, f"b{at}") for at in FILMS for relation in ("r", "^r")]
     assert inverse_relations(OwnStore(ColumnarGraph.from_triples(triples))) == {}
+
+
+def twins(*triples: tuple[str, str, str]) -> dict[str, str]:
+    return dict(twin_relations(ColumnarGraph.from_triples(triples)))
+
+
+def test_a_twin_is_the_best_of_several_inverses() -> None:
+    capital = [(f"c{at}", "country.capital", f"t{at}") for at in FILMS]
+    back = [(t, "city.capital_of", c) for c, _, t in capital]
+    some = [(t, "city.seat_of", c) for c, _, t in capital[:12]]
+    assert twins(*capital, *back, *some) == {"country.capital": "city.capital_of", "city.capital_of": "country.capital"}
+
+
+def test_a_symmetric_relation_is_its_own_twin() -> None:
+    pairs = [(f"a{at}", "spouse", f"b{at}") for at in FILMS]
+    assert twins(*pairs, *((b, "spouse", a) for a, _, b in pairs)) == {"spouse": "spouse"}
+
+
+# Each event is stored at one of its ends only: half of the ceremonies list the nominations, the others are listed by
+# them. Ten other pairs of such relations are told by their edges.
+def events(told: int) -> list[tuple[str, str, str]]:
+    triples = []
+    for kind in range(told):
+        pairs = [(f"h{kind}-{at}", f"house{kind}.owner{kind}", f"o{kind}-{at}") for at in range(8)]
+        triples += [*pairs, *((o, f"owner{kind}.house{kind}", h) for h, _, o in pairs)]
+    triples += [(f"ceremony{at}", "ceremony.nominees", f"n{at}") for at in range(8)]
+    triples += [(f"n{at}", "nomination.ceremony", f"ceremony{at}") for at in range(8, 16)]
+    triples += [(f"n{at}", "nomination.year", "1999") for at in range(16)]
+    return [*triples, *((f"ceremony{at}", "ceremony.place", "Rome") for at in range(16))]
+
+
+@pytest.mark.parametrize(("told", "found"), [(10, "nomination.ceremony"), (3, None)])
+def test_mirrored_signatures_make_twins_in_a_graph_that_stores_facts_both_ways(told: int, found: str | None) -> None:
+    assert twins(*events(told)).get("ceremony.nominees") == found
+
+
+def test_a_town_has_a_mayor_who_need_not_live_there() -> None:
+    lives = [(f"p{at}", "person.lives_in", f"town{at % 5}") for at in range(30)]
+    mayors = [(f"town{at}", "town.mayor", f"p{at + 7}") for at in range(5)]
+    assert twins(*lives, *mayors) == {}
+
+
+def test_twins_may_be_stated() -> None:
+    triples = [("a", "x.r", "b"), ("c", "y.s", "d"), ("x.r", "http://www.w3.org/2002/07/owl#inverseOf", "y.s")]
+    assert twins(*triples) == {"x.r": "y.s", "y.s": "x.r"}
+
+
+def test_shortcuts_over_mediators_are_twins_by_their_parts() -> None:
+    triples = []
+    for at in FILMS:
+        triples += [(f"a{at}", "actor.roles", f"m{at}"), (f"m{at}", "role.actor", f"a{at}")]
+        triples += [(f"m{at}", "role.film", f"f{at}"), (f"f{at}", "film.cast", f"m{at}")]
+    triples += [("a0", "actor.roles..role.film", "f0"), ("f1", "film.cast..role.actor", "a1")]
+    assert twins(*triples)["actor.roles..role.film"] == "film.cast..role.actor"
+
+
+def test_a_step_and_the_one_along_its_twin_are_united_in_the_step_without_a_sign() -> None:
+    both = [(f"f{at}", "film.directed_by", f"d{at}") for at in FILMS]
+    graph = ColumnarGraph.from_triples([*both, *((d, "director.film", f) for f, _, d in both), ("f0", "year", "1999")])
+    known = twin_relations(graph)
+    assert [unite_step(step, known) for step in ("^director.film", "film.directed_by", "^year")] == [
+        "film.directed_by",
+        "film.directed_by",
+        "^year",
+    ]
+    relations = ["film.directed_by", "director.film", "year"]
+    steps = twin_steps(graph, relations)
+    assert steps.tolist() == [3, 2, 1, 0, 4, 5]
+    assert unite_steps(steps).tolist() == [0, 2, 2, 0, 4, 5]

@@ -260,3 +260,17 @@ def test_of_a_hub_no_more_edges_are_read_than_walked(
     assert graph.ids(walks.ends) == ids("r0", "r1", "r2")[:hub_cap]
     assert walks.truncated == (hub_cap < 3)
     assert all(count <= hub_cap + 1 for count in read)
+
+
+def test_a_step_is_walked_along_its_twin_as_well_and_a_fact_stored_twice_counts_once() -> None:
+    # film -by-> director, director -made-> film: Alien both ways, Jaws and Duel one way each.
+    triples = [("Scott", "made", "Alien"), ("Alien", "by", "Scott"), ("Jaws", "by", "Scott"), ("Scott", "made", "Duel")]
+    graph = ColumnarGraph.from_triples([*triples, *((film, "year", "1979") for film in ("Alien", "Jaws", "Duel"))])
+    twins = {"made": "by", "by": "made"}
+    for step in ("made", "^by"):
+        alone, walks = (follow(graph, ids("Scott"), [step], twins=some) for some in ({}, twins))
+        assert len(alone.ends) == 2
+        assert sorted(graph.ids(walks.ends)) == ["Alien", "Duel", "Jaws"] and walks.counts.tolist() == [1, 1, 1]
+        ends = {path.end: path.triples[0].relation for path in walks.paths(walks.ends)}
+        assert (ends["Jaws"], ends["Duel"]) == ("by", "made")
+    assert follow(graph, ids("Scott"), ["made", "year"], twins=twins).counts.tolist() == [3]
