@@ -110,10 +110,15 @@ def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: S
     return Listing(found, finished, bool(found or blocks_found))
 
 
-_FINISH = re.compile(
-    r"(?:\W*|.*(?:[-–—:.;,]\s+|→\s*)\W*)FINISH(?:ED)?(?:\W*|\W*[-–—:;,.(>].*|\s+(?:as|since|because)\b.*)"
-)
+_FINISH = re.compile(r"\bFINISH(?:ED)?\b(?!\s+(?!as\b|since\b|because\b)\w)")
 _FINISH_ALONE = re.compile(r"\W*FINISH(?:ED)?(?:\W*|\W*[-–—:;,.(]\W*\s.*)", re.IGNORECASE)
+
+
+def _is_finish(item: str) -> bool:
+    """True if FINISH stands in capitals, alone or behind a mark, and with a reason at most."""
+    found = _FINISH.search(item)
+    before = "" if found is None else item[: found.start()].rstrip(" *_`\"'(<[")
+    return found is not None and (before[-1:] in "-–—:.;,→" or not any(map(str.isalnum, before)))
 
 
 def _finish(items: Sequence[str], shown: str) -> list[str] | None:
@@ -123,7 +128,7 @@ def _finish(items: Sequence[str], shown: str) -> list[str] | None:
     """
     words = [re.sub(r"\W", "", item) for item in items]
     named = [bool(shown) and re.search(rf"\b{word}\b", shown) is not None for word in words]
-    ends = [_FINISH.fullmatch(item) is not None and not name for item, name in zip(items, named, strict=True)]
+    ends = [_is_finish(item) and not name for item, name in zip(items, named, strict=True)]
     if any(ends):
         return [item for item, end in zip(items, ends, strict=True) if not end and not is_sentence(item)]
     return [] if items and not any(named) and all(map(_FINISH_ALONE.fullmatch, items)) else None
@@ -234,6 +239,9 @@ _PLACEHOLDER = re.compile(
     r"\W*(?:\?\w*|answers?|the answer|target|result|entity|topic|topic entity|start|end|question entity|…|\.{2,})\W*",
     re.I,
 )
+
+
+_LONGEST_WALK = 64
 
 
 def read_paths(
@@ -366,8 +374,8 @@ def _relation(mark: str, part: str) -> str:
 def _relations(walk: Sequence[str], named: set[str], known: Callable[[str], bool] | None) -> Metapath:
     """Leave out the steps of a path that are entities; the arrow behind an entity carries no direction of a
     relation."""
-    if len(walk) < 2:
-        return tuple(walk)
+    if not 1 < len(walk) <= _LONGEST_WALK:
+        return tuple(walk[:_LONGEST_WALK])
     bare = [step.removeprefix(INVERSE) for step in walk]
     folded = [normalize_label(step) for step in bare]
     sure = [known is not None and known(step) for step in bare]

@@ -73,9 +73,9 @@ _TAG = re.compile(
 _BRACED = re.compile(rf"^[ \t]*\{{(/?(?:{_WORDS}))\}}[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _THOUGHT = re.compile(r"<(?P<end>/?)(?P<word>think|thinking|thoughts?|reasoning|scratchpad|analysis|reflection)>", re.I)
 
-FENCE = re.compile(r"^[ \t]*(```+|~~~+)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^[ \t]*(```++|~~~++)[ \t]*([\w+-]*)[^\n`]*\n(.*?)(?:^[ \t]*\1[ \t]*$|\Z)", re.M | re.DOTALL)
 """A code fence: its marks, its language, its content."""
-FENCE_LINE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
+FENCE_LINE = re.compile(r"^[ \t]*(?:```++|~~~++)[ \t]*[\w+-]*[ \t]*$", re.MULTILINE)
 
 _HEADED = "|".join(
     name.replace("-", "[-_ ]?") for name in sorted({*_ALL_NAMES, *_OTHER_HEADINGS}, key=lambda name: (-len(name), name))
@@ -191,11 +191,12 @@ def without_thought(text: str) -> str:
     """
     kept: list[str] = []
     begin, word = 0, ""  # start of the part outside of thoughts, and the open thought
+    ends = {mark["word"].lower(): mark.start() for mark in _THOUGHT.finditer(text) if mark["end"]}
     for mark in _THOUGHT.finditer(text):
         if mark["end"] and word in ("", mark["word"].lower()):
             kept = kept if word else []
             begin, word = mark.end(), ""
-        elif not mark["end"] and not word and text.find(f"</{mark['word']}>", mark.end()) > 0:
+        elif not mark["end"] and not word and ends.get(mark["word"].lower(), 0) > mark.start():
             kept.append(text[begin : mark.start()])
             begin, word = mark.end(), mark["word"].lower()
     return "".join([*kept, text[begin:]])
@@ -252,7 +253,7 @@ _ENTRIES: Mapping[str, Mapping[str, Any]] = {
 # Tags
 
 
-_CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_CDATA = re.compile(r"<!\[CDATA\[((?:(?!<!\[CDATA\[).)*?)\]\]>", re.DOTALL)
 
 
 _HALF_TAG = re.compile(
@@ -260,7 +261,7 @@ _HALF_TAG = re.compile(
     rf"<(?P<late>/(?:{_WORDS}))[ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_CUT_TAG = re.compile(r"\s*</[\w-]{0,20}\Z")
+_CUT_TAG = re.compile(r"</[\w-]{0,20}\Z")
 
 
 def _mended(text: str) -> str:

@@ -60,6 +60,7 @@ _PLAIN = re.compile(
     r"\W*"
 )
 """Words before a denial."""
+_LONGEST_DENIAL = 200
 _HELD = re.compile(
     r"\b(?:facts?|graph|evidence|context|data|schema|information|results?|rows?|answers?|entit(?:y|ies)|paths?|relations?|"
     r"quer(?:y|ies)|subgraph|requests?|match(?:es)?|(?i:antwort|angaben?|fakten|réponse|faits|respuesta|hechos|risposta|"
@@ -83,7 +84,7 @@ def is_nothing(text: str) -> bool:
     said = text.strip("*_\"'()[]").strip()
     if text in ("", "[]", "{}", "-", "—", "–", "∅", '""') or _NOTHING.fullmatch(said):
         return True
-    denial = _DENIAL.search(said)
+    denial = _DENIAL.search(said, 0, _LONGEST_DENIAL)
     if denial is None or not _PLAIN.fullmatch(said, 0, denial.start()):
         return False
     return bool(_HELD.search(said) or _FOUND.match(said, denial.end()))
@@ -267,7 +268,7 @@ def is_sentence(line: str) -> bool:
 
 def lines(content: str) -> list[str]:
     """Return the lines of a block without fences, tags, unticked boxes, numbers that count, and marks of a table."""
-    content = _chosen(FENCE_LINE.sub("", cut_at_next(content.replace("\r\n", "\n"))))
+    content = _chosen(FENCE_LINE.sub("", cut_at_next(without_gaps(content))))
     content = _INNER_TAG.sub("\n", without_tags(re.sub(r"<\s*(FINISH(?:ED)?)\s*/?>", r"\1", content)))
     found = [line.strip() for line in content.split("\n") if line.strip()]
     bare = [_BULLET.sub("", line) for line in found]
@@ -286,6 +287,15 @@ def lines(content: str) -> list[str]:
     if len(found) > 1 and all(line.endswith(",") for line in found[:-1]):
         found = [line.removesuffix(",") for line in found]
     return [unescape_text(line) for line in map(_row, found) if line]
+
+
+def without_gaps(text: str) -> str:
+    """Return a text with runs of white space that take no time."""
+    return _GAP.sub(lambda gap: "\n" if "\n" in gap[0] else gap[0][:_LONGEST_GAP], text.replace("\r\n", "\n"))
+
+
+_LONGEST_GAP = 16
+_GAP = re.compile(rf"\s{{{_LONGEST_GAP},}}")
 
 
 def _is_place(mark: str, place: int) -> bool:
@@ -482,7 +492,7 @@ def merged(read: Iterable[WrittenAnswer]) -> tuple[WrittenAnswer, ...]:
 
 def read_block(content: str, hiding: Hiding) -> list[WrittenAnswer]:
     """Return the answers in a block in their order; names that `hiding` contains are never taken apart."""
-    hidden = hiding.hide(content)
+    hidden = hiding.hide(without_gaps(content))
     listed = json_entries(content, hidden)
     if listed is None:
         read = read_lines(

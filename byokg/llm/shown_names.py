@@ -30,7 +30,7 @@ _TAIL = re.compile(
 )
 """One possible piece behind a name: a mark, a citation and its introduction, a remark in brackets, a tag."""
 _REMARK = re.compile(r"\s[—–-]\s(?=[a-z])|:\s(?=[a-z])")
-_BETWEEN = re.compile(r"\s?(?:[;,/|+]|&|\s(?:and|or)\s|-+>|→|<-+\s|←)\s?")
+_BETWEEN = re.compile(r"\s?(?:[;,/|+]|&|\s(?:and|or)\s|(?<!-)-+>|→|<-++\s|←)\s?")
 _NEXT = re.compile(rf"\s*(?:{_IN_BRACKETS}\s*){{0,4}}(?:[,;|]|&\s|(?:and|or)\s)\s*(?=\S)")
 """Separator between a name, with its citations, and another one."""
 _PIECES = 24
@@ -100,7 +100,8 @@ class ShownNames:
         if not starts:
             return None
         ends = [at for at in _ends(line) if at and not line[at - 1].isspace()]
-        spans = [(start, end) for start in starts for end in ends if start < end]
+        longest = 2 * self._longest_of_all + _SLACK  # with invisible characters
+        spans = [(start, end) for start in starts for end in ends if start < end <= start + longest]
         for start, end in sorted(spans, key=lambda span: (span[0] - span[1], _counts(line, span[1]), span)):
             written = line[start:end]
             if (name := self.of(written)) is not None:

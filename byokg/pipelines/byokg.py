@@ -19,8 +19,9 @@ from byokg.linking.demonstrations import Examples
 from byokg.linking.llm_linker import BFSQL_HOPS, TAGS, TASKS, GoldEntities, LlmLinker, Task
 from byokg.linking.parts import Budgets, Parts, RetrieverFactory
 from byokg.llm.messages import prompt_messages
-from byokg.llm.parsing import WrittenAnswer, read_answers, read_query
+from byokg.llm.parsing import read_answers, read_query
 from byokg.llm.reply_blocks import reply_schema
+from byokg.llm.reply_lines import WrittenAnswer
 from byokg.llm.usage import token_counter
 from byokg.pipelines.context import CitationChecker, ContextText, ContextWriter
 from byokg.pipelines.instrumentation import StageClock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from byokg.llm.parsing import (
 )
 from byokg.llm.reply_blocks import TAGS, blocks
 from byokg.llm.reply_lines import WrittenAnswer
+from byokg.llm.shown_names import ShownNames
 
 ANY_TAG = st.sampled_from(sorted(TAGS))
 
@@ -80,26 +82,20 @@ def test_no_text_makes_a_reader_fail(text: str, tag: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 20_000,
-        "{" * 20_000,
-        '{"a":' * 10_000,
-        "<entities>" * 20_000,
-        "&lt;" * 10_000,
-        "```" * 10_000,
-        "{'" * 10_000,
-        "<entities" + " " * 20_000,
-        "/*" * 10_000,
-        '{"a": ' + "9" * 10_000 + "}",
-    ],
+    "unit",
+    ["[", '{"a":[', "(", "<think>", "```", "`a", "~", " ", "\n", "a -> ", "e1, ", "; ", "-", "<![CDATA[", "\u202b"],
 )
-def test_long_nonsense_is_read_in_no_time(text: str) -> None:
-    assert read_object(text, "bfsql") is None or isinstance(read_object(text), dict)
-    read_list(text, "entities", bare=True)
-    read_paths(text)
-    read_query(text, "opencypher")
-    read_answers(text)
+def test_a_long_hostile_reply_takes_linear_time(unit: str) -> None:
+    known = ShownNames(f"Name {number}, of {number} and more" for number in range(100))
+    began = time.process_time()
+    text = (unit * 100_000)[:100_000]
+    for wrapped in (text, f"<entities>{text}</entities><answers>{text}</answers><paths>{text}</paths>"):
+        read_object(wrapped, "bfsql")
+        read_list(wrapped, "entities", bare=True, known=known)
+        read_paths(wrapped)
+        read_query(wrapped, "opencypher")
+        read_answers(wrapped, known=known)
+    assert time.process_time() - began < 20, "quadratic time takes minutes"
 
 
 @given(

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from benchmarks.reply_names import LAYOUTS, ReplyLayout, every_name, measured
 from byokg.evaluation.datasets.folder import SHIPPED
-from byokg.llm.parsing import WrittenAnswer, read_answers, read_list, read_object, read_paths
-from byokg.llm.reply_lines import answers
+from byokg.llm.parsing import read_answers, read_list, read_object, read_paths
+from byokg.llm.reply_lines import WrittenAnswer, answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
 
 DATA = Path(os.environ.get("BYOKG_DATA") or Path(__file__).parents[3] / "shared" / "data")
