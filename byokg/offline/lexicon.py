@@ -22,8 +22,13 @@ NAMED = rf"(?:the\s+|an?\s+)?{HIDDEN}+"
 
 @cache
 def load_lexicon(name: str) -> Mapping[str, Any]:
-    """Return the word lists of one idea: `count`, `order`, `time`, `sets` or `kinds`."""
+    """Return the word lists of one idea: `count`, `order`, `time`, `sets`, `kinds`, `parts` or `grammar`."""
     return tomllib.loads(files("byokg").joinpath(f"data/operators/{name}.toml").read_text("utf-8"))
+
+
+def english_words(use: str) -> frozenset[str]:
+    """Return the words of one syntactic use, in `grammar.toml`."""
+    return frozenset(load_lexicon("grammar")[use].split())
 
 
 def any_of(phrases: Iterable[str]) -> str:

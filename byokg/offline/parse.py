@@ -8,13 +8,14 @@ with a few words and endings.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
 from typing import Literal
 
 from rapidfuzz import fuzz
 
+from byokg.offline.lexicon import english_words, load_lexicon
 from byokg.offline.rules import rule
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular, split_words
 from byokg.types import Mention
@@ -34,113 +35,70 @@ class ParserLimits:
 
 _LIMITS = ParserLimits()
 
-REQUESTS = frozenset("name list give find show tell".split())
+REQUESTS = english_words("requests")
 """Verbs before the noun phrase of the answer in questions without a question word (`Name the capitals of …`)."""
 
-AUXILIARIES = frozenset(
-    "is are was were be do does did has have had the a an of some all me can could many much".split()
-)
+AUXILIARIES = english_words("auxiliaries")
 """Words between a question word and its noun (`what is the language …`)."""
 
-SHARING = frozenset("same share shares shared sharing also together common fellow besides".split())
+SHARING = english_words("sharing")
 """Words for a shared property of two things (`films with the same director`), which name no relation."""
 
 _EMPTY = frozenset({"name", "names"})
 """Empty words before `of` (`the name of the currency of …`)."""
 
-_SORTS = frozenset("kind kinds type types sort sorts".split())
+_SORTS = english_words("sorts")
 """Empty words before `of`, unless they are the answer type (`what type of film is …`)."""
 
 CO = "co"
 """Prefix of a shared activity (`co-wrote`, `co-stars`)."""
 
-_KIN = {
-    "grandparent": "parent parent",
-    "grandfather": "father parent",
-    "grandmother": "mother parent",
-    "grandchild": "child child",
-    "grandson": "son child",
-    "granddaughter": "daughter child",
-    "sibling": "child parent",
-    "brother": "son parent",
-    "sister": "daughter parent",
-    "uncle": "brother parent",
-    "aunt": "sister parent",
-    "nephew": "son sibling",
-    "niece": "daughter sibling",
-    "cousin": "child sibling parent",
-    **{f"{one}-in-law": f"{one} spouse" for one in "parent father mother sibling brother sister".split()},
-    **{f"{one}-in-law": "spouse child" for one in "child son daughter".split()},
-}
+_KIN: Mapping[str, str] = load_lexicon("grammar")["kin"]
 """Relatives, each of whom is a relative of a relative: a grandfather is the father of a parent."""
 
 _IN_LAW = ([("in", False), ("law", False)], [("in", False), ("laws", False)])
 
-_SHORT = {
-    "grand": {
-        "dad": "father",
-        "pa": "father",
-        "mom": "mother",
-        "mum": "mother",
-        "ma": "mother",
-        "kid": "child",
-        "children": "child",
-    },
-    "": {"bro": "brother", "sis": "sister"},
-}
+_SHORT: Mapping[str, Mapping[str, str]] = load_lexicon("grammar")["short"]
 """Synonyms, without their prefix."""
 
-_BORDERS = frozenset("border borders boundary boundaries".split())
+_BORDERS = english_words("borders")
 """A border is shared by neighbours and is no common property."""
 
-_PARTS = frozenset("kind kinds type types sort sorts part parts out one some all because die died made full".split())
+_PARTS = english_words("parts")
 """Words before an `of` that is no link."""
 
 Use = Literal["", "noun", "active", "passive", "oblique"]
 """How a word ties two phrases: a noun (`the boss of X`), or a verb: `V X`, `V by X`, `V on X`."""
 
-_PREPOSITIONS = frozenset(
-    "in on at by to for from with into under about over through near against within across behind among".split()
-)
-_DETERMINERS = frozenset("the a an their its his her this these those my your our some all one ones".split())
-_PRONOUNS = frozenset("i you he she it we they people one someone".split())
-_ADVERBS = frozenset(
-    "today currently now ever still mostly mainly only usually nowadays presently apart aside besides except".split()
-)
+_PREPOSITIONS = english_words("prepositions")
+_DETERMINERS = english_words("determiners")
+_PRONOUNS = english_words("pronouns")
+_ADVERBS = english_words("adverbs")
 _ONE = frozenset(("one", "ones"))
-_WIDE = frozenset(
-    "place date day year time cause country city state field area form style genre body piece line".split()
-)
+_WIDE = english_words("wide")
 """Nouns so wide that one without an article qualifies them: `date of birth`, `style of music`, `body of water`."""
-_OF_NOUNS = frozenset("in of for from".split())
+_OF_NOUNS = english_words("of_nouns")
 """Prepositions that follow a noun as often as a verb: `what teams in Spain`."""
 _VERBAL = frozenset(("verb", "being", "doing", "having"))
 _LEADING = frozenset(("asks", "the", "other", "of"))
 """Words before the noun phrase of the answer: `which of the`, `show me all`."""
-_CONJUNCTIONS = frozenset("and or but".split())
-_BEING = frozenset("is are was were be been being am".split())
-_DOING = frozenset("do does did".split())
-_MODAL = frozenset("may might must shall can could will would should".split())
-_HAVING = frozenset("has have had having".split())
-_RELATIVE = frozenset("who whom which that where".split())
+_CONJUNCTIONS = english_words("conjunctions")
+_BEING = english_words("being")
+_DOING = english_words("doing")
+_MODAL = english_words("modal")
+_HAVING = english_words("having")
+_RELATIVE = english_words("relative")
 _PERSON = frozenset(("who", "whom"))
-_THIRD = frozenset("he she it they".split())
+_THIRD = english_words("third")
 """Pronouns for an earlier phrase."""
-_NAMING = frozenset("called named caused".split())
+_NAMING = english_words("naming")
 """Verbs that tie nothing further: `X's river is called what`, `what caused X's death`."""
 _NAMES_KIND = (("what",), ("which",), ("how",), ("who",))
 """Words that may precede the noun of the answer."""
 _ADVERBIAL = frozenset(("how", "when", "where", "why"))
-_COMPOUNDING = frozenset(
-    "sports arts sales goods games news awards savings parts women men politics physics series".split()
-)
+_COMPOUNDING = english_words("compounding")
 """Nouns in s that stand before others: `which sports team members`."""
-_PARTICIPLES = frozenset(
-    "written sung born held made taught given run known taken shown won seen led built found flown worn spoken grown "
-    "set put sold bought told kept lost fought caught drawn driven eaten fed hidden risen shot sent struck thrown "
-    "understood bound paid wed begun brought cast chosen come cut done fallen felt forgotten gone hit left lent lit "
-    "met read sat spent split spread stood stuck sunk swept torn woken woven".split()
-)
+_PARTICIPLES = english_words("participles")
 """Participles that do not end in `ed`."""
 
 

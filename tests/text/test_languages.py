@@ -159,6 +159,12 @@ def test_each_file_names_its_source_and_licence(code: str) -> None:
     assert language_words(code).longest > 2
 
 
+def test_files_of_english_words_name_their_source_and_licence() -> None:
+    tables = [file for file in files("byokg").joinpath("data/operators").iterdir() if file.name.endswith(".toml")]
+    assert len(tables) == 7
+    assert all("Source: " in file.read_text("utf-8") and "Licence: " in file.read_text("utf-8") for file in tables)
+
+
 @pytest.mark.parametrize("name", sorted(name for name, variables in VARIABLES.items() if "question" in variables))
 def test_prompts_keep_the_language_of_a_question_and_ask_for_the_names_of_the_graph(name: str) -> None:
     prompt, rest = PromptLibrary()[name], {variable: "x" for variable in VARIABLES[name] if variable != "question"}
