@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import QueryRefused, at_least
-from byokg.graph.inverses import inverse_relations
+from byokg.graph.inverses import inverse_relations, twin_relations
 from byokg.graph.property_view import is_value, node_names, without_values
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
@@ -260,7 +260,7 @@ class ContextWriter:
         names |= node_names(self._store, sorted(legs - names.keys()))
         if events and not any(_DATE.match(names[node]) for node in legs):
             notes = "\n\n".join(filter(None, (UNDATED, notes)))
-        lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events)
+        lines = fold_lines(ranked, names, self._inverses, emphasis, beyond, events, twin_relations(self._store))
         ordered = self._ordered(lines, ranked, emphasis, context)
         count = f"{'at least ' if beyond else ''}{len(ordered):,}"
         cut = f"\n\n({{:,}} of {count} lines of facts fit here)"

@@ -147,6 +147,7 @@ def fold_lines(
     emphasis: Emphasis = Emphasis(),
     beyond: Iterable[Evidence] = (),
     events: Mapping[str, Sequence[Event]] = {},
+    twins: Mapping[str, str] = {},
 ) -> list[Line]:
     """Join evidence into lines, in the order of their first items.
 
@@ -157,8 +158,9 @@ def fold_lines(
         emphasis: what is kept apart, and what comes first.
         beyond: items that only count: edges among them that belong to a line are among its omitted ones.
         events: by the id of an item, the mediators that its walks go through.
+        twins: relations that store the same facts backwards; what a node leads to by both is one line.
     """
-    facts = _FactExtractor(names, turned, emphasis)
+    facts = _FactExtractor(names, turned, emphasis, twins)
     for item in evidence:
         if isinstance(item, PathEvidence):
             for event in events.get(item.id, ()):
@@ -203,12 +205,19 @@ class _MediatorEdge:
 class _FactExtractor:
     """Takes evidence apart into facts."""
 
-    def __init__(self, names: Mapping[EntityId, str], turned: Mapping[str, frozenset[str]], emphasis: Emphasis) -> None:
+    def __init__(
+        self,
+        names: Mapping[EntityId, str],
+        turned: Mapping[str, frozenset[str]],
+        emphasis: Emphasis,
+        twins: Mapping[str, str],
+    ) -> None:
         self._apart = emphasis.apart
         self._first = emphasis.first
         self._names = {node: _written(name) for node, name in names.items()}
         """How each node is written; None for a mediator."""
         self._turned = turned
+        self._twins = twins
         self._facts: list[_Fact] = []
         self._between: dict[tuple[EntityId, EntityId], list[_Fact]] = defaultdict(list)
         """Facts between two nodes, these in the order of their ids."""
@@ -307,7 +316,10 @@ class _FactExtractor:
     def _folded(self, told: Sequence[_Fact]) -> Iterator[Line]:
         """Yield lines of facts that share a node and the steps from it, or the steps alone."""
         groups: dict[tuple[EntityId, tuple[Hop, ...]], list[_Fact]] = defaultdict(list)
-        ways = [((fact.source, fact.steps), (fact.end, _reverse_steps(fact.steps))) for fact in told]
+        ways = [
+            ((fact.source, self._united(fact.steps)), (fact.end, self._united(_reverse_steps(fact.steps))))
+            for fact in told
+        ]
         size = Counter(way for both in ways for way in both)
         for fact, (way, back) in zip(told, ways, strict=True):
             if size[back] > size[way]:
@@ -315,15 +327,20 @@ class _FactExtractor:
             else:
                 groups[way].append(fact)
         tables: dict[tuple[Hop, ...], list[_Fact]] = defaultdict(list)
-        for (_, steps), facts in groups.items():
+        for facts in groups.values():
             if len(facts) == 1:
-                tables[_forward(steps)].append(facts[0])
-        for (source, steps), facts in groups.items():
+                tables[_forward(facts[0].steps)].append(facts[0])
+        for (source, _), facts in groups.items():
+            steps = facts[0].steps
             table = tables.get(_forward(steps), [])
             if len(facts) > 1 or len(table) < _TABLE:
                 yield self._line(source, steps, facts)
             elif facts[0] is table[0]:
                 yield self._table(_forward(steps), table)
+
+    def _united(self, steps: tuple[Hop, ...]) -> tuple[Hop, ...]:
+        """Return one key for steps and those along twins."""
+        return tuple(Hop(twin) if step.inverse and (twin := self._twins.get(step.relation)) else step for step in steps)
 
     def _add(self, fact: _Fact, item: str) -> None:
         """Take a fact, unless it is known, or relates a node to itself."""

@@ -47,6 +47,7 @@ from byokg.graph.bfsql.protocol import (
 )
 from byokg.graph.cancellation import left_s
 from byokg.graph.guard.guard import lint_query, strings_in
+from byokg.graph.inverses import twin_relations
 from byokg.graph.pathql.budget import PathLimits
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.query import connecting
@@ -378,9 +379,15 @@ class GraphTools:
     def neighbors(self, arguments: NeighborsRequest) -> Json:
         """Return all values of some predicates of a node, by predicate and direction, page by page.
 
+        In both directions, those of their inverse twins are included, which store the same facts the other way.
+
         Raises:
             RequestInvalid: the cursor is of another request.
         """
+        if arguments.direction == "both" and arguments.predicates:
+            twins = twin_relations(self.store)
+            asked = [*arguments.predicates, *(twins.get(label, label) for label in arguments.predicates)]
+            arguments = arguments.model_copy(update={"predicates": tuple(dict.fromkeys(asked))})
         return self._show_values(arguments, None)
 
     def describe_entity(self, arguments: EntityArguments) -> Json:

@@ -126,6 +126,15 @@ class TestFacts:
         store = ColumnarGraph.from_triples(founded)
         assert written(store, triples(*founded)) == ["[e1] founded: club 0 → 1900 | club 1 → 1901 | club 2 → 1902"]
 
+    def test_what_a_node_leads_to_by_inverse_twins_is_one_line(self) -> None:
+        both = [(f"f{at}", "film.directed_by", f"d{at}") for at in range(20)]
+        made = [(director, "director.film", film) for film, _, director in both]
+        apart = [("Jaws", "film.directed_by", "Spielberg"), ("Spielberg", "director.film", "Duel")]
+        store = ColumnarGraph.from_triples([*both, *made, *apart])
+        for asked in ("director.film", "^film.directed_by"):
+            (line,) = written(store, paths(store, "Spielberg", (asked,)))
+            assert line == "[e1] Spielberg ← film.directed_by ← Jaws | Duel"
+
     def test_an_edge_and_its_inverse_are_one_fact_and_no_node_is_said_to_be_itself(self) -> None:
         edges = [edge for n in range(4) for edge in ((f"c{n}", "capital", f"t{n}"), (f"t{n}", "capital_of", f"c{n}"))]
         store = ColumnarGraph.from_triples([*edges, ("c0", "near", "c0")])

@@ -256,6 +256,16 @@ class TestNeighbors:
         assert tools.call("neighbors", {"id": "PUB:4", "direction": "in"})["values"][0]["direction"] == "in"
         assert len(tools.call("neighbors", {"id": "PUB:4", "direction": "in"})["values"]) == 1
 
+    def test_a_predicate_s_inverse_twin_is_listed_as_well(self) -> None:
+        films = [(f"f{at}", "film.directed_by", f"d{at}") for at in range(20)]
+        back = [(director, "director.film", film) for film, _, director in films]
+        tools = GraphTools(ColumnarGraph.from_triples([*films, *back[1:], ("f20", "film.directed_by", "d1")]))
+        for asked in ("director.film", "film.directed_by"):
+            found = tools.call("neighbors", {"id": "d1", "predicates": [asked]})["values"]
+            assert {value["id"] for group in found for value in group["values"]} == {"f1", "f20"}
+        one_way = tools.call("neighbors", {"id": "d1", "predicates": ["director.film"], "direction": "out"})
+        assert len(one_way["values"]) == 1
+
     def test_an_unknown_predicate_is_warned_of_with_the_nearest_and_the_others_are_answered(
         self, tools: GraphTools
     ) -> None:
