@@ -97,22 +97,24 @@ class PathRetriever:
             RelationNotFound: a metapath that is taken as it is names a relation that is not in the store.
         """
         found: list[Evidence] = []
-        tied, problems = self._tied(request)
+        tied, problems, written = self._tied(request)
         for path, walked in zip(tied, self._walked(tied, request.linked.entities), strict=True):
             found += walked
             if not walked and not path.directed and request.linked.entities:
                 starts = best_first(request.linked.entities)[: self.anchors]
-                problems.append(_problem(path.relations, path_dead_end(self._store, path.relations, starts)))
+                dead_end = path_dead_end(self._store, path.relations, starts)
+                problems.append(_problem(path.relations, dead_end, written.get(path.relations)))
         for text in dict.fromkeys(query.text for query in request.artifacts.queries if query.language == "paths"):
             found += self._queried(text, request)
         return [*found, *self._connected(request), *problems]
 
     # Metapaths
 
-    def _tied(self, request: Request) -> tuple[list[ProposedPath], list[Evidence]]:
-        """Return the proposed paths in the graph's relations, each once, and the faults of the others."""
+    def _tied(self, request: Request) -> tuple[list[ProposedPath], list[Evidence], dict[Metapath, Metapath]]:
+        """Return the proposed paths in the graph's relations, each once; the faults of others; what was written."""
         tied: dict[tuple[Metapath, EntityId | None], ProposedPath] = {}
         problems: list[Evidence] = []
+        written: dict[Metapath, Metapath] = {}
         matches: dict[str, RelationMatch | None] = {}
         for path in request.artifacts.paths:
             if path.directed:
@@ -139,13 +141,14 @@ class PathRetriever:
                 problems.append(_problem(path.relations, "; ".join(told)))
             own = _in_relations(path, matches)
             tied.setdefault((own.relations, own.source), own)
+            written.setdefault(own.relations, path.relations)
         if matches:
             got = {
                 label: match and {"relation": match.relation, "method": match.method, "score": round(match.score, 4)}
                 for label, match in matches.items()
             }
             request.note("path.relations", {"written": list(matches)}, {"matched": got})
-        return list(tied.values()), problems
+        return list(tied.values()), problems, written
 
     def _walked(self, tied: Sequence[ProposedPath], entities: Sequence[LinkedEntity]) -> list[list[PathEvidence]]:
         """Return for each path an item for each start and each choice of directions that ends somewhere."""
@@ -291,8 +294,12 @@ class PathRetriever:
         return found
 
 
-def _problem(path: Metapath, problem: str) -> Feedback:
-    return Feedback(retriever=RETRIEVER, score=0.0, subject=" -> ".join(path), problem=problem)
+def _problem(path: Metapath, problem: str, written: Metapath | None = None) -> Feedback:
+    """Return feedback on a path; one that was written otherwise is marked as substituted."""
+    subject = " -> ".join(path)
+    if written is not None and written != path:
+        subject = f"{' -> '.join(written)} (taken as {subject})"
+    return Feedback(retriever=RETRIEVER, score=0.0, subject=subject, problem=problem)
 
 
 def _in_relations(path: ProposedPath, matches: dict[str, RelationMatch | None]) -> ProposedPath:

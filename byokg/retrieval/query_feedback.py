@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byokg.errors import GraphError, QueryFailed
-from byokg.graph.store import GraphStore, QueryLimits, Rows, Schema
+from byokg.graph.store import GraphStore, NodeArray, QueryLimits, Rows, Schema
 from byokg.graph.traversal import Caps, expand, relation_numbers
 from byokg.text.labels import normalize_label
 from byokg.text.names import on_one_line
@@ -32,26 +32,39 @@ _ENDS, _CAP = 200, 1000
 
 
 def path_dead_end(store: GraphStore, relations: Metapath, sources: Sequence[EntityId]) -> str:
-    """Describe the walkable part of a path from some entities, in any direction, and the relations that continue it."""
-    walked: list[str] = []
-    nodes = store.numbers(list(dict.fromkeys(sources)))
-    for step in relations:
-        name = step.removeprefix(INVERSE)
-        edges = expand(store, nodes, relations=relation_numbers(store, [name]), caps=Caps(per_relation=_CAP)).edges
-        if not len(edges):
-            break
-        walked.append(name)
-        nodes = np.unique(edges.other)[:_ENDS]
-    counts = store.relation_counts(nodes)
-    missing = relations[len(walked)] if len(walked) < len(relations) else ""
+    """Describe the walkable part of a path from each entity, in any direction, and what continues the longest one."""
+    reached = {source: _walked(store, relations, source) for source in dict.fromkeys(sources)}
+    depth = max((walked for walked, _ in reached.values()), default=0)
+    last = [nodes for walked, nodes in reached.values() if walked == depth]
+    counts = store.relation_counts(np.unique(np.concatenate(last))[:_ENDS] if last else np.empty(0, np.int64))
+    missing = relations[depth] if depth < len(relations) else ""
     wanted = set(normalize_label(missing).split())
     total: Counter[str] = Counter()
     for relation, count in zip(np.asarray(counts.relation).tolist(), counts.count.tolist(), strict=True):
         total[store.relations[relation]] += count
     near = sorted(total, key=lambda name: (-len(wanted & set(normalize_label(name).split())), -total[name], name))
-    far = f"only {' -> '.join(walked)} can be walked" if walked else "not even its first relation is there"
+    labels = [step.removeprefix(INVERSE) for step in relations]
+    depths = sorted({walked for walked, _ in reached.values()}, reverse=True)
+    names = {node.id: on_one_line(node.name) for node in store.nodes(list(reached))}
+    parts = []
+    for each in depths or [0]:
+        far = f"only {' -> '.join(labels[:each])} can be walked" if each else "not even its first relation is there"
+        of = ", ".join(names[source] for source, (walked, _) in reached.items() if walked == each)
+        parts.append(f"{far} from {of}" if len(depths) > 1 else far)
     onwards = f"; from there lead, either way: {', '.join(near[:_ONWARDS])}" if near else ""
-    return f"no linked entity has such a path, in any direction; {far}{onwards}"
+    return f"no linked entity has such a path, in any direction; {'; '.join(reversed(parts))}{onwards}"
+
+
+def _walked(store: GraphStore, relations: Metapath, source: EntityId) -> tuple[int, NodeArray]:
+    """Return how many steps of a path can be walked from an entity, in any direction, and the nodes there."""
+    nodes = store.numbers([source])
+    for depth, step in enumerate(relations):
+        numbers = relation_numbers(store, [step.removeprefix(INVERSE)])
+        edges = expand(store, nodes, relations=numbers, caps=Caps(per_relation=_CAP)).edges
+        if not len(edges):
+            return depth, nodes
+        nodes = np.unique(edges.other)[:_ENDS]
+    return len(relations), nodes
 
 
 def quoted_relations(text: str) -> str:

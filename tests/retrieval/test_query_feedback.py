@@ -133,3 +133,12 @@ def test_in_sparql_a_label_that_exists_is_not_blamed_for_a_pattern_before_it() -
 
 def test_nothing_is_said_after_the_time_limit() -> None:
     assert emptied_by("MATCH (a) RETURN a", lambda text, limits: Rows((), ()), 0) == ""
+
+
+def test_a_path_that_is_walked_to_a_different_end_from_each_entity_says_so_for_each() -> None:
+    # a -r-> b -t-> c; d -t-> c; x -s-> y
+    store = ColumnarGraph.from_triples([("a", "r", "b"), ("b", "t", "c"), ("d", "t", "c"), ("x", "s", "y")])
+    assert path_dead_end(store, ("r", "s"), [EntityId("a"), EntityId("d")]) == (
+        "no linked entity has such a path, in any direction; not even its first relation is there from d; "
+        "only r can be walked from a; from there lead, either way: r, t"
+    )
