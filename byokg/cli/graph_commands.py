@@ -79,7 +79,6 @@ def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
             "source": graph.source,
             "engines": engines_in(graph.name),
             "names": asdict(indexes.names) if indexes.names else None,
-            "values": asdict(indexes.values) if indexes.values else None,
             "dense": [asdict(index) for index in indexes.dense],
         }
     return {
@@ -87,6 +86,7 @@ def summary(graph: Opened, indexes: Indexes) -> dict[str, Any]:
         "nodes": graph.node_count,
         "edges": graph.edge_count,
         **saved,
+        "values": asdict(indexes.values) if indexes.values else None,
         "checksum": fingerprint(graph),
         "sampled": schema.sampled,
         "node_types": schema.node_types,
@@ -104,10 +104,11 @@ def _names(names: NameFacts | None) -> str:
     return f"{names.names:,} different ones of {names.entries:,} bearers, {names.bytes:,} bytes"
 
 
-def _values(values: ValueFacts | None) -> str:
+def _values(values: ValueFacts | None, place: str = "DIR") -> str:
     if values is None:
-        return "not indexed; index them with: byokg graph names DIR"
-    return f"{values.entries:,} of {_properties_of(values.properties)}, {values.bytes:,} bytes"
+        return f"not indexed; index them with: byokg graph names {place}"
+    size = f", {values.bytes:,} bytes" if values.bytes else ""
+    return f"{values.entries:,} of {_properties_of(values.properties)}{size}"
 
 
 def _value_table(properties: Sequence[IndexedProperty]) -> Table:
@@ -119,7 +120,9 @@ def _value_table(properties: Sequence[IndexedProperty]) -> Table:
         name = f"{one.type}.{one.property}" if one.type else one.property
         cost = f"{one.cost:,}" if one.indexed else "no entries"
         cells.append((name, one.kind, f"{one.distinct:,}", f"{one.coverage:.0%}", shown, cost))
-    columns = [*labels("property"), *labels("kind", one_line=True), *figures("distinct", "of type")]
+    longest = max((len(name) for name, *_ in cells), default=0)
+    columns = [Column("property", overflow="fold", no_wrap=longest <= _LABEL_WIDTH)]
+    columns += [*labels("kind", one_line=True), *figures("distinct", "of type")]
     return table([*columns, *labels("examples or range"), *figures("bytes")], cells)
 
 
@@ -191,11 +194,16 @@ def _facts(graph: Opened, indexes: Indexes, everything: bool) -> Iterator[tuple[
             yield "values", _values(indexes.values)
     else:
         yield "queries", graph.language
+        if any(schema.node_properties.values()):
+            yield "values", _values(indexes.values, "ADDRESS")
     for index in indexes.dense:
         yield "dense index", f"{index.embedder}: {index.names:,} names, {index.dimensions} dimensions, {index.layout}"
     yield "checksum", fingerprint(graph)
     if isinstance(graph, ColumnarGraph):
         yield "verified", "every file agrees with its checksum"
+    for line in _templates(graph):
+        noun, _, listed = line.partition(": ")
+        yield noun, listed
     if schema.sampled:
         yield "sampled", schema.sampled
 
@@ -248,9 +256,9 @@ def _ends(types: Sequence[str]) -> str:
     return f"{shown}, +{len(types) - _ENDS}" if len(types) > _ENDS else shown
 
 
-def _templates(graph: ColumnarGraph) -> list[str]:
+def _templates(graph: Opened) -> list[str]:
     """Return a line on the display templates of the node types, if there are any."""
-    templates = graph.source.get("display_names", {})
+    templates = graph.display_names
     listed = "; ".join(f"{type or 'nodes'} by {template}" for type, template in templates.items())
     return [f"names of nodes: {listed}"] if templates else []
 
@@ -580,7 +588,7 @@ def info(
     A server's schema is cached, and read again when its counts have changed; --refresh-schema reads it in any case.
     """
     from byokg.graph.name_indexes import verify_dense, verify_name_index
-    from byokg.graph.value_indexes import verify_value_index
+    from byokg.graph.value_indexes import cached_value_facts, verify_value_index
     from byokg.open import use_graph
 
     with use_graph(place, _cache(refresh), **server.settings(place)) as store:
@@ -590,6 +598,8 @@ def info(
             indexes = Indexes(verify_name_index(store), verify_value_index(store), verify_dense(store))
         with schema_shown(store):
             store.schema()
+        if store.remote:
+            indexes = Indexes(values=cached_value_facts(store))
         if as_json:
             print_json(summary(store, indexes))
         else:

@@ -15,7 +15,8 @@ the properties, of all nodes of a type or of a sample:
 
 The one with the highest product of weight, coverage (share of nodes that have it) and the root of uniqueness (distinct
 values over values) is taken; none below 0.2. A key of digits alone has the type before it, since it says nothing
-by itself. Nodes that have a name keep it, unless it is a given name with a surname beside it.
+by itself. Nodes that have a name keep it, unless it is a given name with a surname beside it. On a Cypher server a
+type without a property of names is sampled once, at its first node.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from byokg.graph.store import GraphStore
 from byokg.index.values import IndexedProperty
 from byokg.text.labels import split_label
 from byokg.text.names import split_words
-from byokg.types import EntityId
+from byokg.types import EntityId, Value
 
 NAME = "name"
 """Placeholder, and property, of a node's own name."""
@@ -161,7 +162,7 @@ def _candidates(
         yield " ".join(f"{{{one.name}}}" for one in parts), parts, 1.0
     for one in found:
         words = one.label.split() or [""]
-        if one.text and words[-1] in _NAMES and not _OF_OTHERS.intersection(words[:-1]):
+        if one.text and words[-1] in _NAMES and not names_another(one.name):
             yield f"{{{one.name}}}", [one], 1.0
         elif one.text and words[-1] == "address":
             yield f"{{{one.name}}}", [one], 0.8
@@ -173,6 +174,12 @@ def _candidates(
 
 def _label(name: str) -> str:
     return " ".join(split_words(split_label(name).replace("_", " ")))
+
+
+def names_another(property: str) -> bool:
+    """Return True if a property holds a part of a name, or the name of something else: `surname`, `shipName`."""
+    *before, _ = _label(property).split() or [""]
+    return not _OF_OTHERS.isdisjoint(before) or _label(property) in _SURNAMES
 
 
 def _may_be_key(one: PropertyStatistics, words: list[str]) -> bool:
@@ -317,6 +324,28 @@ def fill(template: str, properties: Mapping[str, pa.Array]) -> pa.Array:
     return pc.if_else(pc.equal(named, ""), pa.scalar(None, _TEXT), named)
 
 
+def fill_one(template: str, properties: Mapping[str, Value]) -> str:
+    """Return the name that a template gives one node; empty for a node without any of its properties.
+
+    >>> fill_one("Order {orderID}", {"orderID": 10307})
+    'Order 10307'
+    """
+    texts = {name: str(properties[name]).strip() for name in placeholders(template) if name in properties}
+    if len(texts) < len(set(placeholders(template))):
+        return " ".join(filter(None, texts.values()))
+    return _PLACEHOLDER.sub(lambda found: texts[found[1]], template).strip() if any(texts.values()) else ""
+
+
+def sampled_template(type: str, sample: Sequence[Mapping[str, Value]]) -> str:
+    """Choose the display template of a node type by the properties of some of its nodes; empty if none fits."""
+    columns = {}
+    for name in sorted({name for properties in sample for name in properties}):
+        held = [properties.get(name) for properties in sample]
+        kinds = {value.__class__ for value in held if value is not None}
+        columns[name] = pa.array(held if len(kinds) == 1 else [None if one is None else str(one) for one in held])
+    return choose_template(type, columns)
+
+
 def _as_text(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -325,7 +354,7 @@ def _as_text(values: pa.Array) -> pa.Array:
 
 def key_properties(store: GraphStore) -> dict[str, str]:
     """Return the property that is the key of each type whose nodes are named by type and key (`Order 10307`)."""
-    templates = {} if store.columnar is None else store.columnar.source.get("display_names", {})
+    templates = store.display_names
     return {type: found[1] for type, template in templates.items() if (found := _keyed(type).fullmatch(template))}
 
 

@@ -355,6 +355,11 @@ class GraphStore(ABC):
         """
         return np.empty(0, np.int64)
 
+    @property
+    def display_names(self) -> Mapping[str, str]:
+        """Return the display templates of node types; see `graph.display_names`."""
+        return {} if self.columnar is None else self.columnar.source.get("display_names", {})
+
     def distinct_values(self, type: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
         """Return up to `most` values of a property of a type, the most frequent first, with their numbers of nodes; and
         whether these are all."""

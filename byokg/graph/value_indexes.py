@@ -198,6 +198,12 @@ def verify_value_index(graph: ColumnarGraph) -> ValueFacts | None:
     return ValueFacts(index.properties(), len(index), size)
 
 
+def cached_value_facts(store: GraphStore) -> ValueFacts | None:
+    """Return the cached values of a graph on a server; None if it has none. Their size is not measured: 0 bytes."""
+    index = values_at_hand(store)
+    return None if index is None else ValueFacts(index.properties(), len(index), 0)
+
+
 def nodes_holding(store: GraphStore, type: str, property: str, value: Value, most: int = _HOLDERS) -> NodeArray:
     """Return the nodes of a type with a value of a property: up to `most` numbers, ascending.
 

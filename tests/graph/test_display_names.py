@@ -11,12 +11,20 @@ import pytest
 
 from byokg.errors import ConfigError, ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.display_names import choose_template, fill, key_spellings, parse_templates, placeholders
+from byokg.graph.display_names import (
+    choose_template,
+    fill,
+    fill_one,
+    key_spellings,
+    parse_templates,
+    placeholders,
+    sampled_template,
+)
 from byokg.graph.engines.arcadedb import ArcadeStore, names_of
 from byokg.graph.exporter import export_graph
 from byokg.graph.importers.choose import build_graph, import_graph
 from byokg.graph.importers.dialects import TableOptions
-from byokg.types import EntityId
+from byokg.types import EntityId, Value
 from tests.graph.published import needed, pole
 
 Columns = Mapping[str, Sequence[object]]
@@ -206,3 +214,25 @@ def test_nodes_without_the_made_names_of_pole_are_named_again(tmp_path: Path) ->
         "PostCode",
     }
     assert "name" in graph.schema().node_properties["Officer"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "name"),
+    [
+        ({"given_name": "Ada", "surname": " Powell"}, "Ada Powell"),
+        ({"surname": "Powell", "badge": 7}, "Powell"),
+        ({"badge": 7}, ""),
+        ({"given_name": " ", "surname": ""}, ""),
+    ],
+)
+def test_one_node_is_named_as_many_are(properties: dict[str, Value], name: str) -> None:
+    template = "{given_name} {surname}"
+    assert fill_one(template, properties) == name
+    columns = {key: pa.array([properties.get(key)], pa.large_string()) for key in ("given_name", "surname")}
+    assert (fill(template, columns)[0].as_py() or "") == name
+
+
+def test_a_template_is_chosen_by_a_sample_of_nodes_with_values_of_several_kinds() -> None:
+    sample = [{"orderID": str(at) if at % 2 else at, "ship_name": "Ines"} for at in range(30)]
+    assert sampled_template("Order", sample) == "Order {orderID}"
+    assert sampled_template("Order", []) == ""

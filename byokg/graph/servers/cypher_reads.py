@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.errors import ConfigError, GraphError, QueryFailed, QueryTimeout, QueryTooLarge
+from byokg.graph.display_names import fill_one, names_another, sampled_template
 from byokg.graph.servers.base import patiently
 from byokg.graph.servers.cypher_schema import (
     CypherServer,
@@ -27,7 +28,7 @@ from byokg.graph.servers.cypher_schema import (
 )
 from byokg.graph.store import Schema
 from byokg.text.names import encodable, split_words
-from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Value
+from byokg.types import NO_PROPERTIES, Cell, EdgeCell, EntityId, Node, NodeCell, PathCell, Properties, Value
 
 LABELS_TOGETHER = 50
 """Labels per round trip."""
@@ -39,6 +40,9 @@ _NAMING = ("name", "title", "label")
 
 _FUZZY_FROM = 3
 """Letters from which a word may be misspelt."""
+
+_SAMPLED = 1000
+"""Nodes of a label that its display template is chosen by."""
 
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -268,14 +272,17 @@ def _of_type(type: str) -> str:
 
 
 def guess_name_property(properties: Iterable[str]) -> str | None:
-    """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`)."""
+    """Choose the property that holds a node's name: `name`, `title` or `label`, or one that ends so (`companyName`).
+
+    The name of something else (`shipName`) is none.
+    """
     by_folded = {key.casefold(): key for key in sorted(properties, reverse=True)}
     for wanted in _NAMING:
         if wanted in by_folded:
             return by_folded[wanted]
     for wanted in _NAMING:
         for folded, key in sorted(by_folded.items()):
-            if folded.endswith(wanted):
+            if folded.endswith(wanted) and not names_another(key):
                 return key
     return None
 
@@ -294,6 +301,8 @@ class CypherNames:
         self.schema: Schema | None = None
         """The schema, as soon as it was read."""
         self.label_counts: dict[str, int] = {}
+        self.templates: dict[str, str] = {}
+        """Display templates of labels without a property of names, as far as they were needed; empty for none."""
         self._vectors: tuple[str, str] | None = None
         self._listed_labels: Sequence[str] | None = None
         self._text_indexes: Sequence[str] | None = None
@@ -301,6 +310,7 @@ class CypherNames:
     def refresh(self) -> None:
         """Forget the schema, labels and indexes, so that they are read again on demand."""
         self.schema = self._listed_labels = self._text_indexes = self._vectors = None
+        self.templates = {}
 
     def name_property(self, label: str) -> str | None:
         """Return the property that most likely holds the names of nodes with a label, by the schema."""
@@ -309,7 +319,7 @@ class CypherNames:
 
     def key(self) -> tuple[str | None, ...]:
         """Return a key that differs between graphs with other ids or names."""
-        return self._reads.server.name, self._reads.id_property, self._name_property
+        return self._reads.server.name, self._reads.id_property, self._name_property, "display names"
 
     def labels(self) -> Sequence[str]:
         """Return the server's own list of labels."""
@@ -340,9 +350,32 @@ class CypherNames:
         identity = EntityId(str(properties.get(self._reads.id_property or "", node.element)))
         chosen = self._name_property
         naming = chosen if chosen in properties else guess_name_property(properties)
-        name = identity if naming is None else str(properties[naming])
+        name = "" if naming is None else str(properties[naming])
+        if not name.strip():
+            name = self._display_name(first, properties) or (identity if naming is None else name)
         kept = {key: value for key, value in properties.items() if key not in (self._reads.id_property, naming)}
         return Node(identity, name, first, kept or NO_PROPERTIES, tuple(further))
+
+    def _display_name(self, label: str, properties: Properties) -> str:
+        """Return the name of a node by the display template of its label; empty if there is none."""
+        if not properties.keys() - {self._reads.id_property}:
+            return ""
+        template = self.template(label)
+        return fill_one(template, properties) if template else ""
+
+    def template(self, label: str) -> str:
+        """Return the display template of a label, chosen by a sample of its nodes, once; empty for none."""
+        if not writable(label):
+            return ""
+        if label not in self.templates:
+            text = f"MATCH (n:{quote(label)}) WITH n LIMIT {_SAMPLED} RETURN {self.held('n')}"
+            try:
+                rows = self._reads.ask(text, {})
+            except QueryFailed:
+                rows = []
+            kept = [{key: plain_value(value) for key, value in row[0].items()} for row in rows]
+            self.templates[label] = sampled_template(label, kept)
+        return self.templates[label]
 
     def called(self, texts: Sequence[str]) -> Sequence[Sequence[Any]]:
         """Return rows of the nodes in which a property that may hold names holds one of some texts."""

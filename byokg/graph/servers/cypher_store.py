@@ -26,7 +26,15 @@ from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_cypher
 from byokg.graph.read_cache import CachedSchema, around, digest
 from byokg.graph.servers.base import NumberingStore, patiently
-from byokg.graph.servers.cypher_reads import TOGETHER, CypherCells, CypherNames, CypherReads, natural, plain_value
+from byokg.graph.servers.cypher_reads import (
+    LABELS_TOGETHER,
+    TOGETHER,
+    CypherCells,
+    CypherNames,
+    CypherReads,
+    natural,
+    plain_value,
+)
 from byokg.graph.servers.cypher_schema import (
     MAX_WRITTEN,
     Catalogue,
@@ -126,6 +134,13 @@ class CypherStore(NumberingStore):
         return self._names.name_property(label)
 
     # Methods of GraphStore
+
+    @property
+    def display_names(self) -> Mapping[str, str]:
+        """Return the display templates of labels without a property of names, each chosen by a sample of nodes."""
+        nameless = [label for label in self._known_schema().node_types if label and not self.name_property(label)]
+        found = {label: self._names.template(label) for label in nameless[:LABELS_TOGETHER]}
+        return {label: template for label, template in found.items() if template}
 
     @property
     def met_relations(self) -> Sequence[str]:

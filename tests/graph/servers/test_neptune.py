@@ -110,7 +110,7 @@ class NeptuneContract(GraphStoreContract, CypherContract):
         return lambda nodes, edges: load(nodes, edges, True)
 
     def test_values_are_indexed_and_their_nodes_found(
-        self, make_queryable: MakeQueryable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         officers = [("Ada", "Powell", 7), ("Eve", "Powell", 9), ("Ann", "Moore", 9)]
@@ -118,7 +118,7 @@ class NeptuneContract(GraphStoreContract, CypherContract):
             Node(EntityId(f"o{at}"), name, "Officer", {"surname": surname, "calls": calls})
             for at, (name, surname, calls) in enumerate(officers)
         ]
-        store = make_queryable(nodes, [Triple(EntityId("o0"), "knows", EntityId("o1"))])
+        store = load(nodes, [Triple(EntityId("o0"), "knows", EntityId("o1"))], True)
         index = value_index(store)
         assert [(one.type, one.property, one.value, one.count) for one in index.find("Powel")] == [
             ("Officer", "surname", "Powell", 2)
@@ -128,6 +128,24 @@ class NeptuneContract(GraphStoreContract, CypherContract):
         names = {value: sorted(one.name for one in store.nodes(store.ids(held))) for value, held in found.items()}
         assert names == {7: ["Ada"], 9: ["Ann", "Eve"], 8: []}
         assert kept_values(store) is not None
+
+    def test_nodes_without_a_name_are_named_by_a_template(self, load: Load) -> None:
+        nodes = [
+            Node(
+                EntityId(f"o{at}"),
+                f"o{at}",
+                "Officer",
+                {"given_name": f"Ada{at}", "surname": "Powell", "rank": "Chief"},
+            )
+            for at in range(3)
+        ]
+        store = load(nodes, [Triple(EntityId("o0"), "knows", EntityId("o1"))], False)
+        assert sorted(one.name for page in store.all_nodes() for one in page) == [
+            "Ada0 Powell",
+            "Ada1 Powell",
+            "Ada2 Powell",
+        ]
+        assert store.display_names == {"Officer": "{given_name} {surname}"}
 
     # The engine behind takes no comma in a label, and no relation called like a type; and Neptune has none of the
     # kinds of dates that this asks for.
@@ -430,12 +448,14 @@ def test_analytics_keeps_to_the_model_of_its_service() -> None:
         text = "MATCH (n)-[r]->() RETURN n, r"
         asked = {**expected, "queryString": f"{text} LIMIT 1001", "parameters": {"x": 1}}
         stub.add_response("execute_query", {"payload": payload([{"n": SEATTLE, "r": ROUTE}])}, asked)
+        sample = [{"properties(n)": {"code": "SEA", "runways": 3}}]
+        stub.add_response("execute_query", {"payload": payload(sample)}, {**expected, **ours})
         store = NeptuneStore(f"neptune-graph://{GRAPH}", client=client)
         assert store.schema().node_types
         answer = store.run(text, {"x": 1})
         stub.assert_no_pending_responses()
     assert answer.columns == ("n", "r")
-    node_cell = NodeCell(EntityId("22"), "22", "airport", {"code": "SEA", "runways": 3})
+    node_cell = NodeCell(EntityId("22"), "SEA", "airport", {"code": "SEA", "runways": 3})
     assert answer.rows == ((node_cell, EdgeCell(EntityId("22"), "route", EntityId("151"), {"dist": 956})),)
 
 
@@ -450,6 +470,7 @@ def test_a_database_keeps_to_the_model_of_its_service() -> None:
             stub.add_response("execute_open_cypher_query", {"results": rows}, {**asked, "parameters": ANY})
         stub.add_client_error("execute_open_cypher_query", "TooManyRequestsException", "slow down", 429)
         stub.add_response("execute_open_cypher_query", {"results": [{"n": SEATTLE}]}, asked)
+        stub.add_response("execute_open_cypher_query", {"results": []}, asked)
         store = NeptuneStore("neptune-db://localhost", client=client)
         assert store.schema().node_types
         answer = store.run("MATCH (n) RETURN n")
