@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64, Int64
 from byokg.errors import RequestInvalid, at_least
-from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, NodeFilter, read_request
+from byokg.graph.bfsql.engine import grounded
+from byokg.graph.bfsql.protocol import BfsRequest, EdgeFilter, ValueFilter, read_request
 from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.sorted_ids import distinct
@@ -30,7 +31,6 @@ from byokg.types import (
     NodeEvidence,
     Request,
     TripleEvidence,
-    of_any,
 )
 
 _QUESTIONS_KEPT = 64
@@ -140,6 +140,7 @@ class BfsqlRetriever:
                 seeds[candidates[0].id] = None
             else:
                 problems.append(f"no node is called {seed!r}; seeds are names as the graph or the question spells them")
+        written, unheld = grounded(self._store, written)
         types, more = self._types(written)
         predicates, still_more = self._written_predicates(written)
         if written.max_hops > self.max_hops:
@@ -155,7 +156,7 @@ class BfsqlRetriever:
                 "offset": 0,
             }
         )
-        feedback = [_feedback(text, problem) for problem in (*problems, *more, *still_more)]
+        feedback = [_feedback(text, problem) for problem in (*problems, *more, *unheld, *still_more)]
         return (bounded if seeds else None), feedback
 
     def _linked(self, seeds: Sequence[str], request: Request) -> list[tuple[LinkedEntity, ...]]:
@@ -168,16 +169,17 @@ class BfsqlRetriever:
         linked = dict(zip(asked, found, strict=True))
         return [known.get(seed.casefold()) or linked[seed] for seed in seeds]
 
-    def _types(self, written: BfsRequest) -> tuple[NodeFilter | None, list[str]]:
+    def _types(self, written: BfsRequest) -> tuple[ValueFilter | None, list[str]]:
         if written.full_types is None:
-            return None, []
+            return written.node_filter, []
         known = self._store.schema().node_types
         problems = [
             f"no entity type {name!r} in the graph{_near(name, known)}"
             for name in sorted(written.full_types)
             if name not in known
         ]
-        return NodeFilter(entity_types=tuple(sorted(written.full_types))), problems
+        types = tuple(sorted(written.full_types))
+        return ValueFilter(entity_types=types, properties=written.full_values or None), problems
 
     def _written_predicates(self, written: BfsRequest) -> tuple[EdgeFilter | None, list[str]]:
         if written.full_predicates is None:
@@ -195,11 +197,11 @@ class BfsqlRetriever:
         """Give a request without any filter those that the question asks for."""
         if request.topology_only:
             nothing: dict[str, object] = {
-                "node_filter": NodeFilter(entity_types=()),
+                "node_filter": ValueFilter(entity_types=()),
                 "edge_filter": EdgeFilter(predicates=()),
             }
             return request.model_copy(update=nothing)
-        if request.full_predicates is not None or request.full_types is not None:
+        if request.full_predicates is not None or request.full_types is not None or request.full_values:
             return request
         present = distinct(subgraph.edges.relation)
         order = np.argsort(rank[present])[: self.predicates]
@@ -257,8 +259,7 @@ class BfsqlRetriever:
         seeds = np.flatnonzero(subgraph.hops == 0)
         places = list(dict.fromkeys(np.concatenate((seeds, ends)).tolist()))
         nodes = self._store.nodes(self._store.ids(subgraph.nodes[np.array(places, np.int64)]))
-        wanted = request.full_types
-        kept = [node for node in nodes if node.properties and (wanted is None or of_any(node, wanted))]
+        kept = [node for node in nodes if node.properties and request.shows_in_full(node)]
         most = min(self.max_nodes, request.most_nodes or len(kept))
         return [NodeEvidence(NAME, 0.0, node) for node in kept[:most]], max(0, len(kept) - most)
 

@@ -159,6 +159,17 @@ class TestOfWrittenRequests:
         written = {"seeds": ["Ines Ferrand"], "max_hops": 1, "node_filter": {"entity_types": ["Publication"]}}
         assert nodes(retriever().retrieve(asked(bfsql=written))) == ["PUB:1", "PUB:2"]
 
+    def test_a_value_that_no_node_has_becomes_feedback_with_the_nearest(self) -> None:
+        year: dict[str, object] = {"seeds": ["Ines Ferrand"], "max_hops": 1}
+        year["node_filter"] = {"properties": {"year": "2008"}}
+        found = retriever().retrieve(asked(bfsql=year))
+        assert nodes(found) == ["PUB:1"] and problems(found) == []
+        year["node_filter"] = {"properties": {"year": 1776}}
+        found = retriever().retrieve(asked(bfsql=year))
+        assert nodes(found) == []
+        (problem,) = problems(found)
+        assert problem.startswith("no node has year = 1776, so it matches nothing; nearest: ")
+
     def test_misspelt_relations_are_tied_to_those_of_the_graph(self) -> None:
         written = {"seeds": ["Acromegaly"], "max_hops": 1, "predicates": ["hasSymptom"]}
         found = retriever().retrieve(asked(bfsql=written))

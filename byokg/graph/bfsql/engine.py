@@ -9,6 +9,7 @@ a response is a page in the order of `pages`; with `strict` it is the article's,
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeVar
 
 from byokg.errors import EntityNotFound, RequestInvalid
 from byokg.graph.bfsql.order import Ranks, Relevance
@@ -24,6 +25,7 @@ from byokg.graph.bfsql.protocol import (
 from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first, intersection
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.store import GraphStore, NodeArray
+from byokg.graph.value_indexes import values_at_hand
 from byokg.text.names import estimate_tokens
 from byokg.types import EntityId, Node
 
@@ -70,6 +72,11 @@ def _seed_error(seed: str, nearest: Nearest | None) -> Json:
 
 _FRAME_TOKENS = 100
 """Tokens of a response beside its items, seeds, errors and warnings: counts, and a truncated block with its cursor."""
+
+_NEAREST = 3
+"""Values that are proposed in place of one that no node has."""
+
+Selected = TypeVar("Selected", bound=Selection)
 
 _MOST_WARNINGS = 10
 """Unknown types, and unknown predicates, that are named."""
@@ -129,6 +136,7 @@ def _response(
     strict: bool = False,
 ) -> Json:
     """Show one page of a subgraph."""
+    request, unheld = grounded(store, request)
     hops = "max_hops" if isinstance(request, BfsRequest) else "k"
     ranks: Ranks | None = relevance(request.question) if relevance is not None and request.question else None
     response: Json = {
@@ -144,7 +152,8 @@ def _response(
             raise RequestInvalid([f"seeds: {error['message']}" for error in errors])
         whole = page(store, subgraph, request, None, None, ranks, strict=True)
         return {**response, "nodes": whole.nodes, "edges": whole.edges}
-    filters = [request.full_types, request.full_predicates, request.question if ranks is not None else ""]
+    filters: list[object] = [request.full_types, request.full_predicates, request.question if ranks is not None else ""]
+    filters += [f"{key}={value}" for key, value in sorted(request.full_values.items())]
     counts = [len(subgraph.nodes), len(subgraph.edges)]
     mark = fingerprint(store, hops, sorted(set(seeds)), reach, counts, filters)
     before = read_cursor(request.cursor, mark) if request.cursor else None
@@ -155,7 +164,7 @@ def _response(
     said = {
         "restricted_by": reach.restrictions(),
         "errors": list(errors[:told]),
-        "warnings": more + _unknown_names(store, request),
+        "warnings": more + _unknown_names(store, request) + unheld,
     }
     response.update({name: value for name, value in said.items() if value})
     room = None if budget is None else max(0, budget - _FRAME_TOKENS - estimate_tokens(compact(response)))
@@ -174,6 +183,33 @@ def _response(
             "cursor": write_cursor(shown.after, mark),
         }
     return response
+
+
+def grounded(store: GraphStore, request: Selected) -> tuple[Selected, list[str]]:
+    """Compare the values of a node filter with those of the graph.
+
+    Returns:
+        The request with values as the graph holds them (`7` for `"7"`), and for each value that no node has a message
+        with the nearest ones. Values of a server that have not been read are left as they are.
+    """
+    if request.node_filter is None or not request.full_values:
+        return request, []
+    index = values_at_hand(store)
+    known = sorted({name for names in store.schema().node_properties.values() for name in names})
+    values, warnings = dict(request.full_values), []
+    for name, value in request.full_values.items():
+        if name not in known:
+            near = ", ".join(map(repr, nearest_names(name, known))) or "none"
+            warnings.append(f"no property {name!r} in the graph, so it matches nothing; nearest: {near}")
+        elif index is not None:
+            found = index.find(str(value), types=request.full_types, properties=[name], limit=_NEAREST)
+            if found and found[0].exact:
+                values[name] = found[0].value
+            elif all(one.whole for one in index.properties() if one.property == name):
+                near = "; ".join(f"{one.value!r} ({one.type}, {one.count:,})" for one in found) or "none"
+                warnings.append(f"no node has {name} = {value!r}, so it matches nothing; nearest: {near}")
+    filtered = request.node_filter.model_copy(update={"properties": values})
+    return request.model_copy(update={"node_filter": filtered}), warnings
 
 
 def _unknown_names(store: GraphStore, request: Selection) -> list[str]:

@@ -24,7 +24,6 @@ from byokg.arrays import Int64
 from byokg.graph.bfsql.protocol import Selection
 from byokg.graph.bfsql.topology import Subgraph
 from byokg.graph.store import GraphStore
-from byokg.types import of_any
 
 Ranks = npt.NDArray[np.int64]
 """(R,) for each relation of the store its place by relevance to a question, 0 for the most relevant."""
@@ -72,9 +71,10 @@ class SubgraphOrder:
 
     def __init__(self, store: GraphStore, subgraph: Subgraph, request: Selection, ranks: Ranks | None) -> None:
         self._store, self._subgraph, self.ranks = store, subgraph, ranks
-        self._types, self._predicates = request.full_types, request.full_predicates
+        self._request, self._predicates = request, request.full_predicates
+        self._filtered = request.full_types is not None or bool(request.full_values)
         self._hops = np.minimum(subgraph.hops, _MOST_HOPS).astype(np.int8)
-        edges, rings, wanted = subgraph.edges, int(self._hops.max(initial=0)) + 1, 1 if self._types is None else 2
+        edges, rings, wanted = subgraph.edges, int(self._hops.max(initial=0)) + 1, 1 + self._filtered
         size = len(store.relations) * rings * rings * wanted
         begins = np.searchsorted(self._hops, np.arange(1, rings))
         """Where among the nodes each hop begins, but the first."""
@@ -91,7 +91,7 @@ class SubgraphOrder:
         outer = bounds[-1] if bounds else 0
         self._inner = np.concatenate((np.arange(outer), (~last[outer:]).nonzero()[0] + outer))
         """Edges with an end that is not of the farthest nodes: often few, and all that a page is about."""
-        if self._types is not None:
+        if self._filtered:
             cell *= wanted
             cell += ~self._wanted_nodes.take(self.far(np.arange(len(edges))))
         if size <= 4 * len(edges) + _SPARE:
@@ -159,11 +159,11 @@ class SubgraphOrder:
 
     @cached_property
     def _wanted_nodes(self) -> npt.NDArray[np.bool_]:
-        """Return a mask of nodes of a wanted type, as far as types were read: (N,)."""
+        """Return a mask of nodes that the filter wants, as far as they were read: (N,)."""
         found = np.zeros(len(self._subgraph.nodes), np.bool_)
-        if self._types:
+        if self._request.full_types or self._request.full_values:
             nodes = self._store.nodes(self._store.ids(self._subgraph.nodes[:_TYPED]))
-            found[: len(nodes)] = [of_any(node, self._types) for node in nodes]
+            found[: len(nodes)] = [self._request.shows_in_full(node) for node in nodes]
         return found
 
     @cached_property
@@ -182,7 +182,7 @@ class SubgraphOrder:
     @cached_property
     def matching(self) -> int:
         """Return the number of edges that match some filter; they come first. All match without a filter."""
-        filters = (self._predicates is not None) * 2 + (self._types is not None)
+        filters = (self._predicates is not None) * 2 + self._filtered
         stubbed = filters << _TURN_BITS + _RANK_BITS + 2 * _HOP_BITS
         return int(self.counts.sum() if not filters else self.counts[self._keys < stubbed].sum())
 

@@ -38,7 +38,7 @@ from byokg.graph.bfsql.values import MEDIATORS, about, nameless
 from byokg.graph.cancellation import check
 from byokg.graph.store import GraphStore, Schema
 from byokg.text.names import estimate_tokens
-from byokg.types import NO_PROPERTIES, EntityId, Node, of_any
+from byokg.types import NO_PROPERTIES, EntityId, Node
 
 _LEAST_NODE = estimate_tokens(compact(stub_node(Node(EntityId(""), ""))))
 """Tokens of the smallest node."""
@@ -263,7 +263,7 @@ class _Nodes(_Items):
     ) -> None:
         super().__init__(places)
         self._store, self._subgraph, self._ranks, self._strict = store, subgraph, ranks, strict
-        self._wanted = frozenset() if request.topology_only else request.full_types
+        self._request = request
         self._seeds = int(np.searchsorted(subgraph.hops, 0, "right"))
         self._untold = MEDIATORS
 
@@ -271,7 +271,7 @@ class _Nodes(_Items):
         """Write nodes, mediators among the first ones with their descriptions."""
         numbers = self._subgraph.nodes[places]
         nodes = self._store.nodes(self._store.ids(numbers))
-        full = [self._wanted is None or of_any(node, self._wanted) for node in nodes]
+        full = [not self._request.topology_only and self._request.shows_in_full(node) for node in nodes]
         if self._strict:
             return list(map(article_node, nodes, full))
         items = [full_node(node) if each else stub_node(node) for node, each in zip(nodes, full, strict=True)]

@@ -34,7 +34,7 @@ from pydantic.json_schema import SkipJsonSchema
 from byokg.errors import RequestInvalid
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.text.names import estimate_tokens, estimated_quarters
-from byokg.types import EntityId, Node, Properties, Value
+from byokg.types import EntityId, Node, Properties, Value, of_any
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -101,6 +101,13 @@ class NodeFilter(Strict):
     """A node matches if any of its types is in the list."""
 
 
+class ValueFilter(NodeFilter):
+    """The same, by values of properties as well."""
+
+    properties: Annotated[Mapping[str, Value] | None, BeforeValidator(_object)] = None
+    """A node matches if each of these properties of it has the value."""
+
+
 class EdgeFilter(Strict):
     """Which edges come with all their data."""
 
@@ -108,12 +115,15 @@ class EdgeFilter(Strict):
     """An edge matches if its predicate is in the list."""
 
 
-_TYPES: dict[str, Any] = {"type": "object", "properties": {"entity_types": _TEXTS}}
+_TYPES: dict[str, Any] = {"type": "object", "properties": {"entity_types": _TEXTS, "properties": {"type": "object"}}}
 _PREDICATES: dict[str, Any] = {"type": "object", "properties": {"predicates": _TEXTS}}
 
-MaybeNodeFilter = Annotated[NodeFilter | None, BeforeValidator(_object), WithJsonSchema(_TYPES)]
+MaybeNodeFilter = Annotated[ValueFilter | None, BeforeValidator(_object), WithJsonSchema(_TYPES)]
 MaybeEdgeFilter = Annotated[EdgeFilter | None, BeforeValidator(_object), WithJsonSchema(_PREDICATES)]
 Way = Literal["both", "out", "in"]
+
+
+_MISSING = object()
 
 
 class Selection(Strict):
@@ -123,7 +133,7 @@ class Selection(Strict):
 
     seeds: Texts = Field(min_length=1, max_length=MOST_SEEDS, description="Ids to start from.")
     question: str = Field(default="", description="Puts the relevant first.")
-    node_filter: MaybeNodeFilter = Field(default=None, description="Node types to show in full.")
+    node_filter: MaybeNodeFilter = Field(default=None, description="Node types, and values, to show in full.")
     edge_filter: MaybeEdgeFilter = Field(default=None, description="Predicates to show first and in full.")
     direction: SkipJsonSchema[Way] = "both"
     cursor: MaybeText = None
@@ -160,6 +170,19 @@ class Selection(Strict):
         if self.node_filter is not None and self.node_filter.entity_types is not None:
             return frozenset(self.node_filter.entity_types)
         return frozenset(self.node_types) if self.node_types else None
+
+    @property
+    def full_values(self) -> Mapping[str, Value]:
+        """Return the values of properties that nodes with all their data have; empty for any."""
+        return (self.node_filter.properties or {}) if self.node_filter is not None else {}
+
+    def shows_in_full(self, node: Node) -> bool:
+        """True if a node comes with all its data: it has one of the types, and the values."""
+        types = self.full_types
+        held = node.properties
+        return (types is None or of_any(node, types)) and all(
+            held.get(key, _MISSING) == value for key, value in self.full_values.items()
+        )
 
     @property
     def full_predicates(self) -> frozenset[str] | None:
@@ -296,7 +319,7 @@ def _problem(model: type[BaseModel], error: Mapping[str, Any]) -> str:
 
 def _fields(model: type[BaseModel], place: tuple[str | int, ...]) -> list[str]:
     """Return the fields known at a place within a model."""
-    nested: dict[str, type[BaseModel]] = {"node_filter": NodeFilter, "edge_filter": EdgeFilter}
+    nested: dict[str, type[BaseModel]] = {"node_filter": ValueFilter, "edge_filter": EdgeFilter}
     return list((nested.get(str(place[0]), model) if place else model).model_fields)
 
 

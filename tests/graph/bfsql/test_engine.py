@@ -101,6 +101,18 @@ class TestWorkedExamples:
         assert full(stubs["edges"], 3) == []
         assert sorted(spelled(stubs)) == sorted(spelled(response))
 
+    def test_nodes_with_a_value_come_in_full_and_one_that_none_has_gets_the_nearest(self) -> None:
+        nodes = [Node(EntityId(f"o{at}"), f"o{at}", "Officer", {"calls": 7 + at, "city": "Wien"}) for at in range(3)]
+        graph = ColumnarGraph.from_records(nodes, [edge("o0", "knows", "o1"), edge("o0", "knows", "o2")])
+        request: Json = {"seeds": ["o0"], "node_filter": {"properties": {"calls": "8", "city": "Wien"}}}
+        response = query(graph, **request)
+        assert [node["id"] for node in full(response["nodes"], 2)] == ["o1"] and "warnings" not in response
+        missing = query(graph, seeds=["o0"], node_filter={"entity_types": ["Officer"], "properties": {"city": "Wein"}})
+        assert full(missing["nodes"], 2) == []
+        assert missing["warnings"] == ["no node has city = 'Wein', so it matches nothing; nearest: 'Wien' (Officer, 3)"]
+        (warning,) = query(graph, seeds=["o0"], node_filter={"properties": {"town": "Wien"}})["warnings"]
+        assert warning.startswith("no property 'town' in the graph, so it matches nothing; nearest: ")
+
     def test_shared_connections_of_two_researchers(self) -> None:
         response = query(
             biomedical(),
