@@ -386,11 +386,12 @@ class SchemaRenderer:
         ]
         meant_types = self._type_names.shares_word(question)
         draft.add_types([type_ for at, type_ in enumerate(self._types) if meant_types[at]], budget_tokens)
-        draft.add_properties(first, lines, int(budget_tokens * _MEANT_SHARE), with_types=True)
+        draft.add_properties(first, lines, int(budget_tokens * _MEANT_SHARE), meant=True)
         share = _RELATION_SHARE if self._properties else 1
         draft.add_relations(ranked, draft.spent + int((budget_tokens - draft.spent) * share))
         draft.add_properties(properties, lines, budget_tokens)
         draft.add_relations(ranked, budget_tokens)
+        draft.extend_properties(properties, lines, budget_tokens)
         draft.fill(ranked, budget_tokens)
         draft.shrink(budget_tokens)
         return draft.finished()
@@ -646,25 +647,46 @@ class _Draft:
                 self._kept.add(type_)
 
     def add_properties(
-        self, ranked: Sequence[tuple[str, PropertySchema]], lines: _PropertyLines, budget: int, with_types: bool = False
+        self, ranked: Sequence[tuple[str, PropertySchema]], lines: _PropertyLines, budget: int, meant: bool = False
     ) -> None:
-        """Take each property that fits, in full or in short, of node types that are shown, or else `with_types`.
+        """Take each property that fits, of node types that are shown. Where nodes have no types, all are.
 
-        Where nodes have no types, all are.
+        Args:
+            ranked: types and properties, the most relevant first.
+            lines: writes them.
+            budget: largest size of the text.
+            meant: take also types that are not shown yet, and lines in full; else lines are as short as possible.
         """
         for type_, detail in ranked:
             new = bool(type_) and type_ not in self._types
-            if (new and not with_types) or detail.name in self._types.get(type_, ()):
+            if (new and not meant) or detail.name in self._types.get(type_, ()):
                 continue
             beside = self._count(self._type_line(type_)) if new else 0
-            for line in lines.of(type_, detail):
-                cost = beside + self._count(line)
-                if self.spent + cost <= budget:
-                    self.spent += cost
-                    self._whole = None
-                    self._types.setdefault(type_, {})[detail.name] = line
-                    self._kept |= {type_} if with_types else set()
+            full, short = lines.of(type_, detail)
+            for line in (full, short) if meant else (short,):
+                if self._take(type_, detail.name, line, beside, budget):
+                    self._kept |= {type_} if meant else set()
                     break
+
+    def extend_properties(
+        self, ranked: Sequence[tuple[str, PropertySchema]], lines: _PropertyLines, budget: int
+    ) -> None:
+        """Write properties that are shown in full, as far as there is room."""
+        for type_, detail in ranked:
+            if (shown := self._types.get(type_, {}).get(detail.name)) is not None:
+                full, _ = lines.of(type_, detail)
+                if full != shown:
+                    self._take(type_, detail.name, full, -self._count(shown), budget)
+
+    def _take(self, type_: str, name: str, line: str, beside: int, budget: int) -> bool:
+        """Take the line of a property, which costs `beside` more than its own tokens; False if it has no room."""
+        cost = beside + self._count(line)
+        if self.spent + cost > budget:
+            return False
+        self.spent += cost
+        self._whole = None
+        self._types.setdefault(type_, {})[name] = line
+        return True
 
     def fill(self, ranked: _Ranked, budget: int) -> None:
         """Add items that fit after all: lines with shared relations cost less than each was charged."""
@@ -794,18 +816,18 @@ class _PropertyLines:
         """True if the question names a value of a property."""
         return (type_, name) in self._near
 
-    def of(self, type_: str, detail: PropertySchema) -> Iterator[str]:
-        """Yield the line of a property, and a shorter one."""
+    def of(self, type_: str, detail: PropertySchema) -> tuple[str, str]:
+        """Return the line of a property, and a shorter one."""
         found = self._described(type_, detail)
         if found is None:
-            yield f"  {_property(detail)}\n"
-            return
+            line = f"  {_property(detail)}\n"
+            return line, line
         near = tuple(self._near.get((type_, detail.name), ()))[:_NEAREST]
         examples = near if found.values else near or found.examples
         shown = f", e.g. {', '.join(map(_value, examples))}" if examples and (found.ranged or not found.values) else ""
-        yield f"  {found.start}{found.values}{shown}\n"
         one = (near or found.examples)[:1]
-        yield f"  {found.start}{f', e.g. {_value(one[0])}' if one else ''}\n"
+        short = f", e.g. {_value(one[0])}" if one else ""
+        return f"  {found.start}{found.values}{shown}\n", f"  {found.start}{short}\n"
 
 
 def _describe(index: ValueIndex | None, type_: str, detail: PropertySchema) -> _DescribedProperty | None:

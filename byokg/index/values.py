@@ -575,6 +575,8 @@ _DATE_PARTS = re.compile(r"\d+|[^\W\d_]{3,}\.?|.", re.DOTALL)
 def _date_format(text: str, day_first: bool) -> str:
     """Return the format of a date or time: `d` of the day, `m` of the month, `yyyy`, and `hh:mm:ss`."""
     parts = _DATE_PARTS.findall(text)
+    if not any(map(str.isdigit, text)):
+        return f'"{text}"'
     spelled = any(len(part) > 2 and part[0].isalpha() for part in parts)
     dated = "md" if re.match(r"\d{4}", text) or not day_first else "dm"
     if spelled or not re.search(r"\d{4}", text):

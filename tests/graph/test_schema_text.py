@@ -262,6 +262,12 @@ class TestValues:
         assert '  paint: string, e.g. "paint 12"\n' in text
         assert "born" not in text
 
+    def test_every_property_comes_before_all_values_of_one(self, renderer: SchemaRenderer) -> None:
+        whole = renderer.render("")
+        short = renderer.render("", whole.tokens - 10)
+        assert short.properties_left_out == whole.properties_left_out == 0
+        assert 'one of "Ann"' in whole.text and len(short.text) < len(whole.text)
+
     def test_order_depends_on_the_schema_alone(self, renderer: SchemaRenderer) -> None:
         def order(question: str) -> list[str]:
             lines = renderer.render(question).text.splitlines()
