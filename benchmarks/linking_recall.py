@@ -1,12 +1,17 @@
 """Recall of annotated topic entities by entity linking, by method, on real questions.
 
-python benchmarks/linking_recall.py [--data DIR] [--json FILE] [--split test] [--questions N]
+python benchmarks/linking_recall.py [--data DIR] [--json FILE] [--split test] [--questions N] [--seeds]
 
 WebQSP and CWQ on the graph in `freebase_core`, MetaQA (1 to 3 hops) and atlas. Mentions are given: the words of the
 question that name the annotated entity (`byokg.evaluation.linking_quality`; MetaQA's and atlas's names stand in the
 text as they are). A topic that no word of the question names, or that the graph lacks, counts as not found. A figure
 is recall@3 over topic entities averaged by question, with its 95 % interval. `equal` uses equal names alone; the
 columns `+` also consider names similar to an exactly matched mention (`extend`), as the paper does.
+
+`--seeds` instead measures what a pipeline starts from on WebQSP and CWQ: share of the topic entities, averaged by
+question, among the first five seeds (linked nodes, each once), and seeds among these that are none, for given mentions,
+mentions found in the question without a model (`spotted`), and those in recorded first replies of models
+(`llm_replies_2`, the questions answered there).
 
 `context_weight` and the cutoffs were tuned on the dev splits; report the test splits. The graph of WebQSP and CWQ is
 not the published one: their figures are not comparable with published ones.
@@ -15,6 +20,8 @@ not the published one: their figures are not comparable with published ones.
 from __future__ import annotations
 
 import argparse
+import json
+import lzma
 import os
 import random
 import tempfile
@@ -22,21 +29,27 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from statistics import mean
 
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.rows import Row, write_rows
+from benchmarks.rows import Row, show, write_rows
 from byokg.evaluation.datasets.base import Dataset, Example
 from byokg.evaluation.datasets.benchmarks import MetaQA
 from byokg.evaluation.datasets.folder import Folder, atlas
-from byokg.evaluation.linking_quality import evaluate_linking
+from byokg.evaluation.linking_quality import evaluate_linking, gold_mention
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import dense_names
-from byokg.index.embedders import StaticEmbedder
+from byokg.index.embedders import StaticEmbedder, shipped_embedder
 from byokg.linking.entities import EntityLinker, Method
+from byokg.llm.parsing import read_list
+from byokg.offline.pipeline import build_parser_and_ranker
+from byokg.text.names import locate
+from byokg.types import Mention
 
+SEEDS = 5
 METRICS = ("recall@1", "recall@3", "recall", "precision", "mrr")
 
 SETTINGS: dict[str, tuple[Method, bool, bool]] = {
@@ -60,8 +73,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--split", default="test", choices=("dev", "test"))
     parser.add_argument("--questions", type=int, help="maximum questions per set, drawn with seed 0")
+    parser.add_argument("--seeds", action="store_true")
     options = parser.parse_args(arguments)
     console = Console(highlight=False)
+    if options.seeds:
+        show(_seed_rows(options.data, options.split, options.questions), "seeds of questions", options.json)
+        return
     embedder = StaticEmbedder()
     rows: list[Row] = []
     table = Table(title=f"recall@3 of topic entities, {options.split} splits, %", title_justify="left")
@@ -94,6 +111,69 @@ def main(arguments: Sequence[str] | None = None) -> None:
             table.add_row(title, f"{len(examples):,}", *cells)
     console.print(table)
     write_rows(rows, options.json)
+
+
+def _seed_rows(data: Path, split: str, count: int | None) -> list[Row]:
+    """Measure recall, wrong seeds and time of each origin of mentions."""
+    source, rows = data / "freebase_core" / "graph.tsv.xz", list[Row]()
+    with tempfile.TemporaryDirectory() as folder:
+        graph = build_graph(source, Path(folder))
+        linker = EntityLinker(graph)
+        spotter, _ = build_parser_and_ranker(graph, shipped_embedder(), linker)
+        for name in ("webqsp", "cwq"):
+            examples = [one for one in Folder(data / name, graph=source, ids="names").examples() if one.topic_ids]
+            written = _written(data / "llm_replies_2", examples)
+            asked = _drawn([one for one in examples if one.split == split], count)
+            origins: dict[str, list[tuple[Example, list[Mention]]]] = {
+                "given": [(one, _given(one)) for one in asked],
+                "spotted": [(one, spotter.spot(one.question)) for one in asked],
+                "replies": written,
+            }
+            for origin, mentions in origins.items():
+                rows += _seed_figures(f"{name}, {origin}", linker, mentions)
+            began = time.perf_counter()
+            for one in asked:
+                spotter.spot(f"{one.question} ")  # another text, and so no remembered one
+            rows.append(Row(f"{name}, spotted: spotting", 1000 * (time.perf_counter() - began) / len(asked), "ms"))
+    return rows
+
+
+def _seed_figures(title: str, linker: EntityLinker, mentions: Sequence[tuple[Example, list[Mention]]]) -> list[Row]:
+    recall, wrong, times = [], [], []
+    for example, some in mentions:
+        began = time.perf_counter()
+        linked = linker.link_all(some, example.question)
+        times.append(1000 * (time.perf_counter() - began))
+        seeds = list(dict.fromkeys(one.id for candidates in linked for one in candidates))[:SEEDS]
+        topics = set(example.topic_ids)
+        recall.append(len(topics.intersection(seeds)) / len(topics))
+        wrong.append(len(set(seeds) - topics))
+    return [
+        Row(f"{title}: questions", len(mentions)),
+        Row(f"{title}: recall", mean(recall)),
+        Row(f"{title}: wrong seeds", mean(wrong)),
+        Row(f"{title}: linking", mean(times), "ms"),
+    ]
+
+
+def _given(example: Example) -> list[Mention]:
+    """Return the words of a question that name its topic entities, which have their names for ids."""
+    found = (gold_mention(topic, example.question) for topic in example.topic_ids)
+    return list(dict.fromkeys(mention for mention in found if mention is not None))
+
+
+def _written(folder: Path, examples: Sequence[Example]) -> list[tuple[Example, list[Mention]]]:
+    """Return the mentions of a model's first reply to each question that it answered."""
+    by_text, found = {one.question: one for one in examples}, dict[str, list[Mention]]()
+    for path in sorted(folder.glob("*.jsonl.xz")):
+        for line in lzma.decompress(path.read_bytes()).decode().strip().split("\n"):
+            record = json.loads(line)
+            prompt = record["call"]["messages"][-1]["text"]
+            listed = read_list(record["reply"]["text"], "entities").items
+            asked = next((text for text in map(str.strip, prompt.splitlines()[::-1]) if text in by_text), None)
+            if listed and asked is not None:
+                found.setdefault(asked, [locate(name, asked) for name in listed])
+    return [(by_text[text], mentions) for text, mentions in found.items()]
 
 
 def _datasets(data: Path, split: str) -> Iterator[tuple[str, Dataset]]:

@@ -156,6 +156,12 @@ _SPARE = 7
 """Matches beyond those wanted among which ties are broken."""
 _BETTER = 3
 """Times as many edges a better known node has."""
+_FAR_BETTER = 20
+"""Times as many edges a node has that a mention means beside one named just so (`Tupac`, a picture; Tupac Shakur)."""
+_DWARFED = 15
+"""Times as many edges the best known candidate has where another of equal but differently written name is left out,"""
+_DWARFED_FUZZY = 4
+"""or where one is that is merely similar."""
 _OTHER = 0.95
 """Score of a node that a mention equals by another name (`jamaican`), which the question may outweigh."""
 _HELD = 0.85
@@ -301,6 +307,11 @@ class _NameLookup:
         bearing = self.names.bearing(distinct)
         return [(name, owners[:_NAMESAKES].tolist()) for name, owners in zip(distinct, bearing, strict=True)]
 
+    def holding(self, text: str, cutoff: float) -> list[NameMatch]:
+        """Return who bears a name with all words of a text but its titles."""
+        text = untitled(text)
+        return self.names.holding([text], _HITS, cutoff)[0] if len(text) > _SHORT else []
+
     def similar(self, texts: Sequence[str], pool: int, cutoff: float) -> list[list[NameMatch]]:
         """Return who bears names like each text: of those that a server's own index finds, if it has one."""
         if self.remote:
@@ -330,7 +341,9 @@ class EntityLinker:
     (`jamaican`, see `other_names`); a node with the mention as id; nodes with the English name of a foreign one
     (`Deutschland`, see `foreign_names`). The first of these with a result decides; but
     a mention in other letters than the name (`mozart`) also means a node of three times as many edges, named with all
-    its words or by an alias (`the uk`). The remaining mentions are matched by letters (`fuzzy`), by meaning
+    its words or by an alias (`the uk`), and any mention one of twenty times as many, whose name begins or ends with it.
+    Of equal names in other letters (`US`, `UNITED STATES`) and of similar names, those of nodes far less known than the
+    best are left out, unless the question decides. The remaining mentions are matched by letters (`fuzzy`), by meaning
     (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, has no
     approximate matches.
 
@@ -546,15 +559,15 @@ class EntityLinker:
             others = [NameMatch(number, name, _OTHER) for name, numbers in bearers for number in numbers]
         if not search.candidates and not others and (short := unqualified(text)):
             search.candidates = _first_named(self._lookup.bearers((short,)))
-        search.casual = (
-            bool(search.candidates) and not self.extend and len(text) > _SHORT and self._lookup.written_otherwise(text)
-        )
+        search.casual = bool(search.candidates) and not self.extend and self._lookup.written_otherwise(text)
         if search.candidates and others:
             search.found["exact"] = others
         elif others:
             search.candidates = [_NodeCandidate(one.owner, [LinkMatch("exact", one.name, _OTHER, 1)]) for one in others]
-        decided = bool(search.candidates) and not self.extend and not search.casual
+        decided = bool(search.candidates) and not self.extend
         search.settled = decided or wordless or literal is not None or not text.strip() or len(text) > _LONGEST
+        if decided and literal is None and not wordless and not lazy_schema and self.method != "exact":
+            search.found["fuzzy"] = self._lookup.holding(text, min(self.cutoff, _HELD))
 
     # Similar candidates
 
@@ -562,9 +575,8 @@ class EntityLinker:
         """Ask each index about all mentions at once."""
         if not searches or self.method == "exact":
             return
-        texts = [untitled(text) if search.casual else text for search in searches for text in (search.mention.text,)]
-        known = any(search.casual for search in searches)
-        pool = self.top_k + _SPARE if self._context is None and not known else max(_POOL, self.top_k)
+        texts = [search.mention.text for search in searches]
+        pool = self.top_k + _SPARE if self._context is None else max(_POOL, self.top_k)
         if self.method != "dense":
             for search, matches in zip(searches, self._lookup.similar(texts, pool, self.cutoff), strict=True):
                 search.found["fuzzy"] = [match for match in matches if match.score > 0]
@@ -596,6 +608,8 @@ class EntityLinker:
             beside = _beside(question, search.mention)
             search.candidates.sort(key=partial(_order, search.mention, beside, facts))
             search.candidates = _without_pieces(search, facts)
+            if asked is None:  # or else the question decides
+                search.candidates = _without_dwarfed(search, facts)
             del search.candidates[self.top_k * max(1, len(search.found.keys() - {"exact"})) :]
 
     def _facts(self, searches: Sequence[_MentionSearch]) -> _RankingFeatures:
@@ -696,15 +710,17 @@ def _better_known(search: _MentionSearch, facts: _RankingFeatures) -> dict[LinkM
         return {}
     words = set(split_words(untitled(search.mention.text)))
     edges = {number: facts.degrees[row] for number, row in facts.rows.items()}
-    least = _BETTER * max(edges[candidate.number] for candidate in search.candidates)
-    kept = {
-        method: [
-            one
-            for one in matches
-            if edges[one.owner] >= least and (method == "exact" or words <= set(split_words(one.name)))
-        ]
-        for method, matches in search.found.items()
-    }
+    own = {candidate.number for candidate in search.candidates}
+    known = max(map(edges.__getitem__, own))
+
+    def means(one: NameMatch, method: LinkMethod) -> bool:
+        if one.owner in own:
+            return False
+        if method == "exact" or search.casual:
+            return edges[one.owner] >= _BETTER * known and (method == "exact" or words <= set(split_words(one.name)))
+        return edges[one.owner] >= _FAR_BETTER * known and _extends(one.name, search.mention.text)
+
+    kept = {method: [one for one in matches if means(one, method)] for method, matches in search.found.items()}
     return {method: [max(matches, key=lambda one: edges[one.owner])] for method, matches in kept.items() if matches}
 
 
@@ -719,6 +735,29 @@ def _without_pieces(search: _MentionSearch, facts: _RankingFeatures) -> list[_No
     pieces = [one for one in search.candidates if one.method not in _SAME and _piece(facts.node(one.number).name, text)]
     whole = any(one.method in (*_SAME, "fuzzy") and one not in pieces for one in search.candidates)
     return [one for one in search.candidates if one not in pieces] if whole else search.candidates
+
+
+def _without_dwarfed(search: _MentionSearch, facts: _RankingFeatures) -> list[_NodeCandidate]:
+    """Leave out candidates with far fewer edges than the best known one, unless they have the same name.
+
+    They are other spellings of one value (`US`, `UNITED STATES`), or merely similar.
+    """
+    edges = [facts.degrees[facts.rows[one.number]] for one in search.candidates]
+    times = _DWARFED if any(one.method in _SAME for one in search.candidates) else _DWARFED_FUZZY
+    most = max(edges, default=0)
+    names = [facts.node(one.number).name for one in search.candidates]
+    best = {name for name, own in zip(names, edges, strict=True) if own == most}
+    return [
+        one
+        for one, name, own in zip(search.candidates, names, edges, strict=True)
+        if times * own >= most or name in best
+    ]
+
+
+def _extends(name: str, text: str) -> bool:
+    """True if a name begins or ends with the words of a text."""
+    whole, part = f" {normalize_name(name)} ", f" {normalize_name(untitled(text))} "
+    return whole.startswith(part) or whole.endswith(part)
 
 
 def _piece(name: str, text: str) -> bool:

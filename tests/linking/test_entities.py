@@ -401,3 +401,32 @@ def test_mentions_that_are_values_link_to_nodes_and_constraints() -> None:
     linked = EntityLinker(ColumnarGraph.from_records(nodes, [])).link(Artifacts(mentions=(Mention("70-5119742"),)))
     assert [(one.id, one.method) for one in linked.entities] == [("o1", "value")]
     assert [str(one) for one in linked.values] == ["Officer.badge = 70-5119724"]
+
+
+class TestWellKnownNodes:
+    @pytest.fixture
+    def graph(self) -> ColumnarGraph:
+        cities = [(f"city {number}", "in_country", "United States of America") for number in range(40)]
+        films = [(f"film {number}", "starring", "Tupac Shakur") for number in range(40)]
+        codes = [("United States of America", "code", "US"), ("United States of America", "short_name", "us")]
+        return ColumnarGraph.from_triples([*cities, *films, *codes, ("Biography", "image", "Tupac")])
+
+    def test_spellings_of_one_value_are_no_seeds_beside_the_entity(self, graph: ColumnarGraph) -> None:
+        linker = EntityLinker(graph)
+        assert [one.id for one in linker.candidates(Mention("the US"))] == ["United States of America"]
+
+    def test_a_far_better_known_node_replaces_a_value_of_the_short_name(self, graph: ColumnarGraph) -> None:
+        linker = EntityLinker(graph)
+        assert [one.id for one in linker.candidates(Mention("Tupac"))] == ["Tupac Shakur"]
+
+    def test_a_name_with_the_words_in_its_middle_is_not_meant(self) -> None:
+        edges = [("national film registry", "lists", f"film {number}") for number in range(40)]
+        linker = EntityLinker(ColumnarGraph.from_triples([*edges, ("a", "has_tag", "film")]))
+        assert [one.id for one in linker.candidates(Mention("film"))] == ["film"]
+
+    def test_namesakes_stay_however_little_known(self) -> None:
+        nodes = [Node(EntityId("n1"), "Jordan", "Country"), Node(EntityId("n2"), "Jordan", "Person")]
+        cities = [Node(EntityId(f"c{number}"), f"city {number}") for number in range(40)]
+        edges = [Triple(city.id, "in", EntityId("n1")) for city in cities]
+        linker = EntityLinker(ColumnarGraph.from_records([*nodes, *cities], edges))
+        assert [one.id for one in linker.candidates(Mention("Jordan"))] == ["n1", "n2"]
