@@ -266,6 +266,11 @@ def schema_ahead(store: GraphStore) -> Callable[[], Schema]:
     return store.schema
 
 
+def _of_type(store: GraphStore, type: str) -> Iterator[Node]:
+    """Yield the nodes of a type, or without one."""
+    return (node for node in chain.from_iterable(store.all_nodes()) if type in (node.types or ("",)))
+
+
 class GraphStore(ABC):
     """A directed, labelled multigraph. Everything else is built on these methods.
 
@@ -329,8 +334,7 @@ class GraphStore(ABC):
     def ids(self, nodes: NodeArray) -> list[EntityId]:
         """Return the id of each node number. Raises `EntityNotFound` for a number out of range."""
         numbers = np.asarray(nodes, np.int64)
-        outside = numbers[(numbers < 0) | (numbers >= len(self._entity_list))]
-        if len(outside):
+        if len(outside := numbers[(numbers < 0) | (numbers >= len(self._entity_list))]):
             raise EntityNotFound(f"number {outside[0]}", self.name)
         return [self._entity_list[number] for number in numbers.tolist()]
 
@@ -349,10 +353,7 @@ class GraphStore(ABC):
         return self.numbers(list(self.entities()))
 
     def some_holders(self, most: int) -> Int64:
-        """Return up to `most` nodes, at least one, of each property that few nodes have: numbers, ascending.
-
-        Empty if the store has no index of them.
-        """
+        """Return up to `most` nodes of each property that few have: numbers, ascending; none without an index."""
         return np.empty(0, np.int64)
 
     @property
@@ -361,17 +362,14 @@ class GraphStore(ABC):
         return {} if self.columnar is None else self.columnar.source.get("display_names", {})
 
     def distinct_values(self, type: str, property: str, most: int) -> tuple[list[tuple[Value, int]], bool]:
-        """Return up to `most` values of a property of a type, the most frequent first, with their numbers of nodes; and
-        whether these are all."""
-        nodes = (node for node in chain.from_iterable(self.all_nodes()) if type in (node.types or ("",)))
-        found = Counter(node.properties[property] for node in nodes if property in node.properties)
+        """Return up to `most` values of a type's property with their numbers of nodes, and True if these are all."""
+        found = Counter(node.properties[property] for node in _of_type(self, type) if property in node.properties)
         return found.most_common(most), len(found) <= most
 
     def holders(self, type: str, property: str, value: Value, most: int) -> NodeArray:
         """Return up to `most` nodes of a type with a value of a property: numbers, ascending."""
-        nodes = (node for node in chain.from_iterable(self.all_nodes()) if node.properties.get(property) == value)
-        found = islice((node.id for node in nodes if type in (node.types or ("",))), most)
-        return np.sort(self.numbers(list(found)))
+        found = (node.id for node in _of_type(self, type) if node.properties.get(property) == value)
+        return np.sort(self.numbers(list(islice(found, most))))
 
     def lasting_order(self, nodes: NodeArray) -> Int64:
         """Return the places of some nodes, ascending, in an order of ids or numbers that no earlier request changes."""
