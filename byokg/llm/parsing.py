@@ -266,9 +266,10 @@ def read_paths(
     for content in blocks(text, "paths"):
         listed = entries(_of_paths(FENCE_LINE.sub("", content)))
         if listed is None:
-            walks = [_path(line) for line in _path_lines(hiding.hide(content))]
+            written = list(_path_lines(hiding.hide(content)))
         else:
-            walks = list(_walks(listed, hiding))
+            written = [" -> ".join(map(hiding.hide, steps)) for steps in map(_steps, listed)]
+        walks = map(_path, written)
         found += [_relations([hiding.restore(step) for step in walk], named, known) for walk in walks]
     return unique(path for path in found if path)
 
@@ -288,7 +289,7 @@ def _path_lines(content: str) -> Iterator[str]:
     written = [_IRIS.sub(_iri, line) for line in content.replace("</", "\n</").splitlines()]
     for line in map(item, lines(untypeset("\n".join(written)))):
         if line and not line.endswith(":"):
-            yield line
+            yield from re.split(r";\s+", line)
 
 
 def _iri(found: re.Match[str]) -> str:
@@ -296,15 +297,11 @@ def _iri(found: re.Match[str]) -> str:
     return found[0] if has_tags(found[0]) or found[1].startswith("/") else f" {found[1]} "
 
 
-def _walks(listed: Sequence[Any], hiding: Hiding) -> Iterator[list[str]]:
-    """Yield the steps of each path in a JSON list: of texts, of lists of steps, or of objects with either."""
-    for entry in listed:
-        if isinstance(entry, dict):
-            entry = next((value for value in entry.values() if isinstance(value, list | str)), "")
-        if isinstance(entry, str):
-            yield _path(hiding.hide(entry))
-        elif isinstance(entry, list):
-            yield [step for part in entry if isinstance(part, str) for step in _path(hiding.hide(part))]
+def _steps(entry: Any) -> list[str]:
+    """Return the steps of a path in a JSON list: a text, a list of steps, or an object with either."""
+    if isinstance(entry, dict):
+        entry = next((value for value in entry.values() if isinstance(value, list | str)), "")
+    return [part for part in (entry if isinstance(entry, list) else [entry]) if isinstance(part, str)]
 
 
 def _path(line: str) -> list[str]:
@@ -320,25 +317,17 @@ def _path(line: str) -> list[str]:
     for triples in (_TUPLE, _TRIPLE):
         if "?" in line and triples.sub("", line) == "":
             written = [found[2] if triples is _TUPLE else found[1] for found in triples.finditer(line)]
-            return [step for each in written if (step := _relation("", each))]
+            return [step for each in written if (step := _relation(each))]
     line = _LABELLED.sub(
         lambda step: f" -> {INVERSE if step['back'] and not (step['on'] or step['arrow']) else ''}{step['label']} -> ",
         line,
     )
     line = _BETWEEN_DASHES.sub(r" -> \g<label> -> ", line)
-    if _ARROW.search(line) is None and _BACK_ARROW.search(line) is None:
+    parts = _ARROW.split(_BACK_ARROW.sub(f" -> {INVERSE}", line))
+    if len(parts) == 1:
         line = _COMMENT.sub("", line)
-        if is_sentence(line):
-            return []
-        parts = [("", part) for part in _separated(line)]
-    else:
-        parts = []
-        for stretch in _ARROW.split(line):
-            first, *rest = _BACK_ARROW.split(stretch)
-            parts += [
-                (mark, step) for mark, part in (("", first), *((INVERSE, part) for part in rest)) for step in (part,)
-            ]
-    return [relation for mark, part in parts if (relation := _relation(mark, part))]
+        parts = [] if is_sentence(line) else _separated(line)
+    return [relation for part in parts if (relation := _relation(part))]
 
 
 def _separated(line: str) -> list[str]:
@@ -351,15 +340,13 @@ def _separated(line: str) -> list[str]:
     return parts if len(parts) > 1 and all(_DOTTED.fullmatch(part.strip().lstrip("^~")) for part in parts) else [line]
 
 
-def _relation(mark: str, part: str) -> str:
+def _relation(part: str) -> str:
     """Read one step of a path; empty when it is a variable or nothing."""
-    name = part.strip()
-    inverse = bool(mark)
-    if _INVERSE_MARK.search(name):
-        inverse, name = not inverse, _INVERSE_MARK.sub("", name)
+    name, marks = _INVERSE_MARK.subn("", part.strip())
+    inverse = marks > 0
     name = _COMMENT.sub("", name).strip().strip("[]").strip()
-    if name.startswith(("^", "~")):
-        inverse, name = not inverse, name[1:]
+    while name.startswith(("^", "~")):
+        inverse, name = not inverse, name[1:].strip().strip("[]").strip()
     said = _INVERSE_OF.fullmatch(name.strip())
     if said is not None:
         inverse, name = not inverse, said[1]
@@ -480,8 +467,7 @@ def read_queries(text: str, tag: str) -> tuple[str, ...]:
 
 def _query(content: str, start: re.Pattern[str]) -> str:
     """Return a query without fences and without text around it; empty if there is none."""
-    fences = [fence[3] for fence in FENCE.finditer(content) if fence[3].strip()]
-    query = unescape_text(fences[-1] if fences else FENCE_LINE.sub("", content)).strip()
+    query = unescape_text(_unfenced(content)).strip()
     if is_nothing(query):
         return ""
     label = _SAID_BEFORE.match(query)

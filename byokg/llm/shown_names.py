@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from byokg.llm.reply_blocks import unescape_text
 from byokg.text.names import on_one_line
@@ -224,30 +224,33 @@ def _key(text: str) -> str:
     return " ".join(text.split())
 
 
-def _starts(line: str) -> list[int]:
-    """Return the possible starts of a name in a line: behind pieces of any kind, and behind single marks."""
-    found, place = [0], 0
+def _reach(first: int, following: Callable[[int], Sequence[int]]) -> list[int]:
+    """Return a place in a line and those reached from it, at most `_PIECES` or a few more."""
+    found, place = [first], 0
     while place < len(found) < _PIECES:
-        start = found[place]
-        piece = _HEAD.match(line, start)
-        ends = [] if piece is None else [piece.end()]
-        if line[start : start + 1] and not line[start].isalnum():
-            ends.append(start + 1)
-        found += [end for end in dict.fromkeys(ends) if end not in found]
+        found += [at for at in dict.fromkeys(following(found[place])) if at not in found]
         place += 1
     return found
 
 
+def _starts(line: str) -> list[int]:
+    """Return the possible starts of a name in a line: behind pieces of any kind, and behind single marks."""
+
+    def following(start: int) -> list[int]:
+        piece = _HEAD.match(line, start)
+        ends = [] if piece is None else [piece.end()]
+        return [*ends, start + 1] if line[start : start + 1] and not line[start].isalnum() else ends
+
+    return _reach(0, following)
+
+
 def _ends(line: str) -> list[int]:
     """Return the possible ends of a name in a line: before pieces of any kind, before single marks, before a remark."""
-    found, place = [len(line)], 0
-    while place < len(found) < _PIECES:
-        end = found[place]
+
+    def following(end: int) -> list[int]:
         begin = max(0, end - _LONGEST_PIECE)
         piece = _TAIL.search(line[begin:end])
         starts = [] if piece is None else [begin + piece.start()]
-        if end and not line[end - 1].isalnum():
-            starts.append(end - 1)
-        found += [start for start in dict.fromkeys(starts) if start not in found]
-        place += 1
-    return [*found, *(remark.start() for remark in list(_REMARK.finditer(line))[:_PIECES])]
+        return [*starts, end - 1] if end and not line[end - 1].isalnum() else starts
+
+    return [*_reach(len(line), following), *(remark.start() for remark in list(_REMARK.finditer(line))[:_PIECES])]
