@@ -110,17 +110,17 @@ _AT_ONCE = 256
 _NODE_TYPES, _RELATIONS = "Node types:\n", "Relations:\n"
 _CLOSE, _OTHER = "Relations at entities that the question may mean:\n", "Other relations:\n"
 _GROUPED, _MEDIATED, _FEW_EDGES = (
-    "`a.b: c d` stands for the relations `a.b.c` and `a.b.d`; write them so.\n",
+    "`a.b: c d` stands for `a.b.c` and `a.b.d`; write them so.\n",
     "`a..b` leads through a nameless node, as `a` and then `b` do.\n",
-    "A number in brackets counts a relation's edges where they are few.\n",
+    "A number in brackets counts a relation's edges.\n",
 )
 _UNDIRECTED = (
     "Edges that are undirected, and those of a relation written without an arrow head, `(:A)-[:r]-(:B)`, lead both "
     "ways; in Cypher match them as `-[:r]-`.\n"
 )
-_BACKWARDS = "A relation leads from its head to its tail; paths may walk it backwards as well.\n"
-_NAMELESS = "Some nodes have no name: they stand for an event or a role, and join who, what and when.\n"
-_LITERALS = "Dates, numbers and texts are nodes as well, whose name is the value.\n"
+_BACKWARDS = "Paths may walk a relation backwards as well.\n"
+_NAMELESS = "Nodes without a name stand for an event or a role.\n"
+_LITERALS = "Dates, numbers and texts are nodes as well.\n"
 _DATA_NODES = _BACKWARDS + _NAMELESS + _LITERALS
 
 

@@ -83,7 +83,7 @@ _MOST_ENDS = 300
 _LIKELY = 10.0
 """Distance from the best score of a round without a language model within which a walk leads to likely answers."""
 
-_LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 12
+_LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 10
 """Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
 out; and unrequested lines about one node."""
 

@@ -38,7 +38,7 @@ from byokg.types import EntityId, Evidence, NodeEvidence, Path, PathEvidence, Ro
 _TABLE = 3
 """Facts of one relation, each about other nodes, from which on they are one line."""
 
-_ATTRIBUTES = 4
+_ATTRIBUTES = 3
 """Roles of a mediator written behind a fact."""
 
 _STARTS, _ENDS = ("from", "start", "begin", "since"), ("to", "end", "until")

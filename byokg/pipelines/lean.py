@@ -42,7 +42,7 @@ STAGE = "lean"
 
 TASKS: tuple[Task, ...] = ("entities", "paths", "query")
 
-RELATIONS = RelationLimits(close=24, others=10)
+RELATIONS = RelationLimits(close=14, others=5)
 """Relations in the schema: paths may name others as well."""
 
 _SCHEMA = "# Schema of the graph\n\n"

@@ -79,7 +79,7 @@ def test_an_empty_schema_is_an_empty_text() -> None:
 def test_relations_of_untyped_nodes_are_just_their_names() -> None:
     graph = ColumnarGraph.from_triples([("a", "is a", "b"), ("a", "r", "b"), ("b", "r", "a")])
     assert SchemaRenderer(graph.schema()).render().text == (
-        "A number in brackets counts a relation's edges where they are few.\nRelations:\nr(2)\nis a(1)\n"
+        "A number in brackets counts a relation's edges.\nRelations:\nr(2)\nis a(1)\n"
     )
 
 
