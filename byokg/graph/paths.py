@@ -7,7 +7,7 @@ walks the selected metapaths, with the steps of a path query.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
 from types import MappingProxyType
@@ -281,10 +281,8 @@ def follow_all(
 ) -> list[Walks]:
     """Walk relation sequences out of every source, with the steps of a path query.
 
-    Common prefixes are walked once.
-
     Args:
-        store: graph to read; one call per hop and distinct step, for any fan-out.
+        store: graph to read; one call per hop and distinct step, for any fan-out and common prefix.
         sources: start entities; naming one twice changes nothing.
         metapaths: relation labels, one per hop. A leading `^` walks a relation from tail to head; a relation whose own
             label starts with `^` is found if there is none of the label after it.
@@ -307,16 +305,9 @@ def follow_all(
     begun = sorted(
         {path[:hop] for path in walked for hop in range(1, len(path) + 1)}, key=lambda path: (len(path), path)
     )
-    names = NameResolver(store, {})
-    step_of = {label: _step(store, names, label) for label in dict.fromkeys(path[-1] for path in begun)}
-    twin_of = {
-        label: _step(store, names, twin if turned else f"{INVERSE}{twin}")
-        for label, (relation, turned) in step_of.items()
-        if (twin := twins.get(store.met_relations[relation])) is not None
-    }
-    numbers = {step: number for number, step in enumerate(dict.fromkeys([*step_of.values(), *twin_of.values()]))}
+    steps, index = _number_steps(store, dict.fromkeys(path[-1] for path in begun), twins)
     read = None if hub_cap is None else hub_cap + 1  # one more tells that there are more
-    moves = steps_along(store, single_steps(len(store.met_relations), list(numbers)), StepOptions(most=read))
+    moves = steps_along(store, single_steps(len(store.met_relations), steps), StepOptions(most=read))
     sources_of = distinct(store.numbers(sources)).astype(np.int64)
     avoided = distinct(np.asarray(store.numbers(avoid), np.int64))
     levels = [_beginning(sources_of)]
@@ -326,9 +317,7 @@ def follow_all(
         longer = list(paths)
         place_of |= {path: place for place, path in enumerate(longer)}
         before = np.array([place_of[path[:-1]] for path in longer])
-        step, twin = (
-            np.array([numbers[of[path[-1]]] if path[-1] in of else -1 for path in longer]) for of in (step_of, twin_of)
-        )
+        step, twin = np.array([index[path[-1]] for path in longer]).T
         levels.append(_lengthened(moves, levels[-1], before, (step, twin), max_frontier, hub_cap, avoided))
     found = []
     for path in walked:
@@ -340,6 +329,22 @@ def follow_all(
         held = tuple(levels[: len(path) + 1])
         found.append(Walks(store, path, ends[order], counts[order], bool(level.cut[place]), moves, held, place))
     return found
+
+
+def _number_steps(
+    store: GraphStore, labels: Iterable[str], twins: Mapping[str, str]
+) -> tuple[list[tuple[int, bool]], dict[str, tuple[int, int]]]:
+    """Return the steps of labels and of the twins of their relations, and the index of both, -1 without a twin."""
+    names = NameResolver(store, {})
+    numbers: dict[tuple[int, bool], int] = {}
+    index: dict[str, tuple[int, int]] = {}
+    for label in labels:
+        relation, turned = step = _step(store, names, label)
+        twin = twins.get(store.met_relations[relation])
+        both = [step] if twin is None else [step, _step(store, names, twin if turned else f"{INVERSE}{twin}")]
+        first, *other = [numbers.setdefault(each, len(numbers)) for each in both]
+        index[label] = (first, other[0] if other else -1)
+    return list(numbers), index
 
 
 def _step(store: GraphStore, names: NameResolver, label: str) -> tuple[int, bool]:

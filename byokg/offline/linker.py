@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, islice
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +51,7 @@ class LinkerSettings:
     """Share of years among the ends of a step from which it leads to dates."""
     typed: int = 5
     """Additional metapaths of each topic, and pairs, that lead to nodes of the answer type."""
-    varied: int = 60
+    varied: int = 40
     """Metapaths of each length and topic that varied proposals are chosen from."""
     per_first: int = 2
     """Varied proposals with one first relation, as long as there are others."""
@@ -404,8 +404,10 @@ class OfflineLinker:
             JoinedPaths((path(each.one, each.pairs[row, 0]), path(each.other, each.pairs[row, 1])), score)
             for score, each, row in sorted(pairs.values(), key=lambda pair: -pair[0])
         ]
+        unit = UNIT if self.scorer.ranker is None else 1.0  # those of a trained ranker are logarithms
         for node, own in of_topic.items() if self._limits.varied else ():
-            chosen = self._varied(scorer, [(grown[part][1], scored[part]) for part in own], top_k)
+            lengths = [(grown[part][1], scored[part]) for part in own]
+            chosen = _choose_varied(scorer, self._united, unit, lengths, top_k)
             proposed[node] = [path(own[place], row) for place, row in chosen]
         # Python's sort is stable, so shorter metapaths come before longer ones of the same score.
         tops = [sorted(paths, key=lambda path: -path.score)[:top_k] for paths in proposed.values()]
@@ -415,50 +417,53 @@ class OfflineLinker:
         )
         return tuple(sorted(paths, key=lambda path: -path.score)), tuple(joined)
 
-    def _varied(
-        self, scorer: QuestionScorer, parts: Sequence[tuple[Growth, Float32]], top_k: int
-    ) -> list[tuple[int, int]]:
-        """Choose metapaths of one topic, those of one meaning once.
-
-        First the topic's own relations that the question names, then by score, shorter ones first; at most
-        `LinkerSettings.per_first` with one first relation, unless there are too few others. Bad ones are left out.
-
-        Args:
-            scorer: of the question.
-            parts: metapaths of each length, and their scores.
-            top_k: how many to choose.
-
-        Returns:
-            Part and row of each.
-        """
-        unit = UNIT if self.scorer.ranker is None else 1.0  # those of a trained ranker are logarithms
-        found: dict[tuple[int, ...], tuple[bool, float, int, int]] = {}
-        for part, (growth, scores) in enumerate(parts):
-            kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
-            order = kept[np.argsort(-scores[kept], kind="stable")][: _SETTINGS.varied]
-            named = scorer.named(growth.steps[order, 0])
-            for row, meant, said in zip(order.tolist(), self._united[growth.steps[order]].tolist(), named, strict=True):
-                hops = self.scorer.steps.hops(growth.steps[row].tolist())
-                worth = float(scores[row]) - _SETTINGS.longer * unit * (hops - 1)
-                found.setdefault(tuple(meant), (bool(hops > 1 or not said), -worth, part, row))
-        by_worth = sorted(found, key=lambda meant: found[meant][1])
-        said = [meant for meant in sorted(found, key=lambda meant: found[meant][:2]) if not found[meant][0]]
-        ahead = dict.fromkeys([*said[: _SETTINGS.named], *by_worth])
-        first: Counter[int] = Counter()
-        chosen: list[tuple[int, ...]] = []
-        for meant in ahead:
-            first[meant[0]] += 1
-            if first[meant[0]] <= _SETTINGS.per_first:
-                chosen.append(meant)
-        chosen += [meant for meant in by_worth if meant not in set(chosen)]
-        rows = [found[meant][2:] for meant in chosen[:top_k]]
-        fits = [float(parts[part][1][row]) for part, row in rows]
-        least = max(fits, default=0.0) - _SETTINGS.far * unit
-        return [one for place, one in enumerate(rows) if place < _SETTINGS.least or fits[place] >= least]
-
     @cached_property
     def _united(self) -> Int64:
         return unite_steps(twin_steps(self._edges, self._store.relations))
+
+
+def _choose_varied(
+    scorer: QuestionScorer, united: Int64, unit: float, parts: Sequence[tuple[Growth, Float32]], top_k: int
+) -> list[tuple[int, int]]:
+    """Choose metapaths of one topic, those of one meaning once.
+
+    First the topic's own relations that the question names, then by score, shorter ones first; at most
+    `LinkerSettings.per_first` with one first relation, unless there are too few others. Bad ones are left out.
+
+    Args:
+        scorer: of the question.
+        united: (S,) the step that stands for each step and the one along its twin.
+        unit: score units per nat.
+        parts: metapaths of each length, and their scores.
+        top_k: how many to choose.
+
+    Returns:
+        Part and row of each.
+    """
+    found: dict[tuple[int, ...], tuple[bool, float, int, int]] = {}
+    for part, (growth, scores) in enumerate(parts):
+        kept = np.flatnonzero(~scorer.nameless(growth.steps[:, -1]))
+        order = kept[np.argsort(-scores[kept], kind="stable")][: _SETTINGS.varied]
+        steps = growth.steps[order]
+        hops = steps.shape[1] - scorer.nameless(steps[:, :-1]).sum(axis=1)
+        unsaid = (hops > 1) | ~scorer.named(steps[:, 0])
+        loss = _SETTINGS.longer * unit * (hops - 1) - scores[order]
+        keys = map(tuple, united[steps].tolist())
+        for key, *rank in zip(keys, unsaid.tolist(), loss.tolist(), order.tolist(), strict=True):
+            found.setdefault(key, (rank[0], rank[1], part, rank[2]))
+    by_worth = sorted(found, key=lambda meant: found[meant][1])
+    said = [meant for meant in sorted(found, key=lambda meant: found[meant][:2]) if not found[meant][0]]
+    ahead = dict.fromkeys([*said[: _SETTINGS.named], *by_worth])
+    first: Counter[int] = Counter()
+    chosen: dict[tuple[int, ...], None] = {}
+    for meant in ahead:
+        first[meant[0]] += 1
+        if first[meant[0]] <= _SETTINGS.per_first:
+            chosen[meant] = None
+    rows = [found[meant][2:] for meant in islice(chosen | dict.fromkeys(by_worth), top_k)]
+    fits = [float(parts[part][1][row]) for part, row in rows]
+    least = max(fits, default=0.0) - _SETTINGS.far * unit
+    return [one for place, one in enumerate(rows) if place < _SETTINGS.least or fits[place] >= least]
 
 
 def _meeting(one: Growth, some: Int64, other: Growth, others: Int64) -> Int64:

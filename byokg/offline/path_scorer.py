@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 MAX_HOPS = 3
 """Hops a metapath may have; the ways to cut a question grow as words ** (hops - 1)."""
 
-_NAMED = 0.9
-"""Similarity from which a word names a relation."""
-
 _DATES = frozenset({"year", "years", "date", "dates"})
 
 
@@ -104,6 +101,8 @@ class AlignmentSettings:
     """Loss of a path for each step whose relation is an unmentioned antonym of another (`contraindicated in`)."""
     words: int = 12
     """Content words that are aligned; further ones are left out."""
+    named: float = 0.9
+    """Similarity from which a word names a relation."""
     expected: float = 0.5
     """Explanation expected of every content word, when coverage is turned into a share."""
 
@@ -192,20 +191,27 @@ class PathScorer:
             return Hops(
                 [(step,) for step in used.tolist()], [(np.arange(len(metapaths)), columns.reshape(metapaths.shape))]
             )
-        cut = []
-        for row in metapaths.tolist():
-            hops: list[tuple[int, ...]] = [(row[0],)]
-            for before, step in pairwise(row):
-                if nameless[before] > 0.5:
-                    hops[-1] += (step,)
-                else:
-                    hops.append((step,))
-            cut.append(hops)
-        column = {unit: number for number, unit in enumerate(dict.fromkeys(unit for path in cut for unit in path))}
+        joined = nameless[metapaths[:, :-1]] > 0.5
+        many, length = metapaths.shape
+        pattern = (joined << np.arange(length - 1)).sum(axis=1)
+        number = length - joined.sum(axis=1)
+        columns = np.full((many, length), -1)
+        column: dict[tuple[int, ...], int] = {}
+        for each in np.unique(pattern).tolist():
+            rows = np.flatnonzero(pattern == each)
+            cuts = [0, *(at for at in range(1, length) if not each >> (at - 1) & 1), length]
+            for hop, (first, last) in enumerate(pairwise(cuts)):
+                units = metapaths[rows, first:last]
+                keys = units[:, 0]
+                for at in range(1, last - first):
+                    keys = keys * len(nameless) + units[:, at]
+                _, place, which = np.unique(keys, return_index=True, return_inverse=True)
+                own = [column.setdefault(tuple(unit), len(column)) for unit in units[place].tolist()]
+                columns[rows, hop] = np.array(own)[which]
         groups = []
-        for number in sorted({len(path) for path in cut}):
-            rows = [row for row, path in enumerate(cut) if len(path) == number]
-            groups.append((np.array(rows), np.array([[column[unit] for unit in cut[row]] for row in rows])))
+        for hops in np.unique(number).tolist():
+            rows = np.flatnonzero(number == hops)
+            groups.append((rows, columns[rows, :hops]))
         return Hops(list(column), groups)
 
 
@@ -279,8 +285,7 @@ class QuestionScorer:
 
     def named(self, steps: Int64) -> npt.NDArray[np.bool_]:
         """Mask steps whose relation a content word of the question names: (P,)."""
-        told: npt.NDArray[np.bool_] = (self._relation[:, steps] >= _NAMED).any(axis=0)
-        return told
+        return np.asarray((self._relation[:, steps] >= self._scorer.settings.named).any(axis=0))
 
     def leads_to_type(self, kind: AnswerType) -> npt.NDArray[np.bool_]:
         """Mask steps into nodes of a type: (S,)."""
