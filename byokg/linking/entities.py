@@ -21,7 +21,7 @@ from byokg.graph.name_indexes import has_vector_index, name_index, open_dense_lo
 from byokg.graph.store import GraphStore, RelationCounts
 from byokg.index.embedders import Embedder, Vectors, exact
 from byokg.index.names import NameIndex, NameMatch, NameSearch, qualifier, unqualified
-from byokg.text.aliases import full_names, other_names, untitled
+from byokg.text.aliases import full_names, other_names, respellings, untitled
 from byokg.text.labels import label_words, relation_text
 from byokg.text.languages import foreign_names
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, normalize_name, split_words
@@ -557,8 +557,9 @@ class EntityLinker:
         if not search.candidates and not others and literal is None and (also := foreign_names(text)):
             bearers = self._lookup.bearers(also)
             others = [NameMatch(number, name, _OTHER) for name, numbers in bearers for number in numbers]
-        if not search.candidates and not others and (short := unqualified(text)):
-            search.candidates = _first_named(self._lookup.bearers((short,)))
+        if not search.candidates and not others and literal is None:
+            also_read = (unqualified(text), *(() if lazy_schema else respellings(text)))
+            search.candidates = _first_named(self._lookup.bearers([name for name in also_read if name]))
         search.casual = bool(search.candidates) and not self.extend and self._lookup.written_otherwise(text)
         if search.candidates and others:
             search.found["exact"] = others

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from byokg.linking.entities import EntityLinker
 from byokg.offline.lexicon import superlative
 from byokg.offline.rules import rule
-from byokg.text.aliases import hints, other_names, stands_within
+from byokg.text.aliases import hints, other_names, respellings, respelt_words, stands_within
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, normalize_name, split_words
+from byokg.text.values import read_literal
 from byokg.types import Mention
 
 
@@ -24,6 +25,8 @@ class MentionLimits:
     """Characters before a number that may call it an id."""
     beside: int = 2
     """Words beside one that is a part of a name, on either side."""
+    part: float = 0.3
+    """Least share of a name's letters that the text has where nothing else was found, or the other way about."""
     run: int = 8
     """Words of a text that is compared approximately."""
 
@@ -111,6 +114,8 @@ class MentionSpotter:
         exact = [*plain, *self._called_otherwise(words, [mention for _, mention in plain])]
         named = {position for _, mention in exact for position in words.within(mention)}
         found = [*exact, *self._misspelt(words, content if exact and not plain else strange)]
+        if plain:
+            found += self._misspelt_capitals(words, plain)
         most = max((worth for worth, _ in found), default=0.0)
         lone = [at for at in content if at not in named and self._lone(words.folded[at], most)]
         found += [part for part in self._surnames(words, lone) if part[0] > most]
@@ -160,12 +165,15 @@ class MentionSpotter:
         names = self._entities.names
         longest = [names.longest_from(normalize_name(word)) for word in words.folded]
         found = []
+        dated = words.dated()
         for first, word in enumerate(words.folded):
             most = longest[first]
             if word in _ARTICLES and first + 1 < len(longest):  # names are indexed without their article
                 most = max(most, 1 + longest[first + 1])
             for last in range(first, min(len(longest), first + most)):
                 mention = words.mention(first, last)
+                if dated.issuperset(range(first, last + 1)):
+                    continue
                 if names.knows(mention.text) and not self._row_number(words, mention):
                     worth = self._worth(words, first, last, names.writes(mention.text))
                     if worth > 0:
@@ -192,12 +200,32 @@ class MentionSpotter:
         """Look up runs of words that are not named, but may be so otherwise: `the german chancellor`, `st paul`."""
         names = self._entities.names
         found = []
-        for first, last in words.hinting():
+        runs = dict.fromkeys([*words.hinting(), *self._respelt_runs(words)])
+        for first, last in runs:
             mention = words.mention(first, last)
-            others = () if mention in named else other_names(mention.text)
+            others = () if mention in named else (*other_names(mention.text), *respellings(mention.text))
             if any(map(names.knows, others)):
                 told = words.folded[first : last + 1]
                 found.append((sum(map(self._told, told[told[0] in _ARTICLES :])), mention))
+        return found
+
+    def _respelt_runs(self, words: _Words) -> list[tuple[int, int]]:
+        """Return first and last word of runs of two or more words that names may hold in another number or numeral."""
+        names = self._entities.names
+        known = [
+            [form for form in (word, *respelt_words(word)) if names.has_word(form)]
+            for word in map(normalize_name, words.folded)
+        ]
+        found = []
+        for first in range(len(known) - 1):
+            if not _tells(words.folded[first]):
+                continue
+            longest = max(map(names.longest_from, known[first]), default=0)
+            last = first + 1
+            while last < min(len(known), first + longest) and known[last]:
+                if _tells(words.folded[last]):
+                    found.append((first, last))
+                last += 1
         return found
 
     @rule("misspelt names", "who directed Haet", lambda self, words, around: [])
@@ -214,16 +242,32 @@ class MentionSpotter:
                 for first in range(max(0, position - _LIMITS.run + 1), position + 1)
                 for last in range(position, min(len(words.folded), first + _LIMITS.run))
             ]
-            mentions = [words.mention(first, last) for first, last in runs]
-            word = normalize_name(words.folded[position])
-            near = self._entities.names.closest(
-                [mention.text for mention in mentions], word, self.settings.misspelt_cutoff
-            )
-            scores = [0.0 if match is None else match.score for match in near]
-            at = scores.index(max(scores))
-            if (match := near[at]) is not None and not _ordering(mentions[at].text):
-                worth = self._worth(words, *runs[at], match.name != match.name.casefold())
-                found.append((match.score * worth, mentions[at]))
+            found += self._closest(words, position, runs)
+        return found
+
+    def _closest(self, words: _Words, position: int, runs: Sequence[tuple[int, int]]) -> list[tuple[float, Mention]]:
+        """Compare runs around a word with all names, letter by letter; return the best run, if any, with its worth."""
+        mentions = [words.mention(first, last) for first, last in runs]
+        word = normalize_name(words.folded[position])
+        near = self._entities.names.closest([mention.text for mention in mentions], word, self.settings.misspelt_cutoff)
+        scores = [0.0 if match is None else match.score for match in near]
+        at = scores.index(max(scores))
+        match = near[at]
+        if match is None or _ordering(mentions[at].text):
+            return []
+        worth = self._worth(words, *runs[at], match.name != match.name.casefold())
+        return [(match.score * worth, mentions[at])]
+
+    def _misspelt_capitals(self, words: _Words, exact: Sequence[tuple[float, Mention]]) -> list[tuple[float, Mention]]:
+        """Compare runs of words with capitals that are in no mention as a whole, around their most telling word."""
+        held = [set(words.within(mention)) for _, mention in exact]
+        found = []
+        for first, last in words.capital_runs()[: self.settings.most]:
+            run = range(first, last + 1)
+            if not any(positions.issuperset(run) for positions in held):
+                found += self._closest(
+                    words, max(run, key=lambda at: self._importance(words.folded[at])), [(first, last)]
+                )
         return found
 
     @rule("parts of names", "who voted for Romney", lambda self, words, around: [])
@@ -285,6 +329,8 @@ class MentionSpotter:
                     continue
                 for match in self._entities.names.search([mention.text], 1, self.settings.fuzzy_cutoff)[0]:
                     shorter, longer = sorted((len(match.name), len(mention.text)))
+                    if shorter < _LIMITS.part * longer:
+                        continue
                     told = sum(map(self._told, words.folded[first : run[-1] + 1]))
                     found.append((match.score * told * shorter / longer, mention))
             run = []
@@ -296,6 +342,8 @@ class MentionSpotter:
         capitals = surface != surface.casefold()
         # The first word of a sentence has a capital whatever it is.
         if same and capitals and not first == last == 0:
+            if first == last and self._familiar(folded[0]):  # a `President` may be the relation's
+                return self.settings.same_case * self._told(folded[0])
             return self.settings.same_case * sum(map(self._importance, folded))
         if not any(map(_tells, folded)):
             return 0.0
@@ -327,6 +375,34 @@ class _Words:
         """Return the text from one word to another, both included."""
         start, end = self._spans[first].start(), self._spans[last].end()
         return Mention(self._text[start:end], start, end)
+
+    def dated(self) -> set[int]:
+        """Return the positions of words in dates of several words (`October 30, 2014`), of which none is a name."""
+        found: set[int] = set()
+        for first, last in ((at, at + more) for at in range(len(self.folded)) for more in (2, 1)):
+            if last < len(self.folded) and any(word.isdecimal() for word in self.folded[first : last + 1]):
+                read = read_literal(" ".join(self.folded[first : last + 1]))
+                if read is not None and read.kind == "date":
+                    found.update(range(first, last + 1))
+        return found
+
+    def capital_runs(self) -> list[tuple[int, int]]:
+        """Return first and last word of runs of two or more words with capitals and nothing but spaces between."""
+        found = []
+        first: int | None = None
+        for at in range(len(self._spans) + 1):
+            word = self._spans[at].group() if at < len(self._spans) else ""
+            capital = word[:1].isupper() or word.isdecimal()
+            between = (
+                self._text[self._spans[at - 1].end() : self._spans[at].start()] if 0 < at < len(self._spans) else ""
+            )
+            if first is not None and (not capital or between.strip(" -'’&")):
+                if at - first > 1:
+                    found.append((first, at - 1))
+                first = None
+            if first is None and capital and _tells(word.casefold()):
+                first = at
+        return found
 
     def hinting(self) -> list[tuple[int, int]]:
         """Return first and last word of the runs that may have another name."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from byokg.text.names import ARTICLES, FUNCTION_WORDS, fold_words, leads_with_article, normalize_name
+from byokg.text.names import ARTICLES, FUNCTION_WORDS, fold_words, leads_with_article, normalize_name, singular
 
 _PLACES = Path(__file__).resolve().parent.parent / "data" / "words" / "places.txt"
 
@@ -24,6 +24,10 @@ _ABBREVIATED = frozenset(_WITHIN) | frozenset(_LONG)
 _TITLES = frozenset(
     "king queen prince princess emperor empress pope president sir lord lady saint dr mr mrs ms".split()
 )
+_ALSO_A_WORD = 2
+"""Letters of an abbreviation that must be written in capitals (`us`); a longer one is hardly a word of its own."""
+_SHORTEST = 3
+"""Letters of a word that has no other number."""
 _SURELY = 7
 """Letters of a word in `-an` that is likely to be of a place in `-a`."""
 
@@ -54,7 +58,7 @@ def _places() -> _Places:
         for table, texts in ((names, own if len(own) > 1 else ()), (people, filter(None, words))):
             for text in texts:
                 table[normalize_name(text)] += own
-        capitals.update(normalize_name(name) for name in own if name.isupper())
+        capitals.update(normalize_name(name) for name in own if name.isupper() and len(name) <= _ALSO_A_WORD)
     return _Places(names, people, frozenset(capitals), frozenset(key.split()[-1] for key in (*names, *people)))
 
 
@@ -110,6 +114,37 @@ def full_names(text: str) -> tuple[str, ...]:
     if len(words) > 1:
         found += [" ".join(table.get(word, word) for word in words).title() for table in (_WITHIN, _LONG)]
     return tuple(name for name in dict.fromkeys(found) if normalize_name(name) != key)
+
+
+_NUMERALS = dict(zip("ii iii iv v vi vii viii ix x".split(), map(str, range(2, 11)), strict=True))
+_ROMAN = {digit: roman for roman, digit in _NUMERALS.items()}
+_MOST_WORDS = 12
+"""Words of a text that is respelt."""
+
+
+def respelt_words(word: str) -> tuple[str, ...]:
+    """Return other forms of a folded word: its other number, a digit for a Roman numeral or the other way about."""
+    if word in _NUMERALS or word in _ROMAN:
+        return (_NUMERALS.get(word) or _ROMAN[word],)
+    if len(word) <= _SHORTEST or word in FUNCTION_WORDS or not word.isalpha():
+        return ()
+    one = singular(word)
+    return (one,) if one != word else (f"{word}s",)
+
+
+@lru_cache(1 << 12)
+def respellings(text: str) -> tuple[str, ...]:
+    """Return a text of two or more words with one word in another form each.
+
+    >>> respellings("World War 2"), respellings("Supreme Courts")
+    (('worlds war 2', 'world wars 2', 'world war ii'), ('supremes courts', 'supreme court'))
+    """
+    words = fold_words(text)
+    if not 1 < len(words) <= _MOST_WORDS:
+        return ()
+    return tuple(
+        " ".join([*words[:at], form, *words[at + 1 :]]) for at, word in enumerate(words) for form in respelt_words(word)
+    )
 
 
 def _of_place(word: str) -> str:
