@@ -23,7 +23,7 @@ from byokg.offline.statistics import SchemaStatistics
 from byokg.offline.walks import walk_table
 from byokg.text.dates import read_date
 from byokg.text.labels import label_words, split_label
-from byokg.text.names import WORD, related, singular, split_words
+from byokg.text.names import related, singular, split_words
 from byokg.text.synonyms import UNRELATED, synonyms
 from byokg.types import INVERSE, EntityId, Mention, Node, PathEvidence, of_any
 
@@ -102,7 +102,6 @@ class AnswerTypePredictor:
         """Returns the graph's type for a noun; empty if none has such a name."""
         self._sexed = cached(1 << 10)(_sexed)
         self._relative = cached(1 << 10)(_only_relative)
-        self._sort = cached(1 << 10)(_sort)
         self._of_relations = cached(1 << 10)(self._related)
         self.relation_named = lru_cache(1 << 10)(lambda noun: _named(noun, self._relations))
         """Return the relation whose tails a noun names, in a graph in files without types; else empty."""
@@ -126,11 +125,6 @@ class AnswerTypePredictor:
                 return AnswerType(_called_alike(named, types))
             return _answering(text, types) or (self._alike(nouns[0]) if nouns and not grows else _NO_KIND)
         return self._of_relations(nouns[0]) or self._synonymous(nouns[0]) if nouns else self._doers(text, mentions)
-
-    @rule("answers of a named class", "which {forwards} are coached by {Tom}", lambda self, text, mentions: None)
-    def class_mention(self, text: str, mentions: tuple[Mention, ...]) -> Mention | None:
-        """Return the mention that names the class: `which forwards` are all instances of a forward."""
-        return self._sort(text, mentions)
 
     @rule("gender of the answer", "who are the sisters of {Tom}", lambda self, text, mentions, ends: tuple(ends))
     def filter_by_gender(
@@ -338,18 +332,6 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
             break
         nouns.append(parsed.words[place])
     return tuple(nouns)
-
-
-def _sort(text: str, mentions: tuple[Mention, ...]) -> Mention | None:
-    """Return the mention in the position of the answer's noun."""
-    rest = parse_constraints(text, mentions).rest
-    parsed = parse_question(rest, mentions, _unplaced(mentions))
-    if parsed.class_mention is None:
-        return None
-    start, word = list(WORD.finditer(rest))[parsed.class_mention].start(), singular(parsed.words[parsed.class_mention])
-    placed = (one for one in mentions if one.start <= start < one.end)
-    named = (one for one in mentions if one.start < 0 and word in map(singular, split_words(one.text)))
-    return next(chain(placed, named), None)
 
 
 def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:

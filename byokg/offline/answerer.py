@@ -39,8 +39,6 @@ class TypeMargins:
     """For nodes of the answer type."""
     only_typed: float = 90.0
     """For nodes of the answer type if no better candidate is of it."""
-    all_mentions: float = 40.0
-    """For using all mentions."""
 
 
 _MARGINS = TypeMargins()
@@ -126,7 +124,7 @@ class ExtractiveAnswerer:
         candidates = [replace(one, nodes=types.filter_by_gender(text, mentions, one.nodes)) for one in candidates]
         first = self._of_type(types, candidates, context, linked)
         taken = {one.evidence_ids for one in first}
-        return _prefer_all_mentions([*first, *(one for one in candidates if one.evidence_ids not in taken)])
+        return [*first, *(one for one in candidates if one.evidence_ids not in taken)]
 
     @rule("answer type first", "which countries border {Peru}", lambda self, types, candidates, context, linked: [])
     def _of_type(
@@ -141,11 +139,7 @@ class ExtractiveAnswerer:
         close = [one for one in candidates if one.score >= candidates[0].score - _MARGINS.typed]
         asked = types.predict(text, mentions, [one.nodes for one in close])
         if not asked:
-            of_class = types.class_mention(text, mentions)
-            named = {one.id for one in linked if of_class is not None and one.mention == of_class}
-            return [
-                one for one in close if any(path.source in named and len(path.relations) == 1 for path in one.paths)
-            ]
+            return []
         alike = _MARGINS.typed if asked.similarity >= _MARGINS.synonymous else _MARGINS.similar
         margins = [alike if asked.types or asked.exact else _MARGINS.synonym]
         margins += [_MARGINS.only_typed] if asked.types and asked.exact else []
@@ -191,17 +185,6 @@ class ExtractiveAnswerer:
                 candidate = _narrow(candidate, rest.values())
             agreeing.append(candidate)
         return agreeing
-
-
-@rule("all mentions", "which films of {Tom} star {Ann}", lambda candidates: candidates)
-def _prefer_all_mentions(candidates: list[Candidate]) -> list[Candidate]:
-    """Promote the common ends of two mentions above those of one of them by the same path."""
-    first = candidates[0]
-    for one in candidates[1:] if len(first.paths) == 1 else ():
-        close = one.score >= first.score - _MARGINS.all_mentions
-        if close and len(one.paths) > 1 and first.paths[0] in one.paths:
-            return [one, *(other for other in candidates if other is not one)]
-    return candidates
 
 
 @rule("third mention", "which films of {Tom} star {Ann} and {Bob}", lambda candidate, others: candidate)

@@ -291,7 +291,7 @@ class Confidence:
             elsewhere = np.maximum(means, ends) if in_span else means
             elsewhere = elsewhere if known is None else elsewhere[known]
             unused += max(0.0, float(elsewhere.max(initial=0.0)) - best)
-        asked = [parsed.words[place] for place in parsed.answer_type_nouns]
+        asked = [parsed.words[place] for place in parsed.answer_type_span]
         passed = [parsed.words[place] for place in parsed.intermediate_nouns]
         reach, midway = (
             max((float(of.range_similarity(word)[step]) for word in words for step in lasts), default=0.0)

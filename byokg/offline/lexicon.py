@@ -10,7 +10,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from byokg.text.names import QUESTION_WORDS
 from byokg.text.synonyms import verb_forms
 
 HIDDEN = "§"
@@ -139,8 +138,6 @@ class Patterns:
 
     def _read_counts_and_times(self, count: Mapping[str, Any], time: Mapping[str, Any]) -> None:
         self.count = _made(rf"{any_of(count['asks'])}")
-        asks = any_of([*QUESTION_WORDS, "do", "does", "did", "name", "list", "give", "show"])
-        self.counted = _made(rf"^\W*(?!{asks})(?:[a-z]+\s+)*?(?P<noun>[a-z]+)\s+(?P<count>count)\b")
         dates = rf"(?P<a>{_DATE})"
         self.between = _made(
             rf"{any_of(time['between'])}\s+(?:the\s+)?(?:years\s+)?{dates}\s*{_loose(time['and'])}\s*(?:the\s+year\s+)?(?P<b>{_DATE})"

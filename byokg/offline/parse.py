@@ -85,7 +85,6 @@ _LEADING = frozenset(("asks", "the", "other", "of"))
 _CONJUNCTIONS = english_words("conjunctions")
 _BEING = english_words("being")
 _DOING = english_words("doing")
-_MODAL = english_words("modal")
 _HAVING = english_words("having")
 _RELATIVE = english_words("relative")
 _PERSON = frozenset(("who", "whom"))
@@ -150,27 +149,20 @@ class ParsedQuestion:
     """True for a shared property of two things (`the same`, `also`)."""
     links: int = 0
     """Ties from one noun phrase to the next (`the *capital of* …`, `employees *working on* …`), each a hop."""
-    possible_links: int = 0
-    """Number of possible further links: `what *gender is* X's child`, `the *X director*`, `films *whose* director
-    …`."""
     roles: tuple[Role, ...] = ()
     """(W,) how each word ties phrases."""
-    answer_type_nouns: tuple[int, ...] = ()
-    """The nouns that name the kind of answer: the focus, and those of which it is a sort (`what type of *film*`)."""
     intermediate_nouns: tuple[int, ...] = ()
     """Nouns outside mentions that are not the answer type: intermediate phrases."""
     head_nouns: tuple[int, ...] = ()
     """Head nouns of the answer without a question word, or with a name in front: `*suppliers* from X`,
     `which X *players*`."""
-    class_mention: int | None = None
-    """First word of a mention that names the class: `which *forwards* are coached by X`."""
     empty: tuple[int, ...] = ()
     """Empty words in their context: `the *name* of X`, `which *type* of music`."""
 
     @property
     def most_hops(self) -> int:
         """Return the most hops that it may ask for: one at least."""
-        return max(1, self.links) + self.possible_links
+        return max(1, self.links)
 
     @property
     def unmasked(self) -> tuple[str, ...]:
@@ -224,7 +216,6 @@ def parse_question(
         and position not in empty
     ]
     focus = [position for position in focus if position not in empty]
-    asked = _asked_nouns(words, tags, focus)
     body = [position for position in content if position not in focus]
     asked_of = not {"do", "does", "did"}.isdisjoint(words)  # «what other books did X write» are not others than X
     shares = any(words[position] != "also" or len(mentions) < 2 for position in sharing)
@@ -239,12 +230,9 @@ def parse_question(
         phrase=_phrases(words, masked, content),
         shares=shares,
         links=max(2, links) if together and len(mentions) < 2 else links,
-        possible_links=_possible_links(tags, asks, focus),
         roles=tied.ties,
-        answer_type_nouns=asked,
-        intermediate_nouns=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in asked),
+        intermediate_nouns=tuple(place for place, tag in enumerate(tags) if tag == "noun" and place not in focus),
         head_nouns=() if focus else _headed(tags),
-        class_mention=None if focus else _sort(words, tags),
         empty=tuple(sorted(empty)),
     )
 
@@ -457,15 +445,6 @@ def _focus(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str]) ->
     return word, focus
 
 
-@rule("noun after a sort", "what type of film is {Heat}", lambda words, tags, focus: tuple(focus))
-def _asked_nouns(words: Sequence[str], tags: list[str], focus: Sequence[int]) -> tuple[int, ...]:
-    """Return the nouns that name the kind of answer: the focus, and those of which it is a sort (`type of *film*`)."""
-    after = focus[-1] + 1 if focus else 0
-    if not focus or words[after - 1] not in _SORTS | _WIDE or tags[after : after + 1] != ["of"]:
-        return tuple(focus)
-    return (*focus, *takewhile(lambda place: tags[place] == "noun", range(after + 1, len(tags))))
-
-
 @rule("head noun without a question word", "suppliers from {Peru}", lambda tags: ())
 def _headed(tags: Sequence[str]) -> tuple[int, ...]:
     """Return the nouns of the first noun phrase, which end it; none after a verb."""
@@ -481,16 +460,6 @@ def _headed(tags: Sequence[str]) -> tuple[int, ...]:
         return tuple(takewhile(lambda place: tags[place] == "noun", range(last + 1, len(tags))))
     nouns = takewhile(lambda place: tags[place] == "noun", range(last - 1, first - 1, -1))
     return tuple(reversed(list(nouns)))
-
-
-@rule("mention as class", "which {forwards} are coached by {Tom}", lambda words, tags: None)
-def _sort(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the start of the name of the answer's class: with several members, since one may be named for itself."""
-    first, last = next(iter(_noun_phrases(tags)), (0, 0))
-    leading = tags[2:first] if tags[:2] in (["who", "being"], ["asks", "being"]) else tags[:first]  # who are the
-    if set(leading) - _LEADING or "noun" in tags[first:last] or tags[last : last + 1] == ["own"]:
-        return None
-    return first if last and words[last - 1] != singular(words[last - 1]) else None
 
 
 @rule("choice of types", "is {Tom}'s child a boy or a girl", lambda words, tags: [])
@@ -583,17 +552,6 @@ def _asked(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[in
     return "being" in head or "being" in second or words[0] in _ADVERBIAL
 
 
-@rule("possible links", "what city is {Peru}'s capital", lambda tags, asks, focus: 0)
-def _possible_links(tags: Sequence[str], asks: str, focus: Sequence[int]) -> int:
-    """Count possible links that may as well name one thing twice: `what *city* is X's capital`, `the *X film*`."""
-    joined = (["mention", "noun"], ["mention", "verb", "noun"])
-    count = tags.count("whose")
-    count += sum(tags[place : place + len(form)] == form for form in joined for place in range(len(tags)))
-    if focus and asks in ("what", "which", "who"):
-        count += tags[focus[-1] + 1 : focus[-1] + 2] == ["being"]
-    return count + (asks in _ADVERBIAL and "doing" in tags and tags[-1] == "noun" and "verb" not in tags)
-
-
 @rule("question word at the end", "the films of {Tom} were made by whom", lambda words, tags, phrases: False)
 def _asked_last(words: Sequence[str], tags: Sequence[str], phrases: Sequence[tuple[int, int]]) -> bool:
     """True if the answer's phrase follows its link, and is not linked yet.
@@ -682,7 +640,7 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "being"
         elif word in _HAVING:
             tag = "having"
-        elif word in _DOING or (word in _MODAL and _may(words, masked, place)):
+        elif word in _DOING:
             tag, doing = "doing", True
         elif word in _RELATIVE and (before in ("noun", "mention") or (word in _PERSON and not tags)):
             tag = "who"
@@ -692,31 +650,16 @@ def _tags(words: Sequence[str], masked: Sequence[bool]) -> list[str]:
             tag = "asks"
         elif word in FUNCTION_WORDS or (word in REQUESTS and not any(each == "noun" for each in tags)):
             tag = "other"
-        elif _acts(words, masked, tags, place) or _is_verb(word, tags, doing, words[place + 1 : place + 2]):
+        elif _is_verb(word, tags, doing):
             tag, doing = "verb", False
         else:
             tag = "noun"
         tags.append(tag)
-    verbs = (_joining_verb(words, tags), _only_verb(words, tags), _helped_verb(words, tags), _second_verb(words, tags))
+    verbs = (_joining_verb(words, tags), _only_verb(words, tags), _helped_verb(words, tags))
     for verb in verbs:
         if verb is not None:
             tags[verb] = "verb"
     return tags
-
-
-@rule("verb after a modal", "what may treat {fever}", lambda words, masked, tags, place: False)
-def _acts(words: Sequence[str], masked: Sequence[bool], tags: Sequence[str], place: int) -> bool:
-    """True if a verb follows `may` (`what may treat X`), and not a subject (`what may people eat`)."""
-    if tags[-1:] != ["doing"] or words[place - 1] not in _MODAL:
-        return False
-    return "noun" in tags or place + 1 == len(words) or masked[place + 1] or words[place + 1] in FUNCTION_WORDS
-
-
-@rule("modal verb", "what may treat {fever}", lambda words, masked, place: False)
-def _may(words: Sequence[str], masked: Sequence[bool], place: int) -> bool:
-    """True if a word that may be a name or a month has a verb after it, or an active name."""
-    before, after = words[max(0, place - 1)], words[place + 1 : place + 2]
-    return place > 0 and before not in _PREPOSITIONS and bool(after) and (masked[place + 1] or after[0].isalpha())
 
 
 @rule("verb without an ending", "which rivers flow through {Paris}", lambda words, tags: None)
@@ -769,21 +712,6 @@ def _between_plurals(words: Sequence[str], place: int) -> bool:
     return several and after.endswith("s") and not word.endswith("s")
 
 
-@rule("verb after a participle", "which papers published cite {X}", lambda words, tags: None)
-def _second_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
-    """Return the place of the verb after one that only qualifies its noun: `papers published cite X`."""
-    if "asks" not in tags or not {"being", "doing", "having", "who"}.isdisjoint(tags) or tags.count("verb") != 1:
-        return None
-    verb = tags.index("verb")
-    after = [place for place in range(verb + 1, len(tags)) if tags[place] in ("noun", "mention")]
-    if not after or tags[verb - 1] != "noun" or not words[verb - 1].endswith("s") or not _inflected(words[verb]):
-        return None
-    nouns = list(takewhile(lambda place: tags[place] == "noun", after))
-    place = next((each for each in nouns if tags[each - 1] == "mention" or each == verb + 1), None)
-    names = place is not None and tags[place + 1 : place + 2] in (["mention"], ["the"], ["to"], ["noun"])
-    return place if names and not words[place or 0].endswith("s") else None
-
-
 @rule("verb at the end", "when did {Tom}'s son die", lambda words, tags: None)
 def _helped_verb(words: Sequence[str], tags: Sequence[str]) -> int | None:
     """Return the place of a verb with `did`, if only its final place reveals it: `when did X's son die`."""
@@ -808,23 +736,17 @@ def _inflected(word: str) -> bool:
     return word.endswith(("ing", "ed")) or word in _PARTICIPLES
 
 
-@rule("verb before an article", "which countries use the {euro}", lambda after, tags: False)
-def _governs(after: Sequence[str], tags: Sequence[str]) -> bool:
-    """True if a word before an article is the verb of a question without another: `countries use the euro`."""
-    return after in (("the",), ("a",), ("an",)) and "asks" in tags and not {"verb", "being", "doing"}.intersection(tags)
-
-
-def _is_verb(word: str, tags: Sequence[str], doing: bool, after: Sequence[str] = ()) -> bool:
+def _is_verb(word: str, tags: Sequence[str], doing: bool) -> bool:
     """True if a content word is a verb, by its context and its ending."""
     before = tags[-1] if tags else ""
     ending = _inflected(word)
     if before == "mention":
         subject = next((tag for tag in reversed(tags) if tag != "mention"), "")
-        return doing or ending or subject == "who" or _governs(after, tags)
+        return doing or ending or subject == "who"
     if before == "they":
         return True
     if before == "noun":
-        return ending or _governs(after, tags)
+        return ending
     if before == "being":
         return ending and (not word.endswith("ing") or tags[-2:-1] == ["who"])
     if before == "who":

@@ -388,26 +388,9 @@ class _ConstraintParser(_SuperlativeParser):
             if adjective is not None and adjective.dates and number < _LIMITS.age:  # older than 30
                 nouns, more = ("age",), adjective.less
             said = self._left[match.start() : end]
-            start = self._measured_from(match.start(), nouns)
             found.append(Threshold(nouns, more, number, words=said.strip()))
-            self._take(start, end)
+            self._take(match.start(), end)
         return tuple(found)
-
-    @rule(
-        "words before a threshold",
-        "cities of {Peru} with a population of more than 100,000",
-        lambda self, start, nouns: start,
-    )
-    def _measured_from(self, start: int, nouns: Sequence[str]) -> int:
-        """Return the start of the words that only introduce a number: «with a population of», «have an area of»."""
-        before = re.search(
-            r"(?:\b(?:with|have|has|having|that\s+have|are\s+home\s+to|is\s+home\s+to|cover|covers|that\s+are|that\s+is|which\s+are|of)\s+)?"
-            r"(?:(?:an?|the|its|their|whose)\s+)?(?:(?:"
-            + "|".join(map(re.escape, nouns or ("§",)))
-            + r")\s+)?(?:of\s+|is\s+|are\s+)?$",
-            self._left[:start],
-        )
-        return start if before is None else before.start()
 
     @rule("comparison with a mention", "which countries are larger than {Peru}", lambda self: ())
     def _than(self) -> tuple[Threshold, ...]:
@@ -482,25 +465,15 @@ class _ConstraintParser(_SuperlativeParser):
     def _count(self) -> tuple[str, str]:
         """Parse the words of a count."""
         match = patterns().count.search(self._left)
-        if match is not None and match.group()[:3] != "how" and _COMPARED_BY.search(self._left[: match.start()]):
+        compared = match is not None and match.group()[:3] != "how"
+        if match is None or (compared and _COMPARED_BY.search(self._left[: match.start()])):
             return "", ""
-        if match is None:
-            return self._counted()
         words = WORD.findall(self._left[match.end() :])
         counted = next((word for word in words if word not in FUNCTION_WORDS), "")
         units = load_lexicon("order")["units"]
         counted = next((unit for unit in (" ".join(words[:2]), counted) if unit in units), counted)
         self._take(match.start(), match.end(), "which")
         return " ".join(match.group().split()), counted
-
-    @rule("count as a noun", "order count for {Tom}", lambda self: ("", ""))
-    def _counted(self) -> tuple[str, str]:
-        """Read «order count of A»."""
-        match = patterns().counted.search(self._left)
-        if match is None:
-            return "", ""
-        self._take(match.start("count"), match.end("count"))
-        return " ".join(match.group().split()), match["noun"]
 
     @rule("yes or no", "did {Tom} direct {Heat}", lambda self: False)
     def _verifies(self) -> bool:

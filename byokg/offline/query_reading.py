@@ -108,7 +108,7 @@ class QuestionReader:
             spans=spans,
             counts=counts,
             demand=demand,
-            asked=tuple(places[at] for at in parsed.answer_type_nouns if at < len(places) and places[at] >= 0),
+            asked=tuple(places[at] for at in parsed.answer_type_span if at < len(places) and places[at] >= 0),
             roles=tuple(roles),
             order_at=_after_order(demand, text, pieces),
             aggregate=aggregate,

@@ -1,9 +1,8 @@
 """Reranking of answer candidates whose paths fit a question about equally well.
 
-Four criteria that a path alone does not have: further neighbours of nameless nodes on the way (an office holder's
-nameless node leads to the office and the years, too), the number of fitting paths with the same end, whether a path
-only extends a shorter one that has the answer, and the similarity of names to the question. Paths with the same meaning
-by inverse relations make one answer.
+Three criteria that a path alone does not have: further neighbours of nameless nodes on the way (an office holder's
+nameless node leads to the office and the years, too), the number of fitting paths with the same end, and the similarity
+of names to the question. Paths with the same meaning by inverse relations make one answer.
 """
 
 from __future__ import annotations
@@ -21,15 +20,12 @@ from byokg.arrays import Int64
 from byokg.graph.property_view import is_value
 from byokg.graph.store import Direction, GraphStore
 from byokg.index.embedders import Embedder, exact
-from byokg.offline.parse import CO
-from byokg.offline.parse_constraints import parse_path_question
 from byokg.offline.path_scorer import UNIT, PathScorer
 from byokg.offline.rules import rule
 from byokg.offline.temporal import period
 from byokg.offline.walks import walk_table
 from byokg.text.dates import Period, read_periods
-from byokg.text.labels import split_label
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, related, split_words
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, is_identifier, split_words
 from byokg.types import INVERSE, Context, EntityId, Metapath, Node, PathEvidence
 
 
@@ -45,12 +41,6 @@ class RerankSettings:
     """Log-odds per vote: paths to the same end share most of their evidence."""
     role: float = 1.25
     """Log-odds that a word of average importance beside a nameless node adds."""
-    detour: float = 1.5
-    """Log-odds by which a path may lead its own prefix, and still be a detour."""
-    detour_words: float = 0.1
-    """Words of average importance that the rest of a detour may explain beyond its prefix."""
-    detour_cosine: float = 0.1
-    """Lead of the end of a detour over that of its prefix in the cosine with who, when or where."""
     voters: int = 1000
     """Ends of a candidate that are counted."""
     named: int = 30
@@ -83,12 +73,12 @@ class Candidate:
 class CandidateReranker:
     """Orders answer candidates; thread-safe.
 
-    If nodes have types, these decide, and candidates stay as they are, but for detours. Weights were tuned on dev
+    If nodes have types, these decide, and candidates stay as they are. Weights were tuned on dev
     questions of WebQSP, CWQ, atlas, MetaQA and PathQuestion.
 
     Args:
         store: the graph.
-        scorer: source of nameless steps, and of word weights.
+        scorer: source of nameless steps, of inverse relations, and of word weights.
         embedder: compares names with the question.
         unit: score units per nat.
     """
@@ -108,23 +98,21 @@ class CandidateReranker:
             context: evidence for the question.
             candidates: answer candidates, best first.
         """
-        if not candidates or any(map(is_value, candidates[0].nodes)):
+        if not candidates or any(map(is_value, candidates[0].nodes)) or self._typed(candidates[0]):
             return list(candidates)
-        if types := self._types(candidates[0]):
-            return self._shortened(context, candidates, types)
         words, first = self._words(context), candidates[0]
         rest = [one for one in candidates[1:] if one.score <= first.score]
         compared = self._narrowed(context, words, [first, *rest[: _SETTINGS.compared - 1]])
         votes = self._votes(compared)
         ordered = sorted(compared, key=lambda one: -max((votes[node] for node in one.nodes), default=0.0))
         taken = {one.evidence_ids for one in compared}
-        ranked = self._shortened(context, [*ordered, *(one for one in candidates if one.evidence_ids not in taken)])
+        ranked = [*ordered, *(one for one in candidates if one.evidence_ids not in taken)]
         best = self._completed(ranked[: len(compared)])
         return [replace(best, nodes=self._sorted(best.nodes, votes, words)), *ranked[1:]]
 
-    def _types(self, candidate: Candidate) -> tuple[str, ...]:
-        """Return the types of the first node of a candidate, which indicate its answer type best."""
-        return next((node.types for node in self._store.nodes(candidate.nodes[:1])), ())
+    def _typed(self, candidate: Candidate) -> bool:
+        """True if the first node of a candidate has a type."""
+        return any(node.types for node in self._store.nodes(candidate.nodes[:1]))
 
     def _words(self, context: Context) -> list[str]:
         """Return the content words of the question outside its mentions."""
@@ -137,70 +125,6 @@ class CandidateReranker:
             for word in dict.fromkeys(split_words(context.question))
             if word not in left_out and len(word) > 1 and not word.isdigit()
         ]
-
-    # Where a path only goes on from the answer
-
-    @rule("detour", "where did {Tom} die", lambda self, context, candidates, types=(): list(candidates))
-    def _shortened(
-        self, context: Context, candidates: Sequence[Candidate], types: Sequence[str] = ()
-    ) -> list[Candidate]:
-        """Promote a prefix of the top path if its remaining hops add no evidence.
-
-        This holds if the rest explains no further word of the question (`place of death`, and who else died there), is
-        no nearer to who, when or where, and no link of the question needs it.
-
-        Args:
-            context: evidence for the question.
-            candidates: answer candidates, best first.
-            types: those of the first answer, one of which the promoted one must have, too.
-        """
-        own, *others = candidates[0].paths
-        shorter: list[tuple[int, int]] = []
-        for place, one in enumerate(() if others else candidates[1:], 1):
-            path = one.paths[0]
-            if (
-                len(one.paths) == 1
-                and path.source == own.source
-                and path.relations == own.relations[: len(path.relations)]
-                and own.score - path.score < _SETTINGS.detour * self._unit
-                and not (types and set(types).isdisjoint(self._types(one)))
-                and not any(map(is_value, one.nodes))
-            ):
-                shorter.append((len(path.relations), place))
-        for _, place in sorted(shorter, key=lambda each: -each[0]):
-            if self._detour(context, own, candidates[place].paths[0], types):
-                return [candidates[place], *candidates[:place], *candidates[place + 1 :]]
-        return list(candidates)
-
-    def _detour(self, context: Context, whole: PathEvidence, beginning: PathEvidence, types: Sequence[str]) -> bool:
-        """True if a path's extension answers nothing of the question but the types of both."""
-        parsed = parse_path_question(
-            context.question, context.rounds[0].artifacts.mentions, self._scorer.steps.has_relation
-        )
-        of = self._scorer.steps.refresh()
-        all_steps, first_steps = of.encode_path(whole.relations), of.encode_path(beginning.relations)
-        if len(all_steps) < len(whole.relations):
-            return False
-        back = all_steps[-1] ^ all_steps[-2] == 1
-        if of.hops(first_steps) < parsed.links or (back and (parsed.shares or CO in parsed.words)):
-            return False
-        gained, same = 0.0, [word for type in types for word in split_words(split_label(type))[-1:]]
-        for place in parsed.content_tokens:
-            word = parsed.words[place]
-            if place in parsed.answer_type_span and any(related(word, each) for each in same):
-                continue
-            relation, kind = of.label_similarity(word), of.type_similarity(word)
-            reach = of.range_similarity(word) if place in parsed.answer_type_span else np.zeros_like(kind)
-            named = float(relation[first_steps].max())
-            meant = max(named, float(kind[first_steps].max()), float(reach[first_steps[-1]]))
-            # Its further relations also indicate a node's type (a city by its `mayor`), and may be the answer.
-            more = max(float(relation[all_steps].max()) - named, float(kind[all_steps].max()) - meant)
-            gained += self._scorer.importance(word) * max(0.0, more, float(reach[all_steps[-1]]) - meant)
-        if parsed.wh_word in ("who", "whom", "when", "where"):
-            kin = of.instance_similarity("who" if parsed.wh_word == "whom" else parsed.wh_word)
-            if kin[all_steps[-1]] - kin[first_steps[-1]] >= _SETTINGS.detour_cosine:
-                return False
-        return gained <= _SETTINGS.detour_words
 
     # Inverse edges of the same fact
 

@@ -372,12 +372,10 @@ c,cites,b,
     ("text", "topics", "answers"),
     [
         ("Which Home products were made after 2000?", "h", ["Bulb", "Crate"]),
-        ("Which products made after 2000 cite Atlas?", "a", ["Bulb", "Crate"]),
         ("Which product was made earlier, «Atlas» or «Bulb»?", "ab", ["Atlas"]),
         ('Which product was made earlier, "Crate" or "Bulb"?', "cb", ["Bulb"]),
         ("Who has the higher h-index, Pat or Quinn?", "pq", ["Quinn"]),
         ("Who has placed more orders, Pat or Quinn?", "pq", ["Quinn"]),
-        ("order count of Quinn", "q", ["2"]),
         ("Since when has Pat supplied Bulb?", "pb", ["2020"]),
         ("How long is Atlas in pages?", "a", ["42"]),
         ("Which of our buyers are in Union or Valley?", "uv", ["Pat", "Quinn"]),
@@ -391,14 +389,6 @@ def test_what_people_ask_of_a_shop(
     (folder / "edges.csv").write_text(SOLD, "utf-8")
     answer = offline_pipeline(Parts(import_graph(folder))).run(Question("q", text, tuple(map(EntityId, topics))))
     assert sorted(item.name for item in answer.items) == answers
-
-
-def test_a_name_may_say_what_is_asked_for() -> None:
-    graph = ColumnarGraph.from_triples([*TEAMS, ("Peru", "coached_by", "Kim"), ("Ann", "plays_position", "forward")])
-    pipeline = offline_pipeline(Parts(graph))
-    for text in ("Which forwards are coached by Kim?", "Who are the forwards that Kim coaches?"):
-        answer = pipeline.run(Question("q", text, (EntityId("Kim"), EntityId("forward"))))
-        assert answer.items[0].name == "Ann"
 
 
 # Ann and Bob, siblings, are children of Carl and Dora, and Carl of Emma; Ann has a daughter, Fay, and a son, Gus.

@@ -123,12 +123,6 @@ def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
     assert weights.probability(replace(alone, agreeing_paths=backed.agreeing_paths)) > weights.probability(alone)
 
 
-def test_the_noun_of_which_a_sort_is_asked_for_is_not_passed() -> None:
-    edges = [("Rome", "location.country.form of government", "Republic")]
-    pipeline = offline_pipeline(Parts(ColumnarGraph.from_triples(edges), embedder=EMBEDDER))
-    assert signs(pipeline, "what kind of government is Rome").intermediate_type_match == 0
-
-
 def test_nothing_competes_with_what_was_worked_out_along_no_path() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
     found = signs(offline_pipeline(Parts(graph, embedder=EMBEDDER)), "Is Ann the director of Heat?")

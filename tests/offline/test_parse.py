@@ -122,8 +122,6 @@ class TestFocus:
             ("which drugs treat Peru", "active"),
             ("what drug treats Peru", "active"),
             ("which actors star in Peru", "oblique"),
-            ("what may treat Peru", "active"),
-            ("which drugs might interact with Peru", "oblique"),
             ("what belongs to the family of Peru", "oblique"),
             ("what countries in Peru", ""),
         ],
@@ -269,7 +267,6 @@ class TestTies:
             ("what other books did Alien write", 1),
             ("who acted in the films written by the screenwriter of Alien", 3),
             ("what languages do they speak in Alien", 1),
-            ("which people use the weapons of Alien", 2),
             ("what are the homes of the people that border the one with Alien", 3),
             ("the rivers of Alien from source to end", 1),
             ("what is the place of birth of the boss of Alien", 2),
@@ -291,7 +288,6 @@ class TestTies:
             ("given the ship that Alien built, which cargo does it carry", 2),
             ("name the port of the ship that Alien built", 2),
             ("given the ship of Alien, name the port that it may reach", 2),
-            ("given the ship of Alien, what may the latter carry", 2),
             ("what belongs to the family that belongs to the group of Alien", 3),
             ("who are film co-writers of Alien", 2),
             ("what style of music did Alien play", 1),
@@ -306,8 +302,7 @@ class TestTies:
     @pytest.mark.parametrize(
         ("text", "asked", "passed"),
         [
-            ("what kind of government is Alien", "kind government", ""),
-            ("what style of music did Alien play", "style music", ""),
+            ("what is the official language of Alien", "official language", ""),
             ("which film has the director of Alien", "film", "director"),
             ("what did the composer of Alien win", "", "composer"),
             ("the wife of Alien", "", "wife"),
@@ -315,23 +310,8 @@ class TestTies:
     )
     def test_what_is_asked_for_is_not_passed(self, text: str, asked: str, passed: str) -> None:
         reading = read(text, "Alien")
-        assert " ".join(reading.words[place] for place in reading.answer_type_nouns) == asked
+        assert " ".join(reading.words[place] for place in reading.answer_type_span) == asked
         assert " ".join(reading.words[place] for place in reading.intermediate_nouns) == passed
-
-    @pytest.mark.parametrize(
-        ("text", "possible"),
-        [
-            ("who directed Alien", 0),
-            ("what gender is Alien's child", 1),
-            ("who is the Alien director", 1),
-            ("films whose director made Alien", 1),
-            ("what were the years of Alien starred films", 1),
-        ],
-    )
-    def test_what_may_be_a_link_is_counted_apart(self, text: str, possible: int) -> None:
-        reading = read(text, "Alien")
-        assert reading.possible_links == possible
-        assert reading.most_hops == max(1, reading.links) + possible
 
     @pytest.mark.parametrize(
         ("text", "words"),

@@ -19,7 +19,6 @@ from tests.linking.graphs import EMBEDDER
 #         -officials-> m.04 -holder-> Rick Perry, -from-> 2000-12-21, -to-> 2015-01-20
 # and what a person studied at: Ada -school-> Highgate School, Oxford University
 # and a family told both ways, but for one edge: Ada, Cyd -parents-> Bob -children-> Ada, Cyd; Eve -children-> Ada
-# and where two of them died: Ada, Cyd -place of death-> Rome -anthem-> Roma Roma
 FACTS = [
     ("The Office", "cast", "m.01"),
     ("m.01", "actor", "Rainn Wilson"),
@@ -43,9 +42,6 @@ FACTS = [
     ("Cyd", "parents", "Bob"),
     ("Bob", "children", "Cyd"),
     ("Eve", "children", "Ada"),
-    ("Ada", "place of death", "Rome"),
-    ("Cyd", "place of death", "Rome"),
-    ("Rome", "anthem", "Roma Roma"),
 ]
 
 
@@ -127,21 +123,3 @@ def test_values_keep_their_order() -> None:
     values = tuple(map(value_id, ("1991", "2015")))
     found = preferred("what of Ada", "Ada", (10.0, ["a"], values), (9.0, ["b"], ["Texas"]), (9.0, ["c"], ["Texas"]))
     assert found[0][1] == values
-
-
-DIED = (10.0, ["place of death"], ["Rome"])
-
-
-def test_a_path_that_goes_on_from_the_answer_is_a_detour() -> None:
-    others = (15.0, ["place of death", "^place of death"], ["Cyd"])
-    assert preferred("what is the place of death of Ada", "Ada", others, DIED)[0][1:] == (("Rome",), ("e2",))
-    assert preferred("place of death of Ada", "Ada", (25.0, *others[1:]), DIED)[0][1] == ("Cyd",)  # far better
-    shared = "who has the same place of death as Ada", "whose place of death was co-used by Ada"
-    for asked in (*shared, "what is the brother of the place of death of Ada"):  # of two links
-        assert preferred(asked, "Ada", others, DIED)[0][1] == ("Cyd",)
-
-
-def test_what_the_rest_of_a_path_explains_makes_it_no_detour() -> None:
-    anthem = (15.0, ["place of death", "anthem"], ["Roma Roma"])
-    assert preferred("what was the death place of Ada", "Ada", anthem, DIED)[0][1] == ("Rome",)
-    assert preferred("which death anthem has Ada", "Ada", anthem, DIED)[0][1] == ("Roma Roma",)
