@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Rule:
+class NamedRule:
     """A hand-made rule."""
 
     name: str
@@ -37,7 +37,7 @@ class Rule:
     """Module and function."""
 
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, NamedRule] = {}
 """By name, in the order of import; see `all_rules`."""
 
 _NONE: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ def rule(name: str, example: str, otherwise: Callable[..., object]) -> Callable[
     def register(function: F) -> F:
         effect = (function.__doc__ or "").partition("\n")[0]
         assert name not in RULES or RULES[name].place == f"{function.__module__}.{function.__qualname__}", name
-        RULES[name] = Rule(name, effect, example, f"{function.__module__}.{function.__qualname__}")
+        RULES[name] = NamedRule(name, effect, example, f"{function.__module__}.{function.__qualname__}")
 
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> object:
@@ -152,7 +152,7 @@ def check_names(names: Collection[str]) -> None:
             raise ConfigError(f"no rule {name!r}; {f'did you mean {near[0]!r}' if near else 'see docs/offline.md'}")
 
 
-def all_rules() -> dict[str, Rule]:
+def all_rules() -> dict[str, NamedRule]:
     """Return all rules by name, in alphabetical order; imports the modules that hold them."""
     package = importlib.import_module("byokg.offline")
     for module in pkgutil.iter_modules(package.__path__, "byokg.offline."):

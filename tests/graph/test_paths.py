@@ -272,5 +272,5 @@ def test_a_step_is_walked_along_its_twin_as_well_and_a_fact_stored_twice_counts_
         assert len(alone.ends) == 2
         assert sorted(graph.ids(walks.ends)) == ["Alien", "Duel", "Jaws"] and walks.counts.tolist() == [1, 1, 1]
         ends = {path.end: path.triples[0].relation for path in walks.paths(walks.ends)}
-        assert (ends["Jaws"], ends["Duel"]) == ("by", "made")
+        assert (ends[EntityId("Jaws")], ends[EntityId("Duel")]) == ("by", "made")
     assert follow(graph, ids("Scott"), ["made", "year"], twins=twins).counts.tolist() == [3]

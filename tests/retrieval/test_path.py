@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -138,7 +139,7 @@ class TestCaps:
     @pytest.mark.parametrize("setting", ["max_ends", "shown", "max_hops", "shortest_hops", "anchors"])
     def test_settings_that_keep_nothing_are_named(self, setting: str) -> None:
         with pytest.raises(ConfigError, match=f"{setting}=0"):
-            PathRetriever(Parts(self.GRAPH), **{setting: 0})
+            PathRetriever(Parts(self.GRAPH), **cast("Any", {setting: 0}))
         with pytest.raises(ConfigError, match="shortest=-1"):
             PathRetriever(Parts(self.GRAPH), shortest=-1)
 
@@ -222,7 +223,7 @@ class TestShortestPaths:
         [("a", "r", "m"), ("m", "r", "d"), ("a", "q", "n"), ("d", "q", "n"), ("a", "p", "b"), ("x", "p", "y")]
     )
 
-    def between(self, entities: str, drafts: str, **settings: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    def between(self, entities: str, drafts: str, **settings: Any) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         asked = Request(
             Question("q1", "?"),
             Artifacts(),
