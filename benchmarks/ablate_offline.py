@@ -146,8 +146,9 @@ def main() -> None:
             result = ask(offline_pipeline(Parts(store), max_hops=hops), some, linked, rules, options.without)
             result.name = name
             results.append(result)
-            fallen = 100 * (result.hits - result.hits_without) / result.count
-            console.print(f"{name}: Hits@1 {result.hits / result.count:.3f} of {result.count}, without: -{fallen:.1f}")
+            shown = f"{name}: Hits@1 {result.hits / result.count:.3f} of {result.count}"
+            less = 100 * (result.hits_without - result.hits) / result.count
+            console.print(f"{shown}, without {less:+.1f}" if options.without else shown)
     rows = []
     lines = []
     for rule in rules:
@@ -172,7 +173,7 @@ def main() -> None:
     rows += [Row(f"{one.name}_hits@1", one.hits / one.count, "share") for one in results]
     if options.without:
         rows += [Row(f"{one.name}_hits@1_without", one.hits_without / one.count, "share") for one in results]
-    show(rows[-len(results) - 2 :] if not options.without else rows, "Hits@1", options.json)
+    show(rows if options.without else rows[-len(results) - 2 :], "Hits@1", options.json)
 
 
 if __name__ == "__main__":
