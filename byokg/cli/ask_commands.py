@@ -402,12 +402,12 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
             shown = f", {len(call['shown'])} lines of evidence shown" if call["shown"] else ""
             reply = f"prompt {call['prompt'][:_DIGEST]}, reply {call['reply'][:_DIGEST]}"
             calls.add(Text(f"{number}. {call['stage']}  ").append(f"{reply}{shown}", "dim"))
+    if record.get("rules"):
+        root.add(Text.assemble(("rules fired: ", "bold"), ", ".join(record["rules"])))
     answers = root.add(Text("answers" if record["answers"] else "no answer", "bold"))
     _add_listed(answers, record["answers"], _answer)
     if record.get("note"):
         answers.add(Text(record["note"], "yellow"))
-    if record.get("rules"):
-        root.add(Text.assemble(("rules fired: ", "bold"), ", ".join(record["rules"])))
     if console.options.ascii_only:
         _in_ascii(root)
     console.print(root)

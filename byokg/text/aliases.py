@@ -137,7 +137,7 @@ def respellings(text: str) -> tuple[str, ...]:
     """Return a text of two or more words with one word in another form each.
 
     >>> respellings("World War 2"), respellings("Supreme Courts")
-    (('worlds war 2', 'world wars 2', 'world war ii'), ('supremes courts', 'supreme court'))
+    (('worlds war 2', 'world war ii'), ('supremes courts', 'supreme court'))
     """
     words = fold_words(text)
     if not 1 < len(words) <= _MOST_WORDS:

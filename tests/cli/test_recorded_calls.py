@@ -115,6 +115,6 @@ def test_the_choice_among_candidates_is_one_of_graphraft_s_calls(byokg: Run, fil
     scripted = ("llm=scripted", "llm.rules=rules.yaml", "replies.path=replies.sqlite")
     assert byokg(*words(films, "graphraft"), *scripted, "out=run").code == 0
     asked = [[call["stage"] for call in line["calls"]] for line in lines(Path("run", TRACE))]
-    assert asked == [["kg_linker", "candidates", "subgraph"]] * 3
+    assert asked == [["entities", "candidates", "subgraph"]] * 3
     shown = byokg("ask", "Who directed Heat?", "pipeline=graphraft", *scripted, "graph.path=graph", "--trace")
     assert "candidates" in shown.out

@@ -91,7 +91,7 @@ def test_labels_are_the_queries_that_return_the_answers_best(byokg: Run, tmp_pat
     first, second = map(json.loads, out.read_text().splitlines()[:2])
     assert first["question"] == "who blorked Film 0" and first["considered"] >= len(first["queries"])
     best = first["queries"][0]
-    assert best["query"] == 'MATCH (x1 {name: "Film 0"})-[:directed_by]-(x2) WHERE x2 <> x1 RETURN DISTINCT x2'
+    assert best["query"] == 'MATCH (x1 {name: "Film 0"})-[:directed_by]->(x2) WHERE x2 <> x1 RETURN DISTINCT x2'
     assert (best["metapath"], best["anchors"], best["f1"], best["total"]) == (["directed_by"], ["Film 0"], 1.0, 1)
     assert [each["metapath"] for each in second["queries"][:1]] == [["written_by"]]
     strict = byokg("train", "labels", "dataset=folder", f"dataset.root={data}", "train.min_f1=1", "--out", out)
