@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Int64
-from byokg.graph.sorted_ids import distinct
+from byokg.graph.sorted_ids import distinct, match_rows
 from byokg.graph.store import EdgeBatch, GraphStore, RelationCounts
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS
@@ -303,11 +303,8 @@ def _shortcuts(
 def _matches(wanted: Int64, keys: Int64) -> tuple[Int64, Int64]:
     """Return all pairs of a place in `wanted` and one in `keys` that hold the same."""
     order = np.argsort(keys, kind="stable")
-    first, last = (np.searchsorted(keys[order], wanted, side=side) for side in ("left", "right"))
-    size = last - first
-    rows = np.repeat(np.arange(len(wanted)), size)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(size) - size, size)
-    return rows, order[np.repeat(first, size) + within]
+    rows, places = match_rows(keys[order], wanted)
+    return rows, order[places]
 
 
 def _pairs(

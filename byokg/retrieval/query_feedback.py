@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from byokg.errors import GraphError, QueryFailed
+from byokg.graph.sorted_ids import match_rows, rank_of
 from byokg.graph.store import GraphStore, NodeArray, QueryLimits, Rows, Schema
 from byokg.graph.traversal import Caps, expand, relation_numbers
 from byokg.text.labels import normalize_label
@@ -33,7 +34,7 @@ _ENDS, _CAP = 200, 1000
 
 def path_dead_end(store: GraphStore, relations: Metapath, sources: Sequence[EntityId]) -> str:
     """Describe the walkable part of a path from each entity, in any direction, and what continues the longest one."""
-    reached = {source: _walked(store, relations, source) for source in dict.fromkeys(sources)}
+    reached = _walked(store, relations, list(dict.fromkeys(sources)))
     depth = max((walked for walked, _ in reached.values()), default=0)
     last = [nodes for walked, nodes in reached.values() if walked == depth]
     counts = store.relation_counts(np.unique(np.concatenate(last))[:_ENDS] if last else np.empty(0, np.int64))
@@ -55,16 +56,23 @@ def path_dead_end(store: GraphStore, relations: Metapath, sources: Sequence[Enti
     return f"no linked entity has such a path, in any direction; {'; '.join(reversed(parts))}{onwards}"
 
 
-def _walked(store: GraphStore, relations: Metapath, source: EntityId) -> tuple[int, NodeArray]:
-    """Return how many steps of a path can be walked from an entity, in any direction, and the nodes there."""
-    nodes = store.numbers([source])
-    for depth, step in enumerate(relations):
+def _walked(
+    store: GraphStore, relations: Metapath, sources: Sequence[EntityId]
+) -> dict[EntityId, tuple[int, NodeArray]]:
+    """Return for each entity how many steps of a path can be walked from it, in any direction, and the nodes there."""
+    nodes = store.numbers(sources)
+    owner = np.arange(len(sources))
+    reached = {source: (0, nodes[[at]]) for at, source in enumerate(sources)}
+    for depth, step in enumerate(relations, 1):
         numbers = relation_numbers(store, [step.removeprefix(INVERSE)])
-        edges = expand(store, nodes, relations=numbers, caps=Caps(per_relation=_CAP)).edges
-        if not len(edges):
-            return depth, nodes
-        nodes = np.unique(edges.other)[:_ENDS]
-    return len(relations), nodes
+        distinct, place = np.unique(nodes, return_inverse=True)
+        edges = expand(store, distinct, relations=numbers, caps=Caps(per_relation=_CAP)).edges
+        walked, edge = match_rows(edges.origin, place)
+        pairs = np.unique(np.stack((owner[walked], edges.other[edge])), axis=1)
+        owner, nodes = pairs[:, rank_of(pairs[0]) < _ENDS]
+        for one in np.unique(owner).tolist():
+            reached[sources[one]] = depth, nodes[owner == one]
+    return reached
 
 
 def quoted_relations(text: str) -> str:
