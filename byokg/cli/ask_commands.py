@@ -76,9 +76,7 @@ def ask(
     language: Annotated[
         str, typer.Option(metavar="CODE", help="Language of the question: en, de, es, zh; else it is detected.")
     ] = "auto",
-    trace: Annotated[
-        bool, typer.Option("--trace", help="Show what every stage was given and made of it, as a tree.")
-    ] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Show input and results of every stage, as a tree.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer one question and show the evidence.
@@ -133,7 +131,7 @@ def trace(
     as_json: AsJson = False,
     server: ServerOptions,
 ) -> None:
-    """Show what led to the answers of a recorded question: rounds, links, evidence, calls of the language model.
+    """Show the derivation of a recorded question's answers: rounds, links, evidence, calls of the language model.
 
     byokg trace runs/mine WebQTest-12
     """

@@ -385,7 +385,7 @@ def _change_target(plain: dict[str, Any], selected: dict[str, str | None], key: 
 
 
 def _overlaid(plain: dict[str, Any], values: Mapping[str, str], selected: Mapping[str, str | None]) -> dict[str, Any]:
-    """Put values from the command line into a configuration, and resolve what YAML files refer to."""
+    """Put values from the command line into a configuration, and resolve references of YAML files."""
     for key, text in values.items():
         # Words of the command line are literal: only YAML files may refer to other settings.
         _put(plain, key, text.replace("${", r"\${"), selected)
@@ -582,7 +582,7 @@ def _names(group: str, option: str) -> list[str]:
 
 
 def show_settings(settings: Settings) -> str:
-    """Return the whole configuration as YAML with what each setting is for, secrets masked."""
+    """Return the whole configuration as YAML with the purpose of each setting, secrets masked."""
     content = {"options": dict(settings.options), **_masked(settings.values)}
     return "\n".join(_lines(content, descriptions(settings))) + "\n"
 

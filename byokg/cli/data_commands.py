@@ -446,7 +446,7 @@ def stats(
 def export(
     out: Annotated[Path, typer.Argument(metavar="FILE", help="JSON lines to write; .gz compresses.")],
     run: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="Only what this run used; may be repeated.")
+        list[Path] | None, typer.Option(metavar="DIR", help="Replies of this run only; may be repeated.")
     ] = None,
     store: StoreOption = None,
 ) -> None:

@@ -180,11 +180,11 @@ _LIMITED = {
     "Windows": "the memory of an embedded engine's process is not limited, a graph that a process has open cannot be "
     "replaced, and ArcadeDB's process may outlive a byokg that was killed in the middle of a query",
 }
-"""By system, what byokg cannot do there, for want of what Linux has."""
+"""Features of byokg missing on each system, since they need one of Linux."""
 
 
 def check_system(system: str) -> Check:
-    """State what is limited on a system; byokg is developed and tested on Linux."""
+    """Return the limits on a system; byokg is developed and tested on Linux."""
     if system == "Linux":
         return Check("system", "ok", system)
     limits = _LIMITED.get(system, "byokg was never tried here")
@@ -230,7 +230,7 @@ def check_disk(folder: Path) -> Check:
 
 
 def check_packages(requirements: Sequence[str], extras: Sequence[str]) -> list[Check]:
-    """Compare installed packages with what byokg declares.
+    """Compare installed packages with the declared ones.
 
     Args:
         requirements: requirement lines of the distribution, extras as markers (`x>=1; extra == "y"`).

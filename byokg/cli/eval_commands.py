@@ -69,7 +69,7 @@ def eval_(
     quiet: Quiet = False,
     show: Annotated[bool, typer.Option("--show", help="Print the settings as YAML and exit.")] = False,
     estimate: Annotated[
-        bool, typer.Option("--estimate", help="Ask a few questions, say what all would take, and exit.")
+        bool, typer.Option("--estimate", help="Ask a few questions, estimate the cost of all, and exit.")
     ] = False,
     sample: Annotated[int, typer.Option(min=1, help="Questions that --estimate asks.")] = 10,
     multirun: Annotated[

@@ -51,7 +51,7 @@ class ModelSession:
         self.replies.close()
 
     def bill(self, ids: Iterable[str]) -> str:
-        """Return one line on the calls of some questions, and what they cost."""
+        """Return one line on the calls of some questions, and their cost."""
         from byokg.llm.usage import dollars
         from byokg.types import Spending
 
@@ -103,7 +103,7 @@ class ModelOnDemand:
         """The open model; None while nothing wanted it."""
 
     def __call__(self) -> LanguageModel:
-        """Return the model. Raises what `open_model` raises."""
+        """Return the model; raises the errors of `open_model`."""
         if self.session is None:
             self.session = open_model(self._settings, self._note, self._batch, self._tracing)
         return self.session.model

@@ -216,7 +216,7 @@ class LookupOptions:
     fusion: Annotated[str, typer.Option(metavar="union|rrf", help="How both are ordered.")] = "union"
     question: Annotated[str, typer.Option(help="Lets the question they come from decide between them.")] = ""
     embedding: Annotated[str, typer.Option(metavar="OPTION", help="Embedder, as in embedding=OPTION.")] = "static"
-    explain: Annotated[bool, typer.Option("--explain", help="Show what made the order.")] = False
+    explain: Annotated[bool, typer.Option("--explain", help="Show the reasons for the order.")] = False
 
 
 @expand_records

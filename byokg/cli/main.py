@@ -53,7 +53,7 @@ COMMANDS = {
     "view": ("score_commands:view", "Show runs in the browser, also while they run."),
     "data": ("data_commands:app", "Data sets: list, content, audit, conversion of graphs, download."),
     "testset": ("data_commands:make", "Make questions with gold answers from a graph."),
-    "trace": ("ask_commands:trace", "Show what led to the answers of a recorded question."),
+    "trace": ("ask_commands:trace", "Show the derivation of a recorded question's answers."),
     "mcp": ("mcp.commands:app", "Serve a graph to programs that speak the Model Context Protocol (MCP)."),
     "bfs": ("mcp.commands:bfs", "Print the part of a graph around some nodes, as BFS-QL selects it."),
     "paths": ("mcp.commands:paths", "Find paths between nodes with a path query, and print or draw them."),
@@ -111,8 +111,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Bring your own knowledge graph and questions; get answers with evidence and a score you can trust.\n\n"
     "Words like dataset=atlas or pipeline.beam=8 are settings of a run: GROUP=OPTION chooses a part, KEY=VALUE changes "
-    "one value, and byokg eval --show prints all of them with what they are for. Words like --json say what a command "
-    "does with it. Start with: byokg demo",
+    "one value, and byokg eval --show prints all of them with their purposes. Words like --json are options of a "
+    "command. Start with: byokg demo",
 )
 
 

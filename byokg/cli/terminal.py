@@ -239,7 +239,7 @@ def _bar(console: Console, counted: bool) -> Progress:
 
 @contextmanager
 def embedding_shown(title: str, output: Output) -> Iterator[Callable[[Embedded], None]]:
-    """Give what to call while names are embedded: how many, at which rate, and how long it will take yet."""
+    """Return a callback for the embedding of names: prints their number, the rate, and the time left."""
     pace = _Pace(None)
 
     def rate(done: Embedded) -> str:

@@ -64,7 +64,7 @@ class LearningOptions:
         "weights"
     )
     held_out: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the questions that are held out, to tell what is gained.")
+        float, typer.Option(metavar="SHARE", help="Share of the questions held out to measure the gain.")
     ] = 0.2
     chains: Annotated[
         Path | None,
