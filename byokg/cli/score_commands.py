@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -244,11 +244,21 @@ def table(
     latex: Annotated[bool, typer.Option("--latex", help="For LaTeX with booktabs.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="All figures with interval ends and p values.")] = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="The default.")] = False,
+    metrics: Annotated[
+        str,
+        typer.Option(metavar="NAME,…", help="Columns from left to right, such as hits@1,f1,seconds; all by default."),
+    ] = "",
+    name: Annotated[
+        list[str] | None, typer.Option(metavar="RUN=LABEL", help="Name of a run in the table; may be repeated.")
+    ] = None,
+    caption: Annotated[str, typer.Option(metavar="TEXT", help="Caption, for LaTeX and Markdown.")] = "",
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
 ) -> None:
     """Write the table of runs for a paper: LaTeX, Markdown or CSV.
 
     byokg table runs/grid/*/ --latex > table.tex
+
+    byokg table runs/a runs/b --metrics hits@1,f1,seconds --name runs/a=Baseline --caption "Accuracy on atlas"
 
     Each figure has half the width of its 95 % interval; a dagger marks significant differences from the first run after
     Holm's correction; the best are bold among runs on the same questions and graph with the same grants and code, and
@@ -260,8 +270,26 @@ def table(
     scored_by = _profile(profile)
     if latex + as_csv + markdown > 1:
         raise ConfigError("--latex, --markdown and --csv are three formats; ask for one at a time")
-    made = paper_table(read_runs(runs), scored_by, seed)
-    print(written(made, "latex" if latex else "csv" if as_csv else "markdown"), end="")
+    columns = [column.strip() for column in metrics.split(",") if column.strip()]
+    made = paper_table(_labelled(read_runs(runs), name or []), scored_by, seed, columns)
+    print(written(made, "latex" if latex else "csv" if as_csv else "markdown", caption), end="")
+
+
+def _labelled(runs: Sequence[Run], labels: Sequence[str]) -> list[Run]:
+    """Return the runs under their labels, each given as RUN=LABEL; a run is named by its folder or its short name."""
+    found: dict[int, str] = {}
+    for each in labels:
+        run, equals, label = each.rpartition("=")
+        place = Path(run).expanduser().resolve()
+        at = next((at for at, one in enumerate(runs) if run == one.name or place == one.folder.resolve()), None)
+        if not equals or not label.strip() or at is None:
+            names = ", ".join(one.name for one in runs)
+            raise ConfigError(f"--name {each} names no run; give RUN=LABEL with one of {names} as RUN")
+        found[at] = label.strip()
+    named = [replace(run, name=found.get(at, run.name)) for at, run in enumerate(runs)]
+    if twice := [run.name for at, run in enumerate(named) if run.name in [one.name for one in named[:at]]]:
+        raise ConfigError(f"--name: two runs are called {twice[0]!r}; give each another label")
+    return named
 
 
 def _profile(name: str) -> Profile:

@@ -169,6 +169,19 @@ def test_a_comparison_is_written_as_json(byokg: Run, runs: tuple[Path, Path]) ->
     assert set(record["published"][0]["ours"]) == {"run1", "run2"}
 
 
+def test_runs_of_a_table_get_labels_columns_and_a_caption(byokg: Run, runs: tuple[Path, Path]) -> None:
+    words = ["--metrics", "f1,hit", "--name", f"{runs[0]}=Ours", "--caption", "Films"]
+    found = byokg("table", *runs, *words).out.splitlines()
+    assert found[0] == "Table: Films" and found[2] == "| Run | F1 | Hit |"
+    assert [line.split(" | ")[0] for line in found[4:6]] == ["| Ours", "| run2"]
+    for wrong, message in (
+        ("run9=x", "names no run; give RUN=LABEL with one of run1, run2"),
+        ("run2=run1", "two runs"),
+    ):
+        refused = byokg("table", *runs, "--name", wrong)
+        assert refused.code == WRONG and message in refused.err
+
+
 def test_published_figures_of_other_questions_stand_apart(byokg: Run, runs: tuple[Path, Path]) -> None:
     found = byokg("compare", *runs, "--anchors", "webqsp", "--published-graph")
     assert "published, comparable" not in found.out

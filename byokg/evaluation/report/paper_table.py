@@ -30,6 +30,7 @@ LEVEL = 0.05
 
 _MARK = "†"
 _COST = {"calls": "Calls", "tokens": "Tokens", "seconds": "Seconds", "usd": "US$"}
+"""Columns that are no shares; all others are, in [0, 1]."""
 _LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -55,18 +56,13 @@ class PaperTable:
     """Of each run by column: pass@k, majority and recall of the evidence in [0, 1], calls, tokens, seconds and US$ a
     question."""
     notes: tuple[str, ...]
+    columns: tuple[str, ...]
+    """Names of the figures, from left to right: metrics of the profile, and columns of `extra`."""
 
     @property
-    def metrics(self) -> tuple[str, ...]:
-        """Return the profile's metrics, in order."""
-        return tuple(metric.name for metric in self.scores[0].profile.metrics)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Return the further columns that any run has something for."""
-        last = ("recall of evidence", *_COST)
-        first = sorted({name for each in self.extra for name in each} - set(last), reverse=True)
-        return (*first, *(name for name in last if any(each.get(name) for each in self.extra)))
+    def metrics(self) -> frozenset[str]:
+        """Return the columns that are metrics of the profile, with intervals."""
+        return frozenset(metric.name for metric in self.scores[0].profile.metrics)
 
     def best(self, metric: str, run: int) -> bool:
         """True if a run is the best of several under its contract."""
@@ -75,17 +71,18 @@ class PaperTable:
         return len(found) > 1 and found.get(run) == max(found.values())
 
 
-def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTable:
+def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0, columns: Sequence[str] = ()) -> PaperTable:
     """Return the table of some runs.
 
     Args:
         runs: at least one.
         profile: scoring of all runs.
         seed: of the bootstrap and of the permutations.
+        columns: figures to show, from left to right; all of them if empty.
 
     Raises:
-        RunError: a run is not finished, or the profile can score none of the questions of two runs that could be
-            tested.
+        RunError: a run is not finished, there is no such column, or the profile can score none of the questions of two
+            runs that could be tested.
     """
     for run in runs:
         if run.metrics is None:
@@ -119,14 +116,28 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0) -> PaperTa
         names = ", ".join(runs[at].name for at in group)
         apart = "; ".join(contracts[0].differences(contracts[group[0]]))
         notes.append(f"Under another contract than the runs above, and not ranked with them: {names} ({apart}).")
+    extra = tuple({**_of_repeats(run, profile, seed), **_extra(run)} for run in runs)
     return PaperTable(
         tuple(run.name for run in runs),
         tuple(map(tuple, groups)),
         scores,
         tuple(p.get(run.name, {}) for run in runs),
-        tuple({**_of_repeats(run, profile, seed), **_extra(run)} for run in runs),
+        extra,
         tuple(notes),
+        _chosen([metric.name for metric in profile.metrics], extra, columns),
     )
+
+
+def _chosen(
+    metrics: Sequence[str], extra: Sequence[Mapping[str, float | None]], columns: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the columns of a table; by default the metrics and all others that any run has a figure for."""
+    last = ("recall of evidence", *_COST)
+    first = sorted({name for each in extra for name in each} - set(last), reverse=True)
+    if unknown := [name for name in columns if name not in {*metrics, *first, *last}]:
+        raise RunError(f"there is no column {unknown[0]!r}; choose of {', '.join([*metrics, *first, *last])}")
+    found = [*metrics, *first, *(name for name in last if any(each.get(name) for each in extra))]
+    return tuple(columns or found)
 
 
 def _repeats(run: Run) -> int:
@@ -154,9 +165,16 @@ def _extra(run: Run) -> dict[str, float | None]:
     }
 
 
-def written(table: PaperTable, format: Format) -> str:
-    """Return the table as text, with a line end."""
-    return {"latex": _latex, "markdown": _markdown, "csv": _csv}[format](table)
+def written(table: PaperTable, format: Format, caption: str = "") -> str:
+    """Return the table as text, with a line end; `caption` stands above it.
+
+    Raises:
+        RunError: a caption is given for CSV, which has no place for it.
+    """
+    if caption and format == "csv":
+        raise RunError("a caption has no place in CSV; leave it out, or write LaTeX or Markdown")
+    caption = " ".join(caption.split())
+    return _csv(table) if format == "csv" else {"latex": _latex, "markdown": _markdown}[format](table, caption)
 
 
 @dataclass(frozen=True)
@@ -175,17 +193,18 @@ class _Markup:
             if number:
                 yield []
             for run in group:
-                figures = (self._figure(table, run, metric) for metric in table.metrics)
-                costs = (_cost(table.extra[run].get(column), column) or self.missing for column in table.columns)
-                yield [self.escape(table.runs[run]), *figures, *costs]
+                cells = (self._cell(table, run, column) for column in table.columns)
+                yield [self.escape(table.runs[run]), *cells]
 
-    def _figure(self, table: PaperTable, run: int, metric: str) -> str:
-        estimate = table.scores[run].estimates.get(metric)
+    def _cell(self, table: PaperTable, run: int, column: str) -> str:
+        if column not in table.metrics:
+            return _cost(table.extra[run].get(column), column) or self.missing
+        estimate = table.scores[run].estimates.get(column)
         if estimate is None:
             return self.missing
         text, half = percent(estimate.value), half_width(estimate).removeprefix("±")
-        mark = self.mark if table.p[run].get(metric, 1.0) < LEVEL else ""
-        return f"{self.best.format(text) if table.best(metric, run) else text}{mark}{self.half.format(half)}"
+        mark = self.mark if table.p[run].get(column, 1.0) < LEVEL else ""
+        return f"{self.best.format(text) if table.best(column, run) else text}{mark}{self.half.format(half)}"
 
 
 def _cost(value: float | None, column: str) -> str:
@@ -197,30 +216,33 @@ def _cost(value: float | None, column: str) -> str:
     return f"{value:,.0f}" if column == "tokens" else f"{value:.4f}" if column == "usd" else f"{value:.2f}"
 
 
-def _heading(column: str) -> str:
-    return _COST.get(column) or (column if "@" in column else column.capitalize())
-
-
 def _titles(table: PaperTable) -> list[str]:
-    return [*(TITLES.get(name, name) for name in table.metrics), *map(_heading, table.columns)]
+    known = {**TITLES, **_COST}
+    return [
+        known.get(name) or (name if name in table.metrics or "@" in name else name.capitalize())
+        for name in table.columns
+    ]
 
 
-def _markdown(table: PaperTable) -> str:
+def _markdown(table: PaperTable, caption: str) -> str:
     titles = _titles(table)
     markup = _Markup(lambda name: name.replace("|", "\\|"), "–", "**{}**", _MARK, " ±{}")
     rows = (f"| {' | '.join(row)} |" if row else f"| |{' |' * len(titles)}" for row in markup.rows(table))
     notes = (f"{note}\n" for note in table.notes)
-    return "\n".join([f"| Run | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}", *rows, "", *notes])
+    head = [f"Table: {caption}", ""] if caption else []
+    return "\n".join([*head, f"| Run | {' | '.join(titles)} |", f"|---|{'---:|' * len(titles)}", *rows, "", *notes])
 
 
-def _latex(table: PaperTable) -> str:
+def _latex(table: PaperTable, caption: str) -> str:
     titles = _titles(table)
     markup = _Markup(_escaped, "--", r"\textbf{{{}}}", r"$^\dagger$", r"\,{{\scriptsize$\pm${}}}")
     rows = (f"{' & '.join(row)} \\\\" if row else r"\midrule" for row in markup.rows(table))
     notes = (f"% {note.replace(_MARK, 'dagger:')}" for note in table.notes)
-    head = [r"% \usepackage{booktabs}", f"\\begin{{tabular}}{{l{'r' * len(titles)}}}", r"\toprule"]
+    above = [r"\begin{table}", r"\centering", f"\\caption{{{_escaped(caption)}}}"] if caption else []
+    head = [r"% \usepackage{booktabs}", *above, f"\\begin{{tabular}}{{l{'r' * len(titles)}}}", r"\toprule"]
     head += [f"Run & {' & '.join(map(_escaped, titles))} \\\\", r"\midrule"]
-    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}", *notes]) + "\n"
+    below = [r"\end{table}"] if caption else []
+    return "\n".join([*head, *rows, r"\bottomrule", r"\end{tabular}", *below, *notes]) + "\n"
 
 
 def _escaped(text: str) -> str:
@@ -228,16 +250,24 @@ def _escaped(text: str) -> str:
 
 
 def _csv(table: PaperTable) -> str:
-    ends = [f"{metric} {end}" for metric in table.metrics for end in ("%", "low", "high", "p")]
-    rows: list[list[object]] = [["run", "contract", "n", *ends, *table.columns]]
+    """Write shares in %, tokens, seconds and US$ as numbers: one unit in each column, which its heading names."""
+    rows: list[list[object]] = [["run", "contract", "n"]]
+    for column in table.columns:
+        ends = ("%", "low %", "high %", "p") if column in table.metrics else ("%",)
+        rows[0] += [_COST[column]] if column in _COST else [f"{column} {end}" for end in ends]
     for number, group in enumerate(table.groups, start=1):
         for run in group:
-            cells: list[object] = []
-            for metric in table.metrics:
-                estimate = table.scores[run].estimates.get(metric)
-                shares = (estimate.value, *estimate.ci95) if estimate else ()
-                cells += [f"{100 * share:.4f}" for share in shares] or [""] * 3
-                cells.append(table.p[run].get(metric, ""))
-            costs = [table.extra[run].get(each) for each in table.columns]
-            rows.append([table.runs[run], number, table.scores[run].n, *cells, *costs])
+            rows.append([table.runs[run], number, table.scores[run].n])
+            for column in table.columns:
+                rows[-1] += _numbers(table, run, column)
     return b"".join(csv_lines(rows)).decode()
+
+
+def _numbers(table: PaperTable, run: int, column: str) -> list[object]:
+    """Return a run's figures of one column; of a metric, its value, both ends of its interval, and p."""
+    if column not in table.metrics:
+        value = table.extra[run].get(column)
+        return [value if value is None or column in _COST else f"{100 * value:.4f}"]
+    estimate = table.scores[run].estimates.get(column)
+    shares = (estimate.value, *estimate.ci95) if estimate else ()
+    return [*([f"{100 * share:.4f}" for share in shares] or [""] * 3), table.p[run].get(column, "")]

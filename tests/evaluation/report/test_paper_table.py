@@ -93,7 +93,29 @@ def test_csv_holds_every_figure(table: PaperTable) -> None:
         ("given", "2", "12", "100.0000"),
         ("short", "3", "4", "100.0000"),
     ]
-    assert float(rows[2]["hit low"]) == pytest.approx(75.75, abs=0.01)  # Wilson: 12 / (12 + 3.8415)
+    assert float(rows[2]["hit low %"]) == pytest.approx(75.75, abs=0.01)  # Wilson: 12 / (12 + 3.8415)
+
+
+def test_every_csv_column_has_one_unit(table: PaperTable) -> None:
+    extra = ({"pass@2": 0.5, "recall of evidence": 0.25, "calls": 2.0, "usd": 0.01}, {}, {}, {})
+    columns = ("f1", "pass@2", "recall of evidence", "calls", "usd")
+    [first, *_] = csv.DictReader(io.StringIO(written(replace(table, extra=extra, columns=columns), "csv")))
+    assert list(first)[3:] == [
+        *("f1 %", "f1 low %", "f1 high %", "f1 p"), "pass@2 %", "recall of evidence %", "Calls", "US$",
+    ]  # fmt: skip
+    assert list(first.values())[-4:] == ["50.0000", "25.0000", "2.0", "0.01"]
+
+
+def test_columns_and_caption_are_chosen(runs: list[Run]) -> None:
+    made = paper_table(runs[:2], PROFILES["strict"], columns=["seconds", "f1"])
+    lines = written(made, "markdown", "Towns\n& more").splitlines()
+    assert lines[0] == "Table: Towns & more" and lines[2] == "| Run | Seconds | F1 |"
+    latex = written(made, "latex", "Towns & more")
+    assert "\\caption{Towns \\& more}\n\\begin{tabular}{lrr}" in latex and "\\end{table}\n%" in latex
+    with pytest.raises(RunError, match=r"there is no column 'speed'; choose of hit, .*, usd"):
+        paper_table(runs[:2], PROFILES["strict"], columns=["speed"])
+    with pytest.raises(RunError, match="a caption has no place in CSV"):
+        written(made, "csv", "Towns")
 
 
 def test_one_run_alone_is_a_table_too(runs: list[Run]) -> None:
