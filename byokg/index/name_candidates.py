@@ -20,7 +20,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
@@ -30,6 +30,8 @@ import numpy.typing as npt
 from byokg.arrays import Float64, Int64
 from byokg.index.name_table import MASK, NameArrays, NameTable, members, word_hashes
 from byokg.index.vocabulary import LONGEST_WORD, Vocabulary
+from byokg.text.aliases import TITLES
+from byokg.text.names import ARTICLES
 
 SET, PART, FAR_PART = 0.95, 0.9, 0.6
 """What WRatio takes off for words as sets, for parts, and for parts of names more than eight times as long."""
@@ -176,18 +178,27 @@ class NameCandidates:
         Args:
             word: a folded word; the name must contain it or a similar one.
             words: folded words of which the rest of a name may consist, or of similar ones.
-            share: of a name's letters that must come from these words, in [0, 1].
+            share: of a name's letters that must come from these words, articles or titles, in [0, 1].
         """
         table = self._table
         slots = list(dict.fromkeys([word, *words]))
         numbers = _Numbers(table.vocabulary, slots)
         guesses = [self._guess(slot, numbers.of(slot), {}, WIDE) for slot in slots]
         weights = self._weights(slots, numbers, guesses)
+        for left_out, number in self._left_out:
+            weights[number] = max(weights[number], len(left_out) + 1)
         rows = np.concatenate([np.empty(0, np.int32), *map(table.holders, guesses[0].words.tolist())])
         rows = _distinct(rows[:_READ]).astype(np.int64)
         common, _ = self._common(rows, weights)
         kept: Int64 = rows[common >= share * table.arrays.letters[rows]]
         return kept
+
+    @cached_property
+    def _left_out(self) -> list[tuple[str, int]]:
+        """The articles and titles among the words of names, with their numbers."""
+        words = sorted(ARTICLES | TITLES)
+        numbers = self._table.vocabulary.find(words).tolist()
+        return [(word, number) for word, number in zip(words, numbers, strict=True) if number >= 0]
 
     # Vocabulary words for the words of a text
 

@@ -33,6 +33,7 @@ from byokg.index.name_candidates import FAR, FAR_PART, PART, SET, USUAL, VERY_FA
 from byokg.index.name_table import MASK, NameArrays, NameTable, set_hash
 from byokg.index.string_hashes import Texts
 from byokg.index.vocabulary import Vocabulary, WordArrays
+from byokg.text.aliases import untitled
 from byokg.text.names import ARTICLES, encodable, fold, fold_words, leads_with_article, normalize_name, singular
 
 
@@ -148,6 +149,25 @@ def _by_chance(text: str, name: str) -> bool:
     if shorter >= _WHOLE or longer < FAR * shorter:
         return False
     return len(name) < len(text) or text not in name.split()
+
+
+def _short_scores(text: str, names: Sequence[str], least: float) -> list[tuple[int, float]]:
+    """Compare a text with names less their leading article and titles, and one of two words with first and last words.
+
+    Args and result as those of `scores`; a text with an article or titles is also compared without, with whole names.
+    """
+    bare, found = compared(untitled(text)), []
+    for at, name in enumerate(names):
+        whole, short = compared(name), compared(untitled(name)).split()
+        pairs = (
+            [(1.0, text, " ".join(short))] if short != whole.split() else [(1.0, bare, whole)] if bare != text else []
+        )
+        if len(short) > len(text.split()) == 2:
+            pairs.append((SET, text, f"{short[0]} {short[-1]}"))
+        best = max((scale * fuzz.ratio(one, other) / 100 for scale, one, other in pairs), default=0.0)
+        if best >= least and best > 0:
+            found.append((at, best))
+    return found
 
 
 _QUALIFIED = re.compile(r"(\S.*?)\s+\(([^()]*)\)\s*")
@@ -432,7 +452,9 @@ class NameIndex:
 
         Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, a part of a longer text
         counts as far as it is made of whole words (`love` does not resemble `Slovene`), and a name of less than four
-        letters is never found in a part of a text. An owner of several such names comes once, with the best.
+        letters is never found in a part of a text. An owner of several such names comes once, with the best. A text
+        that resembles no name so is compared with names less their article and titles (`Beattles`), and if it has two
+        words, with first and last words of names at 0.95 (`Barak Obama`).
 
         Args:
             texts: mentions; one of punctuation alone, or of more than `LONGEST` letters, finds nothing.
@@ -454,7 +476,8 @@ class NameIndex:
         Args:
             texts: pieces of one sentence that all hold `word`.
             word: a folded word that may be misspelt; the name must hold one like it.
-            cutoff: lowest score in [0, 1], of rapidfuzz's ratio: 2 · common letters / letters of both.
+            cutoff: lowest score in [0, 1], of rapidfuzz's ratio: 2 · common letters / letters of both, articles and
+                titles of names left out.
         """
         folded = [normalize_name(text) for text in texts]
         words = dict.fromkeys(word for text in texts for word in fold_words(text))
@@ -466,6 +489,8 @@ class NameIndex:
         spellings = self._table.spelled(rows)
         names = [normalize_name(spelling) for spelling in spellings]
         ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
+        short = [normalize_name(untitled(spelling)) for spelling in spellings]
+        np.maximum(ratios, process.cdist(folded, short, scorer=fuzz.ratio, score_cutoff=100 * cutoff), out=ratios)
         found: list[NameMatch | None] = []
         for text, row in zip(folded, ratios, strict=True):
             row[[at for at in np.flatnonzero(row).tolist() if begins_inside(text, names[at])]] = 0
@@ -562,6 +587,8 @@ class NameIndex:
         best = _ranked(self._table, rows, [(at, score) for at, score in found if score >= least], k)
         if len(best) < k and least > cutoff:
             best = _ranked(self._table, rows, scores(form, spellings, cutoff), k)
+        if not best and effort is USUAL:
+            best = _ranked(self._table, rows, _short_scores(form, spellings, cutoff), k)
         return [NameMatch(owner, spellings[at], score) for owner, score, at in best]
 
 

@@ -21,9 +21,7 @@ _LONG = {long: short for short, long in _SHORT.items()}
 _WITHIN = _SHORT | {"us": "united states", "uk": "united kingdom", "ny": "new york", "la": "los angeles"}
 """Expansions of abbreviations within a longer name."""
 _ABBREVIATED = frozenset(_WITHIN) | frozenset(_LONG)
-_TITLES = frozenset(
-    "king queen prince princess emperor empress pope president sir lord lady saint dr mr mrs ms".split()
-)
+TITLES = frozenset("king queen prince princess emperor empress pope president sir lord lady saint dr mr mrs ms".split())
 _ALSO_A_WORD = 2
 """Letters of an abbreviation that must be written in capitals (`us`); a longer one is hardly a word of its own."""
 _SHORTEST = 3
@@ -163,7 +161,7 @@ def untitled(text: str) -> str:
     left = 0
     while left + 1 < len(words) and (
         words[left].casefold() in ARTICLES
-        or (words[left].casefold().rstrip(".") in _TITLES and words[left + 1].casefold() not in FUNCTION_WORDS)
+        or (words[left].casefold().rstrip(".") in TITLES and words[left + 1].casefold() not in FUNCTION_WORDS)
     ):
         left += 1
     return " ".join(words[left:]) if left else text

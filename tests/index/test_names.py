@@ -204,6 +204,38 @@ class TestHolding:
         assert films.holding(["", "?!", "xenomorph", "ridley xenomorph"], 9) == [[], [], [], []]
 
 
+class TestShortForms:
+    """Names less their article, titles and middle names, for texts that resemble no whole name."""
+
+    @pytest.fixture
+    def people(self) -> NameIndex:
+        return NameIndex.build(
+            ["The Beatles", "Sir Isaac Newton", "Queen Elizabeth II", "Barack Hussein Obama", "Beetles"]
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "owner", "score"),
+        [
+            ("Beattles", 0, 0.933),  # 7 letters in common of 8 and 7
+            ("Isac Newton", 1, 0.957),
+            ("Elisabeth II", 2, 0.917),
+            ("Barak Obama", 3, 0.909),  # 0.95 for the first and last word alone
+        ],
+    )
+    def test_a_misspelt_text_is_compared_with_them(
+        self, people: NameIndex, text: str, owner: int, score: float
+    ) -> None:
+        assert found(people, text, 1, cutoff=0.86) == [(owner, score)]
+
+    def test_two_different_titles_are_no_resemblance(self, people: NameIndex) -> None:
+        assert found(NameIndex.build(["Saint George"]), "King Gorge", cutoff=0.86) == []
+
+    def test_titles_hide_no_name_in_a_sentence(self, people: NameIndex) -> None:
+        for text, word, name in (("isac newton", "isac", "Sir Isaac Newton"), ("beattles", "beattles", "The Beatles")):
+            (match,) = people.closest([text], word)
+            assert match is not None and match.name == name
+
+
 class TestClosest:
     def test_letters_may_be_wrong_missing_or_swapped(self, films: NameIndex) -> None:
         for misspelt in ("ridlay", "ridly", "rildey"):
