@@ -333,6 +333,14 @@ class EntityNotFound(GraphError):
         self.store = store
 
 
+class NameAmbiguous(EntityNotFound):
+    """Several nodes have the name that was given in place of an id; the message lists some."""
+
+    def __init__(self, name: str, store: str, candidates: Sequence[str]) -> None:
+        super().__init__(name, store)
+        self.args = (f"several nodes of {store} have the name {name!r}; use an id: {', '.join(candidates)}",)
+
+
 class RelationNotFound(GraphError):
     """The relation label is not in the store; the message proposes the nearest ones."""
 

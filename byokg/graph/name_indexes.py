@@ -21,7 +21,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.errors import ConfigError, EntityNotFound, GraphCorrupt, GraphError, GraphExists, IndexUnusable, at_least
+from byokg.errors import (
+    ConfigError,
+    EntityNotFound,
+    GraphCorrupt,
+    GraphError,
+    GraphExists,
+    IndexUnusable,
+    NameAmbiguous,
+    at_least,
+)
 from byokg.files import in_bytes, new_folder, user_cache, write_file
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.store import ALL_VALUES, GraphStore
@@ -148,6 +157,31 @@ def name_index(store: GraphStore) -> NameIndex:
         except GraphError as error:
             _LOG.warning("%s; it is made in memory instead", error)
     return NameIndex.of(name_entries(store))
+
+
+def named_node(store: GraphStore, name: str) -> int:
+    """Return the number of the only node with a name, up to case, accents and punctuation unless one has it just so.
+
+    Raises:
+        EntityNotFound: no node has the name.
+        NameAmbiguous: several have it.
+    """
+    if store.remote:
+        found = store.named([name])[0]
+    else:
+        names = name_index(store)
+        found = (names.spelled(name) if len(names.spelled(name)) else names.exact(name)).tolist()
+    if not found:
+        raise EntityNotFound(name, store.name)
+    if len(found) > 1:
+        nodes = store.nodes(store.ids(np.array(found[:_LISTED])))
+        told = [f"{node.id!r} ({node.type})" if node.type else repr(node.id) for node in nodes]
+        raise NameAmbiguous(name, store.name, [*told, *(["…"] if len(found) > _LISTED else [])])
+    return int(found[0])
+
+
+_LISTED = 5
+"""Nodes of one name that an error lists."""
 
 
 class ServerNames(NameIndex):

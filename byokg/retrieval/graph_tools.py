@@ -21,7 +21,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from byokg.errors import ByokgError, ConfigError, EntityNotFound, RequestInvalid
+from byokg.errors import ByokgError, ConfigError, EntityNotFound, NameAmbiguous, RequestInvalid
 from byokg.graph.bfsql import engine, values
 from byokg.graph.bfsql.engine import known_seeds
 from byokg.graph.bfsql.order import Ranks
@@ -308,6 +308,8 @@ class GraphTools:
 
     def propose(self, missing: EntityNotFound) -> EntityNotFound:
         """Return the error about an unknown id with the ids and names of the nearest nodes."""
+        if isinstance(missing, NameAmbiguous):
+            return missing
         near = [
             repr(node.id) if node.name in ("", node.id) else f"{node.id!r} ({node.name})"
             for node in self.nearest(missing.entity) or self.nearest(re.split("[/#]", missing.entity)[-1])

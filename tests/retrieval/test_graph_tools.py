@@ -204,8 +204,22 @@ class TestSearchEntities:
 
 
 class TestBfsQuery:
-    def test_a_name_for_an_id_is_answered_with_the_nearest_nodes(self, tools: GraphTools) -> None:
-        (error,) = tools.call("bfs_query", {"seeds": ["Cushing disease"], "max_hops": 1})["errors"]
+    def test_a_name_that_one_node_has_stands_for_its_id(self, tools: GraphTools) -> None:
+        named, given = (
+            tools.call("bfs_query", {"seeds": [seed], "max_hops": 1})
+            for seed in ("cushing disease", "DIS:cushing-disease")
+        )
+        assert named["nodes"] == given["nodes"] and "errors" not in named
+
+    def test_a_name_that_several_nodes_have_is_answered_with_them(self) -> None:
+        nodes = [Node(EntityId("a"), "Linz"), Node(EntityId("b"), "Linz")]
+        tools = GraphTools(ColumnarGraph.from_records(nodes, [edge("a", "r", "b")]))
+        (error,) = tools.call("bfs_query", {"seeds": ["Linz"], "max_hops": 1})["errors"]
+        assert error["message"] == "several nodes have the name 'Linz'; use the id of one of the nearest nodes"
+        assert [one["id"] for one in error["nearest"]] == ["a", "b"]
+
+    def test_another_name_is_answered_with_the_nearest_nodes(self, tools: GraphTools) -> None:
+        (error,) = tools.call("bfs_query", {"seeds": ["Cushings disease"], "max_hops": 1})["errors"]
         assert error["nearest"][0] == {
             "id": "DIS:cushing-disease",
             "entity_type": "Disease",

@@ -283,8 +283,8 @@ def bfs(
 
     byokg bfs GRAPH '{"seeds": ["Heat"], "max_hops": 2, "edge_filter": {"predicates": ["directed_by"]}, "limit": 50}'
 
-    Seeds are ids; find them with: byokg link GRAPH NAME. Filters select items that come first and in full; the rest are
-    stubs.
+    Seeds are ids, or names that one node has; find ids with: byokg link GRAPH NAME. Filters select items that come
+    first and in full; the rest are stubs.
     """
     from byokg.graph.bfsql.protocol import BfsRequest, StrictBfsRequest, read_request, shown_schema
 
@@ -328,7 +328,12 @@ def paths(
     search: PathOptions,
     server: ServerOptions,
 ) -> None:
-    """Find paths between nodes with a path query, and print or draw them."""
+    """Find paths between nodes with a path query, and print or draw them.
+
+    byokg paths GRAPH 'PATHS START ?x = <Danube> END ?y = <Paris> VIA UNDIRECTED ?p'
+
+    Start and end are ids, or names that one node has.
+    """
     from byokg.files import write_file
     from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.evaluate import count

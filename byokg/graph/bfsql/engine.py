@@ -26,7 +26,7 @@ from byokg.graph.bfsql.topology import SearchScope, Subgraph, breadth_first, int
 from byokg.graph.guard.allowlist import nearest_names
 from byokg.graph.store import GraphStore, NodeArray
 from byokg.graph.value_indexes import values_at_hand
-from byokg.text.names import estimate_tokens
+from byokg.text.names import estimate_tokens, normalize_name
 from byokg.types import EntityId, Node
 
 _HELPED = 20
@@ -44,28 +44,31 @@ def known_seeds(store: GraphStore, seeds: Iterable[str], nearest: Nearest | None
 
     Args:
         store: the graph.
-        seeds: ids, or what somebody took for ids.
-        nearest: proposes nodes for the first few others; None proposes none.
+        seeds: ids, or names that one node has.
+        nearest: finds nodes for the first few others; None finds none.
     """
     asked = [EntityId(seed) for seed in dict.fromkeys(seeds)]
-    lost: list[str] = []
+    errors: list[Json] = []
     while True:
         try:
             store.numbers(asked)
-            break
+            return list(dict.fromkeys(asked)), errors
         except EntityNotFound as error:
-            asked = [seed for seed in asked if seed != error.entity]
-            lost.append(error.entity)
-    return asked, [_seed_error(seed, nearest if at < _HELPED else None) for at, seed in enumerate(lost)]
+            at = asked.index(EntityId(error.entity))
+            found = nearest(error.entity) if nearest is not None and len(errors) < _HELPED else []
+            named = [node.id for node in found if normalize_name(node.name) == normalize_name(error.entity)]
+            asked[at : at + 1] = named if len(named) == 1 else []
+            if len(named) != 1:
+                errors.append(_seed_error(error.entity, found, len(named)))
 
 
-def _seed_error(seed: str, nearest: Nearest | None) -> Json:
-    """Return the error for a seed that is not in the graph, with similar nodes."""
-    found = [] if nearest is None else nearest(seed)
+def _seed_error(seed: str, found: Sequence[Node], named: int) -> Json:
+    """Return the error for a seed that is not in the graph, with similar nodes, some of which may have it as name."""
+    problem = "several nodes have the name" if named else "no node has the id"
     step = "use the id of one of the nearest nodes" if found else "find ids with search_entities"
     return {
         "seed": seed,
-        "message": f"no node has the id {seed[:_SHOWN]!r}; {step}",
+        "message": f"{problem} {seed[:_SHOWN]!r}; {step}",
         "nearest": [{"id": node.id, "entity_type": node.type, "name": node.name} for node in found],
     }
 

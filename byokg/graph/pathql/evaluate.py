@@ -31,7 +31,9 @@ from byokg.graph.pathql.enumerate import Quota, between, cheapest, count_paths, 
 from byokg.graph.pathql.expander import Bound, MatchExpander, StoreExpander
 from byokg.graph.pathql.names import NameResolver, check_bound
 from byokg.graph.pathql.query import (
+    AnyLink,
     Endpoint,
+    Group,
     InferenceRule,
     PathQuery,
     Restrictor,
@@ -80,7 +82,8 @@ def paths(
 
     Raises:
         PathQueryInvalid: the text is no path query, or has infinitely many paths.
-        EntityNotFound: a start or end is not in the graph.
+        EntityNotFound: no node has the id or name of a start or end.
+        NameAmbiguous: several nodes have its name.
         RelationNotFound: a relation is not in the graph.
         QueryTimeout: the patterns of START and END take longer than the limit.
         QueryTooLarge: a pattern has too many solutions.
@@ -223,11 +226,25 @@ class _QueryEvaluation:
             [name for name in ends.bound if name not in {*starts.bound, *self._end_names}],
         )
         speller = PathSpeller(self._store, self._names, self._moves, self._inferred)
-        return PathResult(query, speller, found, bound, truncated, time.perf_counter() - self._began)
+        return PathResult(
+            query, speller, found, bound, truncated, time.perf_counter() - self._began, self._against_direction
+        )
+
+    def _against_direction(self) -> bool:
+        """True if some path exists once edges may be walked either way."""
+        query = self._query
+        if query.undirected or isinstance(query.via, Group) or query.graphs:
+            return False
+        via = AnyLink() if isinstance(query.via, Variable) else query.via
+        either = replace(query, via=via, undirected=True, limit=1, offset=0, cost=None)
+        return (
+            len(_QueryEvaluation(self._store, either, replace(self._limits, timeout_s=1.0), self._inferred).result())
+            > 0
+        )
 
     def counted(self) -> tuple[int, bool]:
         """Count all paths between two nodes."""
-        source, target = (self._names.node(end.names[0]) for end in (self._query.start, self._query.end))
+        source, target = (self._names.named(end.names[0]) for end in (self._query.start, self._query.end))
         query, budget = self._query, self._budget
         search = count_paths(PairSearch(self._moves, source, target, query.restrictor, query.max_length, budget))
         return run(self._moves, search), budget.truncated
@@ -287,7 +304,7 @@ class _QueryEvaluation:
 
     def _ends(self, end: Endpoint, where: str) -> _Ends:
         name = end.variable.name
-        given = np.unique(np.array([self._names.node(each) for each in end.names], np.int64)) if end.names else None
+        given = np.unique(np.array([self._names.named(each) for each in end.names], np.int64)) if end.names else None
         if end.pattern is None:
             return _Ends(given)
         from byokg.graph.pathql.extras.solutions import SolutionTable

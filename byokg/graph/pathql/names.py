@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
+from byokg.errors import EntityNotFound, NameAmbiguous, PathQueryInvalid, RelationNotFound
 from byokg.graph.pathql.expander import Bound
 from byokg.graph.pathql.query import NameTerm, Variable
 from byokg.graph.store import GraphStore
@@ -91,6 +91,27 @@ class NameResolver:
                 missing = missing or error
         assert missing is not None
         raise missing
+
+    def named(self, name: NameTerm) -> int:
+        """Return the number of a node, given by id or by a name that no other node has.
+
+        Raises:
+            EntityNotFound: there is no such node.
+            NameAmbiguous: several nodes have the name.
+        """
+        from byokg.graph.name_indexes import named_node
+
+        try:
+            return self.node(name)
+        except EntityNotFound as missing:
+            if name.prefix:
+                raise
+            try:
+                return named_node(self._store, name.text)
+            except NameAmbiguous:
+                raise
+            except EntityNotFound:
+                raise missing from None
 
     def node_or_none(self, name: NameTerm) -> int | None:
         """Return the number of a node; None if there is none."""

@@ -8,7 +8,8 @@ print(result.text())
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from byokg.graph.pathql.expander import Bound, Expander
 from byokg.graph.pathql.names import NameResolver, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.store import GraphStore
+from byokg.text.names import normalize_name, on_one_line
 from byokg.types import EntityId, Node, Path, Triple
 
 if TYPE_CHECKING:
@@ -138,8 +140,13 @@ class PathResult(Sequence[FoundPath]):
         bound: tuple[Sequence[str], Sequence[str], Sequence[str]],
         truncated: bool,
         seconds: float,
+        against: Callable[[], bool] = bool,
     ) -> None:
-        """Hold what a search found; `bound` are the variables of START, VIA and END besides start and end."""
+        """Hold what a search found.
+
+        `bound` are the variables of START, VIA and END besides start and end; `against` finds out whether a path exists
+        against the direction of edges.
+        """
         self.query, self._speller = query, speller
         self._found = [each for each in found if len(each.rows)]
         self._counts = np.cumsum([0, *(len(each.rows) for each in self._found)]).tolist()
@@ -148,6 +155,8 @@ class PathResult(Sequence[FoundPath]):
         self.truncated = truncated
         """Whether a limit other than the query's own may have left a path out."""
         self.seconds = seconds
+        self._against = against
+        self._names: dict[EntityId, str] = {}
 
     def __len__(self) -> int:
         return int(self._counts[-1])
@@ -192,6 +201,20 @@ class PathResult(Sequence[FoundPath]):
 
     # Writing
 
+    def _node(self, id: EntityId) -> str:
+        """Return how a node is written: by its id, after its name unless the id ends with that."""
+        shown = self._speller.names.shown(id)
+        if id not in self._names:
+            self._read_names([id])
+        name = self._names[id]
+        ends_so = normalize_name(name) in (normalize_name(id), normalize_name(re.split("[:/#]", id)[-1]))
+        return shown if ends_so else f"{name} {shown}"
+
+    def _read_names(self, ids: Iterable[EntityId]) -> None:
+        """Read the names of some nodes, in one call."""
+        missing = [id for id in dict.fromkeys(ids) if id not in self._names]
+        self._names |= {node.id: on_one_line(node.name) for node in self.nodes(missing)}
+
     @property
     def columns(self) -> list[str]:
         """Return the names of the variables, those of the start first."""
@@ -206,13 +229,10 @@ class PathResult(Sequence[FoundPath]):
         start, end = self.query.start.variable.name, self.query.end.variable.name
         last = len(path.edges) - 1
         if last < 0:
-            yield {
-                start: self._speller.names.shown(path.start),
-                end: self._speller.names.shown(path.start),
-            } | self._joined(path, 0, 0)
+            yield {start: self._node(path.start), end: self._node(path.start)} | self._joined(path, 0, 0)
         for number, edge in enumerate(path.edges):
             row = {name: self.shown(bound) for name, bound in edge.bindings.items()}
-            row |= {start: self._speller.names.shown(edge.start), end: self._speller.names.shown(edge.end)}
+            row |= {start: self._node(edge.start), end: self._node(edge.end)}
             yield row | self._joined(path, number, last)
 
     def _joined(self, path: FoundPath, number: int, last: int) -> dict[str, str]:
@@ -229,6 +249,7 @@ class PathResult(Sequence[FoundPath]):
         """
         columns = self.columns
         rows: list[dict[str, str]] = []
+        self._read_names(node for path in self for node in path.nodes)
         for number, path in enumerate(self):
             rows += [{}] if number else []
             rows += self._table_rows(path)
@@ -250,15 +271,18 @@ class PathResult(Sequence[FoundPath]):
         minutes, seconds = divmod(self.seconds, 60)
         hours, minutes = divmod(int(minutes), 60)
         more = "; a limit was reached, so there may be more" if self.truncated else ""
+        if not len(self) and self._against():
+            more += "; paths exist if edges are walked against their direction, too: write UNDIRECTED"
         return f"Query returned {count} in {hours:02}:{minutes:02}:{seconds:06.3f}{more}"
 
     def text(self) -> str:
         """Return one line for each path: `(:Alice)-[p=:knows]->(:Bob)`."""
+        self._read_names(node for path in self for node in path.nodes)
         return "\n\n".join([*(self.line(path) for path in self), self.summary()])
 
     def line(self, path: FoundPath) -> str:
         """Return a path in one line."""
-        line = f"({self._speller.names.shown(path.start)})"
+        line = f"({self._node(path.start)})"
         for edge in path.edges:
             back = len(edge.inverse) == 1 and edge.inverse[0]
             inside = ", ".join(f"{name}={self.shown(bound)}" for name, bound in edge.bindings.items())
@@ -267,7 +291,7 @@ class PathResult(Sequence[FoundPath]):
                 relations = (self._speller.names.shown(triple.relation) for triple in edge.triples)
                 inside = "/".join(sign + relation for sign, relation in zip(signs, relations, strict=True))
             arrow = f"<-[{inside}]-" if back else f"-[{inside}]-" if edge.undirected else f"-[{inside}]->"
-            line += f"{arrow}({self._speller.names.shown(edge.end)})"
+            line += f"{arrow}({self._node(edge.end)})"
         return line if path.cost is None else f"{line}  cost {path.cost:g}"
 
     def as_json(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pytest
 
 from byokg import KnowledgeGraph
 from byokg.cli.main import main
-from byokg.errors import EntityNotFound, PathQueryInvalid, RelationNotFound
+from byokg.errors import EntityNotFound, NameAmbiguous, PathQueryInvalid, RelationNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import import_graph
 from byokg.graph.pathql import enumerate as enumerated
@@ -546,8 +546,8 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == f"{len(paths(roads(), every))}\n"
     assert main(["paths", graph, "PATHS START ?x"]) == 2
     assert "line 1, column 15: the query ends too early; expected END" in capsys.readouterr().err
-    assert main(["paths", graph, "PATHS START ?x = :A END ?y VIA :road", "--count"]) == 2
-    assert "graph; nearest: 'a' (A)" in capsys.readouterr().err
+    assert main(["paths", graph, "PATHS START ?x = :Aa END ?y VIA :road", "--count"]) == 2
+    assert "no entity 'Aa' in" in capsys.readouterr().err
 
 
 def test_the_tool_of_the_mcp_server() -> None:
@@ -555,8 +555,39 @@ def test_the_tool_of_the_mcp_server() -> None:
     answer = tools.call("path_query", {"query": "PATHS START ?x = <a> END ?y = <d> VIA :road COST :km"})
     assert [path["cost"] for path in answer["paths"]] == [2, 2] and not answer["truncated"]
     assert "path_query" not in GraphTools(roads()).tools
-    with pytest.raises(EntityNotFound, match=r"no entity 'A' in .*; nearest: 'a' \(A\)"):
-        tools.call("path_query", {"query": "PATHS START ?x = :A END ?y VIA :road"})
+    cities = [Node(EntityId("n1"), "Vienna"), Node(EntityId("n2"), "Linz"), Node(EntityId("n3"), "Linz", "Bank")]
+    tools = GraphTools(
+        ColumnarGraph.from_records(cities, [Triple(cities[0].id, "near", cities[1].id)]), path_queries=True
+    )
+    with pytest.raises(EntityNotFound, match=r"no entity 'Viena' in .*; nearest: 'n1' \(Vienna\)"):
+        tools.call("path_query", {"query": "PATHS START ?x = :Viena END ?y VIA :near"})
+    with pytest.raises(
+        NameAmbiguous, match=r"several nodes of .* have the name 'Linz'; use an id: 'n2', 'n3' \(Bank\)"
+    ):
+        tools.call("path_query", {"query": "PATHS START ?x = :Vienna END ?y = <Linz> VIA :near"})
+
+
+class TestNames:
+    """Vienna (n1) -near-> Graz (n2), whose ids are not their names."""
+
+    @pytest.fixture
+    def cities(self) -> ColumnarGraph:
+        nodes = [Node(EntityId("n1"), "Vienna"), Node(EntityId("n2"), "Graz")]
+        return ColumnarGraph.from_records(nodes, [Triple(EntityId("n1"), "near", EntityId("n2"))])
+
+    def test_a_start_or_end_may_be_a_name_that_one_node_has(self, cities: ColumnarGraph) -> None:
+        for query in ("PATHS START ?x = <vienna> END ?y = :Graz VIA ?p", "PATHS START ?x = :n1 END ?y = <n2> VIA ?p"):
+            assert lines(query, cities) == ["(Vienna :n1)-[p=:near]->(Graz :n2)"]
+        assert count(cities, "PATHS ALL START ?x = :Vienna END ?y = :Graz VIA ?p MAX LENGTH 3") == (1, False)
+
+    def test_an_empty_result_tells_of_paths_against_the_direction(self, cities: ColumnarGraph) -> None:
+        for via in ("?p", ":near"):
+            back = paths(cities, f"PATHS START ?x = :Graz END ?y = :Vienna VIA {via}")
+            assert back.text().endswith(
+                "paths exist if edges are walked against their direction, too: write UNDIRECTED"
+            )
+        nowhere = paths(cities, "PATHS START ?x = :Graz END ?y = :Vienna VIA UNDIRECTED :near MAX LENGTH 0")
+        assert "UNDIRECTED" not in nowhere.text()
 
 
 def test_no_step_at_all_leads_from_a_node_to_itself() -> None:
