@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer with pip and venv, and GNU make; all packages go into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fuzz check format docs wheel lock clean
+.PHONY: help demo record test fuzz check format docs wheel lock clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -25,7 +25,8 @@ DEV := $(VENV)/.dev-$(LOCK_KEY)
 DOCS := $(VENV)/.docs-$(LOCK_KEY)
 
 help:
-	@echo 'make demo     answer the shipped questions over the shipped graph and print the scores'
+	@echo 'make demo     answer the shipped questions, replay pipelines with a language model, print the scores'
+	@echo 'make record   write the prompts of make demo without a reply, take replies in  (ARGS="--folder DIR")'
 	@echo 'make test     run the test suite            (make test ARGS="-k words" for a part)'
 	@echo 'make fuzz     run the property tests with many fresh cases'
 	@echo 'make check    run linter, formatter check and type checker'
@@ -37,12 +38,14 @@ help:
 	@echo 'Another interpreter: make PYTHON=/path/to/python3.12 demo'
 
 # The run folder is named after a checksum of code and data: on a second run
-# without changes, nothing is computed and the same table is printed.
+# without changes, nothing is computed and the same tables are printed.
 demo: $(CORE)
 	@key=$$(find byokg configs -type f ! -name '*.pyc' | LC_ALL=C sort | xargs cat constraints.txt | cksum | cut -d' ' -f1) \
-	  && folder=.demo/$$key \
-	  && { [ -d $$folder/graph ] || $(BIN)/byokg graph build byokg/data/atlas --out $$folder/graph; } \
-	  && $(BIN)/byokg eval pipeline=offline dataset=atlas graph.path=$$folder/graph out=$$folder/run
+	  && $(BIN)/byokg demo --out .demo/$$key
+
+# Prompts of the replayed comparison become files, and replies beside them are taken in.
+record: $(CORE)
+	@$(BIN)/python scripts/record_replies.py $(ARGS)
 
 test: $(DEV)
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
@@ -98,8 +101,8 @@ $(MADE):
 	@touch $@
 
 $(CORE): | $(MADE)
-	@echo 'installing byokg into $(VENV) (once; about 120 MB to download)'
-	@$(PIP) install --quiet -c constraints.txt -e .
+	@echo 'installing byokg into $(VENV) (once; about 190 MB to download)'
+	@$(PIP) install --quiet -c constraints.txt -e '.[cypher]'
 	@touch $@
 
 $(DEV): | $(MADE)

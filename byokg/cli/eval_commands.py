@@ -1,4 +1,4 @@
-"""`byokg eval`, `byokg demo` and `byokg merge`: runs over data sets.
+"""`byokg eval`, `byokg answer` and `byokg merge`: runs over data sets.
 
 `byokg eval -m` makes one run for each combination of settings, started by a Hydra launcher.
 Hydra's grammar defines sweeps (`a,b`, `range(1,4)`), and its launchers run the jobs: here one after another,
@@ -29,7 +29,7 @@ from rich.table import Table
 from byokg.cli.components import config_dirs, groups, quote_path
 from byokg.cli.config import Settings, read_setting, read_settings, show_settings
 from byokg.cli.evaluation import FAILURES_LISTED, evaluate, open_session, run_settings
-from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, Words, note, print_line, shown, stdout
+from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, Words, print_line, shown, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.records import CONFIG, Prediction, read_config, read_timings
 from byokg.evaluation.report.summary import average_usage
@@ -46,21 +46,6 @@ _HYDRA = ("hydra.", "hydra/")
 _SHOWN = ("hit", "hits@1", "f1", "em")
 _NAME_LENGTH = 120
 _HASH_DIGITS = 8
-
-
-def demo(
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Run folder; one under runs/ unless given.")] = None,
-    quiet: Quiet = False,
-) -> None:
-    """Answer the shipped questions over the shipped graph, and score the answers. Needs no key, GPU or server.
-
-    It is the same as: byokg eval pipeline=offline dataset=atlas
-    """
-    words = ["pipeline=offline", "dataset=atlas", *([] if out is None else [f"out={out}"])]
-    output = Output(quiet=quiet)
-    evaluate(read_settings(words), output)
-    if not quiet:
-        note('next: byokg ask "Which countries does the Danube flow through?" dataset=atlas')
 
 
 def eval_(

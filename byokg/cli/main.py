@@ -30,7 +30,10 @@ _STOPPED = 130
 """What typer returns for Ctrl-C."""
 
 COMMANDS = {
-    "demo": ("eval_commands:demo", "Answer the shipped questions over the shipped graph, and score the answers."),
+    "demo": (
+        "reproduce_commands:demo",
+        "Answer the shipped questions without a language model, then replay ByoKG-RAG and its baselines with one.",
+    ),
     "graph": ("graph_commands:graph_app", "Build a graph, look at one, query or export it."),
     "ask": ("ask_commands:ask", "Answer one question and show the evidence."),
     "link": ("linking_commands:link", "Show candidate nodes of a name, a date or an id."),

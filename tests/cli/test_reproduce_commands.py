@@ -1,0 +1,158 @@
+"""`byokg demo`, and the recording of the replies that it replays."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import lzma
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import byokg.cli.reproduce_commands as commands
+from byokg.cli.terminal import Output
+from byokg.errors import RunError
+from byokg.evaluation.datasets.folder import atlas
+from byokg.llm.reply_files import import_replies
+from byokg.llm.reply_store import RecordedReplies
+from scripts import record_replies
+
+needs_engine = pytest.mark.skipif(
+    importlib.util.find_spec("arcadedb_embedded") is None,
+    reason="needs arcadedb-embedded: pip install 'byokg[cypher]'",
+)
+needs_recording = pytest.mark.skipif(
+    not commands.RECORDING.is_file(), reason="no replies are recorded yet: make record"
+)
+
+RULES = (
+    ("# If the facts hold the answer", "<answers>\nHonduras [e1]\n</answers>"),
+    ("<selected>", "<selected>\ncurrency\n</selected>"),
+    ("<next-entities>", "<next-entities>\nFINISH\n</next-entities>"),
+    ("Next entities", "<entities>\nFINISH\n</entities>"),
+    ("Entity extraction", "<entities>\nHonduras\n</entities>\n<paths>\ncurrency\n</paths>\n<answers>\n</answers>"),
+)
+"""The model that answers every prompt: the first text in a prompt decides."""
+
+ANSWER = "<answers>\nHonduran lempira [e1]\n</answers>"
+
+
+def write_replies(folder: Path) -> int:
+    """Write the replies that are missing in a folder; return their number."""
+    missing = [
+        path for path in folder.glob("*.prompt.txt") if not (folder / path.name.replace("prompt", "reply")).is_file()
+    ]
+    for path in missing:
+        prompt = path.read_text("utf-8")
+        reply = next((reply for text, reply in RULES if text in prompt), ANSWER)
+        (folder / path.name.replace("prompt", "reply")).write_text(reply + "\n", "utf-8")
+    return len(missing)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Record two questions in two folders, as two people would."""
+    place = tmp_path_factory.mktemp("recorded")
+    (place / "questions.txt").write_text("area-of-ebf056-1\ncurrency-users-82ef1a-1\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+        patch.setattr(commands, "QUESTIONS", place / "questions.txt")
+        for shard in (1, 2):
+            folder, passes = place / f"part-{shard}", 0
+            while record_replies.record(folder, f"{shard}/2"):
+                assert write_replies(folder) and (passes := passes + 1) < 9
+            assert passes > 2  # what a prompt holds depends on earlier replies
+        record_replies.merge([place / "part-1", place / "part-2"], place / "recording.jsonl.xz")
+    return place
+
+
+def replayed(place: Path, recording: Path, patch: pytest.MonkeyPatch, out: Path) -> str:
+    patch.setenv("XDG_CACHE_HOME", str(place / "cache"))
+    patch.setattr(commands, "QUESTIONS", place / "questions.txt")
+    table = StringIO()
+    commands.replay(recording, out, (), Output(Console(file=table, width=80), Console(quiet=True)))
+    return table.getvalue()
+
+
+@needs_engine
+def test_recorded_replies_are_replayed_into_one_comparison(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = replayed(recorded, recorded / "recording.jsonl.xz", monkeypatch, tmp_path / "out")
+    assert [name for name in commands.PIPELINES if f" {name} " not in table] == []
+    assert "0.0 to" in table and "2 questions" in " ".join(table.split())
+    for pipeline in commands.PIPELINES:
+        timings = (tmp_path / "out" / pipeline / "timings.jsonl").read_text("utf-8")
+        spent = [stage for line in timings.splitlines() for stage in json.loads(line)["usage"].values()]
+        assert sum(stage["replayed"]["calls"] for stage in spent) > 0
+        assert sum(stage["asked"]["calls"] for stage in spent) == 0
+
+
+@needs_engine
+def test_a_prompt_without_a_reply_is_an_error_with_pipeline_question_and_remedy(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = lzma.decompress((recorded / "recording.jsonl.xz").read_bytes()).splitlines(keepends=True)
+    left = [line for line in lines if json.loads(line)["stage"] != "lean"]
+    (tmp_path / "part.jsonl.xz").write_bytes(lzma.compress(b"".join(left)))
+    with pytest.raises(RunError, match=r"pipeline=byokg_lean, question '.*make record"):
+        replayed(recorded, tmp_path / "part.jsonl.xz", monkeypatch, tmp_path / "out")
+    assert not (tmp_path / "out" / "byokg_lean").exists()
+
+
+@needs_engine
+def test_a_folder_of_prompts_holds_no_gold_answers(recorded: Path) -> None:
+    wanted = Path(recorded / "questions.txt").read_text("utf-8").split()
+    gold = {answer for example in atlas().examples() if example.id in wanted for answer in example.answers}
+    assert "Honduras" not in gold and len(gold) > 1
+    for folder in (recorded / "part-1", recorded / "part-2"):
+        names = sorted(path.name for path in folder.iterdir())
+        assert {name.split(".", 1)[-1] for name in names} == {"prompt.txt", "reply.txt", "jsonl"}
+        text = "".join(path.read_text("utf-8") for path in folder.iterdir() if "direct" in path.read_text("utf-8"))
+        assert '"answers":' not in text and '"gold' not in text
+
+
+@needs_engine
+def test_a_corrected_reply_replaces_the_earlier_one_and_stale_prompts_go(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(recorded / "cache"))
+    monkeypatch.setattr(commands, "QUESTIONS", recorded / "questions.txt")
+    monkeypatch.setattr(record_replies, "PIPELINES", ("byokg_scoring",))
+    folder = tmp_path / "part"
+    record_replies.record(folder, "1/2")
+    write_replies(folder)
+    record_replies.record(folder, "1/2")
+    before = set(folder.glob("*.prompt.txt"))
+    for reply in folder.glob("*.reply.txt"):
+        if "Entity extraction" in (folder / reply.name.replace("reply", "prompt")).read_text("utf-8"):
+            reply.write_text(reply.read_text("utf-8").replace("Honduras", "Guatemala"), "utf-8")
+    record_replies.record(folder, "1/2")
+    pending = [path for path in folder.glob("*.prompt.txt") if not Path(str(path).replace("prompt", "reply")).is_file()]
+    assert pending and before - set(folder.glob("*.prompt.txt"))
+    assert any("Guatemala" in path.read_text("utf-8") for path in pending)
+
+
+def test_the_questions_are_those_that_the_seed_draws() -> None:
+    drawn = commands.QUESTIONS.read_text("utf-8").split()
+    assert drawn == record_replies.draw() and len(set(drawn)) == 40
+    types = {example.id: example.type for example in atlas("test").examples()}
+    counts = [[types[id] for id in drawn].count(name) for name in sorted(set(types.values()))]
+    assert sorted(counts) == [3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4]
+
+
+@needs_recording
+def test_the_shipped_recording_is_small_and_whole(tmp_path: Path) -> None:
+    assert commands.RECORDING.stat().st_size <= 1_500_000
+    with RecordedReplies(tmp_path / "replies.sqlite") as store:
+        assert import_replies(store, commands.RECORDING).new > 400
+
+
+@needs_engine
+@needs_recording
+def test_the_shipped_recording_has_a_reply_to_every_prompt(tmp_path: Path) -> None:
+    table = StringIO()
+    commands.replay(commands.RECORDING, tmp_path, (), Output(Console(file=table, width=80), Console(quiet=True)))
+    assert "40 questions" in " ".join(table.getvalue().split())
