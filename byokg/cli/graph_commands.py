@@ -355,6 +355,9 @@ class TableLayout:
         list[str] | None,
         typer.Option(metavar="TYPE=TEMPLATE", help="Names of nodes: Person='{name} {surname}'; may be repeated."),
     ] = None
+    language: Annotated[
+        str, typer.Option(metavar="TAG", help="Language of the names in RDF, of several: en, de, zh-hant.")
+    ] = "en"
 
     @property
     def options(self) -> TableOptions:
@@ -364,7 +367,7 @@ class TableLayout:
 
         columns = tuple(name.strip() for name in self.columns.split(",")) if self.columns else ()
         names = tuple(parse_templates(self.name or ()).items())
-        return TableOptions(columns, self.header, self.delimiter, self.comment, self.undirected, names)
+        return TableOptions(columns, self.header, self.delimiter, self.comment, self.undirected, names, self.language)
 
 
 @graph_app.command("build")

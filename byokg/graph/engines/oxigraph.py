@@ -129,7 +129,7 @@ class OxigraphStore(SparqlStore):
         settings = {"folder": str(folder / _STORE), "union": meta["named_graphs"]}
         self._worker = Worker("byokg.graph.engines.oxigraph_process:OxigraphEngine", settings, str(folder), memory_mb)
         client = _WorkerClient(self._worker, str(folder), timeout_s)
-        super().__init__(client, Prefixes(meta["prefixes"]), languages)
+        super().__init__(client, Prefixes(meta["prefixes"]), languages, language=meta["source"].get("language", ""))
         self._number_relations(meta["relations"])
         try:
             self._schema = schema_from_json(meta["schema"])

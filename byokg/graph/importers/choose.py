@@ -303,9 +303,10 @@ def _unnamed_stream(
         from byokg.graph.rdf.streamed import TripleStream
 
         paths = (found.alone, *found.further)
-        return (TripleStream if streamed and TripleStream.fits(paths) else RdfFile)(
-            *paths, bad=BadLines(skip_bad, skipped)
-        )
+        kind = TripleStream if streamed and TripleStream.fits(paths) else RdfFile
+        file = kind(*paths, bad=BadLines(skip_bad, skipped))
+        file.language = options.language
+        return file
     if ending == GRAPHML:
         from byokg.graph.importers.graphml import GraphmlFile
 

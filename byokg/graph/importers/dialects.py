@@ -76,6 +76,7 @@ class TableOptions:
         comment: start of comment lines; empty if there are none, None detects it.
         undirected: True if edges lead both ways, unless a column states their direction.
         names: display templates of node types, see `display_names.parse_templates`; those of other types are chosen.
+        language: tag of the language of names in RDF, where a node has them in several.
 
     Raises:
         ConfigError: the delimiter or the comment is not one character.
@@ -87,6 +88,7 @@ class TableOptions:
     comment: str | None = None
     undirected: bool = False
     names: tuple[tuple[str, str], ...] = ()
+    language: str = "en"
 
     def __post_init__(self) -> None:
         if self.delimiter and self.separator not in SEPARATOR_NAMES:

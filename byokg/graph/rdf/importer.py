@@ -17,8 +17,8 @@ Each may be compressed as `.gz`, `.xz` or `.zst`. How RDF is read:
   it. `owl:Thing` and its like are left out. A node that has none and is `wdt:P31` (an instance of) something, as in
   Wikidata, has the names of these classes as its types; `wdt:P31` stays an edge. If both give one class, its name is
   the type. A class is a node only if another triple mentions it; `rdfs:subClassOf` is an edge between classes.
-- `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: English, else untagged, else another language. A node
-  without one is named after the end of its IRI. Entity linking knows the other labels, and aliases, as well.
+- `rdfs:label`, `skos:prefLabel` or `schema:name` is the name: of the chosen language, else untagged, else another.
+  A node without one is named after the end of its IRI. Entity linking knows the other labels, and aliases, as well.
 - A literal is a property `dbo:populationTotal`: int, float, bool, or text; `xsd:gYear` is an int and `xsd:date` a date.
   Of several values the property holds the first of the best language, and a second property, `dbo:populationTotal[]`,
   holds all of them in file order as Turtle writes them: `"Paris"@en, "Parigi"@it`. It is there too where a value has
@@ -49,7 +49,7 @@ from byokg.graph.columnar.schema import TEXT, NodeColumns, place
 from byokg.graph.columnar.writer import EdgeBlock, ahead
 from byokg.graph.rdf.classes import NodeClasses
 from byokg.graph.rdf.files import Documents
-from byokg.graph.rdf.literals import Literal, LiteralStore, column_of, listed, of_value, preferred
+from byokg.graph.rdf.literals import ENGLISH, Literal, LiteralStore, column_of, listed, of_value, preferred
 from byokg.graph.rdf.ntriples import BadLines
 from byokg.graph.rdf.quads import QuadBlock
 from byokg.graph.rdf.terms import (
@@ -111,6 +111,15 @@ class RdfFile:
         """Properties of edges from statements."""
         self._prefixes = Prefixes()
         self._source: dict[str, Any] = {}
+
+    @property
+    def language(self) -> str:
+        """Return the tag of the language of names, where a node has them in several."""
+        return self._literals.language
+
+    @language.setter
+    def language(self, tag: str) -> None:
+        self._literals.language = tag.lower()
 
     @property
     def name(self) -> str:
@@ -177,6 +186,7 @@ class RdfFile:
             "types": self._source["types"],
             "literals": self._source["literals"],
             "left_out": self._unasserted,
+            **({} if self.language == ENGLISH else {"language": self.language}),
         }
 
     def _labels(self, interner: Interner) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,18 +112,23 @@ def of_value(value: Value) -> Literal:
     return Literal(value)
 
 
-def language_rank(literal: Literal) -> int:
-    """Order languages for names: English, untagged, regional English, then all others."""
-    if literal.language == "en":
+ENGLISH = "en"
+
+
+def language_rank(literal: Literal, language: str = ENGLISH) -> int:
+    """Order languages for names: a chosen one, untagged, its regional forms, English, then all others."""
+    if literal.language == language:
         return 0
     if not literal.language:
         return 1
-    return 2 if literal.language.startswith("en-") else 3
+    if literal.language.startswith(f"{language}-"):
+        return 2
+    return 3 if literal.language == ENGLISH else 4
 
 
-def preferred(literals: Sequence[Literal]) -> Literal:
+def preferred(literals: Sequence[Literal], language: str = ENGLISH) -> Literal:
     """Return the literal that stands for several: the first of the best language."""
-    return min(literals, key=language_rank)
+    return min(literals, key=partial(language_rank, language=language))
 
 
 def listed(literals: Sequence[Literal]) -> str:
@@ -193,6 +199,8 @@ class LiteralStore:
     def __init__(self, kinds: Sequence[tuple[str, str]]) -> None:
         """Take over a list of datatypes and languages that may still grow."""
         self._kinds = kinds
+        self.language = ENGLISH
+        """Language of the names, of several."""
         self.predicates = Interner()
         self._texts = Interner()
         self._rows = RowsFile(4)
@@ -254,7 +262,7 @@ class LiteralStore:
             kept: (N,) their numbers here.
             prefixes: gives the properties their labels.
         """
-        said = _ByPredicate(self._rows, kept, self._kinds, self.predicates.strings.to_pylist())
+        said = _ByPredicate(self._rows, kept, self._kinds, self.predicates.strings.to_pylist(), self.language)
         names, by_label = self._names(ids, said)
         usual: dict[str, str] = {}
         return names, self._properties(said, by_label, prefixes, usual), usual
@@ -354,11 +362,13 @@ class LiteralStore:
 class _ByPredicate:
     """All literals of the nodes of a graph, one predicate at a time."""
 
-    def __init__(self, rows: RowsFile, kept: Int64, kinds: Sequence[tuple[str, str]], iris: Sequence[str]) -> None:
+    def __init__(
+        self, rows: RowsFile, kept: Int64, kinds: Sequence[tuple[str, str]], iris: Sequence[str], language: str
+    ) -> None:
         """Sort the numbers of rows of node, predicate, kind and text; `kept` are the nodes of the graph."""
         self.iris = iris
         self._rows, self._kinds = rows, len(kinds)
-        self._ranks = np.array([language_rank(Literal("", *kind)) for kind in kinds], np.int8)
+        self._ranks = np.array([language_rank(Literal("", *kind), language) for kind in kinds], np.int8)
         held = rows.rows()
         self._place = np.full(max(int(kept.max(initial=-1)), int(held[:, 0].max(initial=-1))) + 1, -1, np.int32)
         self._place[kept] = np.arange(len(kept), dtype=np.int32)

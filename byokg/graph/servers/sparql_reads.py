@@ -136,10 +136,11 @@ class SparqlReads:
         client: sends the queries.
         naming: predicates of names and types; None chooses by the content of the graph.
         languages: tags of the texts to read, beside untagged ones; None reads all.
+        language: tag of the language of names, where a node has them in several.
     """
 
-    def __init__(self, client: SparqlClient, naming: Naming, languages: Collection[str] | None) -> None:
-        self.client, self.naming, self.languages = client, naming, languages
+    def __init__(self, client: SparqlClient, naming: Naming, languages: Collection[str] | None, language: str) -> None:
+        self.client, self.naming, self.languages, self.language = client, naming, languages, language
         self._vocabulary: NamePredicates | None = None
         self._kinds: Mapping[str, Mapping[str, int]] | None = None
 
@@ -430,7 +431,7 @@ class RdfNames:
             asked = [iri for iri in unknown if addressable(iri)]
             bare = NamePredicates(words.names, (), (RDF_TYPE,))
             for iri, values in group_values(self._reads.descriptions(asked, bare)).items():
-                if found := best_name(values, words.names):
+                if found := best_name(values, words.names, self._reads.language):
                     self._called[iri] = found[1].text
         for iri in unknown:
             self._called.setdefault(iri, local_name(iri))
@@ -457,7 +458,7 @@ class RdfNames:
                 for key, terms in values.items()
                 if key != RDF_TYPE and (found := [term for term in terms if term["type"] != "uri"])
             }
-            named = best_name(literals, words.names)
+            named = best_name(literals, words.names, self._reads.language)
             properties = self.properties(literals)
             if named is not None and properties.get(label := self.label(named[0])) == named[1].text:
                 properties = {key: value for key, value in properties.items() if key != label}
@@ -471,7 +472,7 @@ class RdfNames:
         for key, terms in values.items():
             label = self.label(key)
             literals = [read_literal(term) for term in terms]
-            properties[label] = preferred(literals).value
+            properties[label] = preferred(literals, self._reads.language).value
             if len(literals) > 1:
                 properties[label + ALL_VALUES] = listed(literals)
         return properties

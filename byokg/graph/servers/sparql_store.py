@@ -15,6 +15,7 @@ from byokg.errors import EntityNotFound, GraphError, QueryFailed, QueryInvalid
 from byokg.graph.columnar.ids import Numbering
 from byokg.graph.guard.guard import check_sparql
 from byokg.graph.guard.sparql import addressable, complete
+from byokg.graph.rdf.literals import ENGLISH
 from byokg.graph.rdf.terms import (
     EDGE,
     GENERIC_TYPES,
@@ -86,6 +87,7 @@ class SparqlStore(NumberingStore):
         prefixes: Prefixes | None = None,
         languages: Collection[str] | None = None,
         naming: Naming | None = None,
+        language: str = "",
     ) -> None:
         """Set up an empty numbering.
 
@@ -94,11 +96,14 @@ class SparqlStore(NumberingStore):
             prefixes: abbreviations of labels; None takes the well known ones.
             languages: tags of the texts to read, beside untagged ones; None reads all.
             naming: predicates of names and types; None chooses all by the graph's content.
+            language: tag of the language of names, where a node has them in several; empty takes the first of
+                `languages`, or English.
         """
         super().__init__(client.name, client.timeout_s)
         prefixes, naming = prefixes or Prefixes(), naming or Naming()
         self._client = client
-        self._reads = SparqlReads(client, naming, languages)
+        first = next(iter(languages or ()), ENGLISH)
+        self._reads = SparqlReads(client, naming, languages, (language or first).lower())
         self._names = RdfNames(self._reads, prefixes)
         self._key = digest(*client.key, dict(prefixes.namespaces), naming.names, naming.types)
         self._labels: list[str] = []
@@ -411,14 +416,16 @@ class SparqlStore(NumberingStore):
     def names_key(self) -> str:
         """Return a key that differs between graphs with other ids or names."""
         return digest(
-            self._name, self._reads.naming.names, self._reads.naming.aliases, sorted(self._reads.languages or ())
+            self._name, self._reads.naming.names, self._reads.naming.aliases, list(self._reads.languages or ())
         )
 
     def named(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the numbers of the nodes that are called just so, for each text."""
         words = self._reads.words()
         predicates = (*words.names, *words.aliases)
-        tags = tuple(dict.fromkeys(("en", *(tag.lower() for tag in self._reads.languages or ()))))
+        tags = tuple(
+            dict.fromkeys((self._reads.language, ENGLISH, *(tag.lower() for tag in self._reads.languages or ())))
+        )
         sought = [text for text in dict.fromkeys(texts) if encodable(text) == text]
         if not predicates:
             return [[] for _ in texts]

@@ -586,10 +586,12 @@ def read_literal(term: Term) -> Literal:
     return Literal(term["value"], term["datatype"])
 
 
-def best_name(values: Mapping[str, Sequence[Term]], predicates: Sequence[str]) -> tuple[str, Literal] | None:
+def best_name(
+    values: Mapping[str, Sequence[Term]], predicates: Sequence[str], language: str
+) -> tuple[str, Literal] | None:
     """Return the predicate and the literal that name a node best, if any does; the first predicate counts most."""
     candidates = [
-        (language_rank(literal), rank, predicate, literal)
+        (language_rank(literal, language), rank, predicate, literal)
         for rank, predicate in enumerate(predicates)
         for literal in map(read_literal, values.get(predicate, ()))
         if literal.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,10 @@ import pytest
 
 from byokg.errors import ImportFailed
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import import_graph, source_files
+from byokg.graph.engines.oxigraph import build_oxigraph
+from byokg.graph.importers.choose import build_graph, import_graph, source_files
+from byokg.graph.importers.dialects import TableOptions
+from byokg.graph.name_indexes import name_index
 from byokg.graph.rdf.files import graph_quads, parse_list, read_rdf
 from byokg.graph.rdf.terms import OWL, RDF_TYPE
 from byokg.graph.store import Direction
@@ -113,6 +117,23 @@ def test_files_may_be_compressed(tmp_path: Path, ending: str) -> None:
 )
 def test_the_name_is_english_or_untagged_where_there_is_such_a_label(read: Read, labels: str, name: str) -> None:
     assert only(read(f"ex:Paris_x {labels} ."), f"{EX}Paris_x").name == name
+
+
+@pytest.mark.parametrize(
+    ("language", "name"), [("it", "Parigi"), ("IT", "Parigi"), ("de", "Paris (D)"), ("fr", "Paris"), ("en", "Paris")]
+)
+@pytest.mark.parametrize("engine", [False, True])
+def test_a_language_of_names_may_be_chosen(tmp_path: Path, language: str, name: str, engine: bool) -> None:
+    file = tmp_path / "graph.nt"
+    labels = '"Parigi"@it', '"Paris (D)"@de-AT', '"Paris"@en'
+    file.write_text("".join(f"<{EX}p> <http://www.w3.org/2000/01/rdf-schema#label> {label} .\n" for label in labels))
+    graph = build_graph(file, tmp_path / "graph", options=TableOptions(language=language))
+    if not engine:
+        assert only(graph, f"{EX}p").name == name
+        assert name_index(graph).exact("parigi").tolist() == [0]
+        return
+    with closing(build_oxigraph(graph, tmp_path / "store")) as store:
+        assert store.nodes([EntityId(f"{EX}p")])[0].name == name
 
 
 @pytest.mark.parametrize("file", ["graph.ttl", "graph.nt"])
