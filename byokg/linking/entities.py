@@ -144,6 +144,9 @@ Fusion = Literal["union", "rrf"]
 METHODS: tuple[Method, ...] = ("exact", "fuzzy", "dense", "both")
 
 
+ALIAS = " | "
+"""Stands between the names of one mention."""
+
 _NAMESAKES = 1000
 """Nodes of one name that are looked at, to take the best of."""
 _SOME = 200
@@ -345,7 +348,8 @@ class EntityLinker:
     Of equal names in other letters (`US`, `UNITED STATES`) and of similar names, those of nodes far less known than the
     best are left out, unless the question decides. The remaining mentions are matched by letters (`fuzzy`), by meaning
     (`dense`), or by both, the best `top_k` of each. A mention without a letter, or that is an identifier, has no
-    approximate matches.
+    approximate matches. The names of one thing (`United States | US`) are one mention, which is searched by resemblance
+    only if no node is certain for any of them.
 
     Ties are broken by degree, then by id. A mention of digits alone is matched to names only, since ids
     that are numbers are too often row numbers.
@@ -477,7 +481,9 @@ class EntityLinker:
         """Return the property values that a mention may mean, best first."""
         if self.values is None or self.method == "exact" or not mention.text.strip():
             return []
-        matches = self.values.link_text(mention.text, question, self.top_k)
+        matches = [
+            match for each in self._aliases(mention) for match in self.values.link_text(each.text, question, self.top_k)
+        ]
         return [
             LinkedValue(one.type, one.property, one.value, mention, one.score, one.count)
             for one in matches
@@ -512,11 +518,13 @@ class EntityLinker:
         Raises:
             EntityNotFound: an id given with a mention is not in the store.
         """
-        searches = [_MentionSearch(mention) for mention in mentions]
-        for search in searches:
-            if not search.mention.ids:
-                self._settle(search)
-        self._approximate([search for search in searches if not search.settled and not search.mention.ids])
+        groups = [[_MentionSearch(each) for each in self._aliases(mention)] for mention in mentions]
+        for search in (each for group in groups for each in group if not each.mention.ids):
+            self._settle(search)
+        open_groups = [group for group in groups if len(group) == 1 or not any(each.candidates for each in group)]
+        unsettled = [each for group in open_groups for each in group if not each.settled and not each.mention.ids]
+        self._approximate(unsettled)
+        searches = [_joined(mention, group) for mention, group in zip(mentions, groups, strict=True)]
         facts = self._facts(searches)
         self._rank(searches, facts, question)
         given = self._given(mentions)
@@ -532,6 +540,13 @@ class EntityLinker:
         return self._lookup.nearest(text, self.dense_cutoff) if self.method in ("dense", "both") else ""
 
     # Exact candidates
+
+    def _aliases(self, mention: Mention) -> list[Mention]:
+        """Return a mention by each of its names; ` | ` stands between them, unless it is part of a node's name."""
+        names = list(dict.fromkeys(filter(None, map(str.strip, mention.text.split(ALIAS)))))
+        if mention.ids or len(names) < 2 or any(found for _, found in self._lookup.bearers((mention.text,))):
+            return [mention]
+        return [Mention(name) for name in names]
 
     def _settle(self, search: _MentionSearch) -> None:
         """Look up exact candidates of the mention."""
@@ -692,6 +707,19 @@ _WELL = 0.9
 
 _MOST_OF_IT = 0.75
 """Share of a text's letters from which on a name is no mere piece of it: a letter may be too many."""
+
+
+def _joined(mention: Mention, group: Sequence[_MentionSearch]) -> _MentionSearch:
+    """Return one search for the names of a mention: of those that nodes are certain for, or else of all."""
+    if len(group) == 1:
+        return group[0]
+    chosen = [each for each in group if each.candidates] or group
+    candidates = {one.number: one for each in reversed(chosen) for one in reversed(each.candidates)}
+    found: dict[LinkMethod, list[NameMatch]] = {}
+    for each in chosen:
+        for method, matches in each.found.items():
+            found.setdefault(method, []).extend(matches)
+    return _MentionSearch(mention, candidates=list(candidates.values())[::-1], found=found)
 
 
 def _first_named(bearers: Iterable[tuple[str, Sequence[int]]]) -> list[_NodeCandidate]:

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.schema_text import EVERY_RELATION, RelationLimits, SchemaRenderer
+from byokg.linking.entities import ALIAS
 from byokg.linking.parts import Parts
 from byokg.llm.messages import Message, prompt_messages
 from byokg.llm.parsing import Listing, read_answers, read_list, read_object, read_paths, read_queries
@@ -165,7 +166,9 @@ class LlmLinker:
         ended = {tag for tag in self.tags if tag != "entities" and self._is_finish(text, tag, shown)}
         asked = {task for task in self.tasks if task not in ended}
         known = question_names(question.text)
-        entities = read_list(text, "entities", shown=shown, known=known) if "entities" in asked else Listing()
+        entities = Listing()
+        if "entities" in asked:
+            entities = read_list(text, "entities", shown=shown, known=known, aliases=True)
         given = tuple(Mention(id, ids=(id,)) for id in question.topic_ids)
         queries = tuple(self._queries(text, ended))
         # In place of a path query a model may write plain relation paths, which are shorter.
@@ -174,7 +177,7 @@ class LlmLinker:
         paths = tuple(ProposedPath(path, 1.0, directed=False) for path in read)
         bfsql = _bfsql(text) if "bfsql" in asked else None
         return Artifacts(
-            mentions=(*given, *(locate(name, question.text) for name in entities.items)),
+            mentions=(*given, *(_mention(name, question.text) for name in entities.items)),
             paths=paths,
             queries=queries,
             draft_answers=tuple(answer.name for answer in read_answers(text, bare=False)) if "answers" in asked else (),
@@ -194,6 +197,11 @@ class LlmLinker:
             yield from (GraphQuery(language, query) for query in read_queries(text, TAGS[language])[-_STATEMENTS:])
         if "pathql" in self.tasks and "pathql" not in ended:
             yield from (GraphQuery("paths", query) for query in read_queries(text, "pathql"))
+
+
+def _mention(written: str, question: str) -> Mention:
+    """Return the mention of a name, or of one thing by several names, in a question."""
+    return Mention(written) if ALIAS in written and written not in question else locate(written, question)
 
 
 def _bfsql(text: str) -> str | None:

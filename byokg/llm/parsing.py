@@ -66,7 +66,14 @@ class Listing:
     """True if there was a block, possibly an empty one."""
 
 
-def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: ShownNames | None = None) -> Listing:
+def read_list(
+    text: str,
+    tag: str,
+    bare: bool = False,
+    shown: str = "",
+    known: ShownNames | None = None,
+    aliases: bool = False,
+) -> Listing:
     """Read a list with one item a line, from all blocks of a kind; repeated items come once.
 
     Items are read as answers are, without their citations: bullets, numbers (1., 2., … in sequence), quotes and bold
@@ -81,6 +88,7 @@ def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: S
             none of them is a sentence.
         shown: names to choose from: a node called Finish is an item if it was shown.
         known: names in the prompt, which are never taken apart.
+        aliases: ` | ` stands between names of one item, so that no item is split there.
     """
     hiding = Hiding(known, ("FINISH",))
     contents = blocks(text, tag)
@@ -104,7 +112,8 @@ def read_list(text: str, tag: str, bare: bool = False, shown: str = "", known: S
         if rest is None:
             rest = [each for each in written if not is_sentence(each)] or written[:1]
         if entries is None:
-            rest = read_names(rest[0]) if len(rest) == 1 else list(map(read_name, rest))
+            whole = len(rest) != 1 or (aliases and " | " in rest[0])
+            rest = list(map(read_name, rest)) if whole else read_names(rest[0])
         items += rest
     found = unique(name for each in items if (name := hiding.restore(each)) and not is_nothing(each))
     return Listing(found, finished, bool(found or blocks_found))

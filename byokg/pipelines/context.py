@@ -21,6 +21,7 @@ from byokg.graph.inverses import inverse_relations, twin_relations
 from byokg.graph.property_view import is_value, node_names, without_values
 from byokg.graph.store import GraphStore
 from byokg.index.embedders import Embedder, exact
+from byokg.linking.entities import ALIAS
 from byokg.llm.shown_names import ShownNames
 from byokg.pipelines.evidence_lines import Emphasis, Line, fold_lines
 from byokg.retrieval.frontier import events_on
@@ -56,6 +57,8 @@ UNFOUND = "Without result in the last round: "
 
 LINKED = "Entities linked so far: "
 
+MISSING = "Not found in the graph: "
+
 FACTS = "facts"
 """Tag around the facts of a prompt."""
 
@@ -85,7 +88,7 @@ _LIKELY = 10.0
 
 _LIKELY_SHOWN, _FEW_MORE, _LINES_OF_ONE = 120, 1.5, 10
 """Entries written of a likely line; factor up to which a list is written whole in place of the number of those left
-out; and unrequested lines about one node."""
+out; and unrequested lines about one node, apart from walks."""
 
 _HUB = 100
 """Edges of one relation and direction above which a node joins unrelated nodes."""
@@ -230,17 +233,27 @@ class ContextWriter:
         return tuple(ids), "\n".join(lines) if ids else ""
 
     def _linked(self, context: Context) -> str:
-        """Name the linked entities with their types, and namesakes with what distinguishes them; else empty."""
+        """Name the linked entities with their types, namesakes with what distinguishes them, and mentions by other
+        names; then the mentions that nothing was found for. Empty if there is nothing of these."""
+        taken = _mentions_of_other_names(context)
         every = dict.fromkeys(one.id for earlier in context.rounds for one in earlier.linked.entities)
         ids = [id for id in every if not is_value(id)]
         nodes = self._store.nodes(ids[:_LINKED_SHOWN])
         named = [node for node in nodes if not is_identifier(node.name)]
         apart = disambiguate(named)
-        if not apart and not any(node.type for node in named):
-            return ""
-        of = {node.id: apart.get(node.id, types_text(node)) for node in named}
-        text = LINKED + " | ".join(clean(node.name) + (f" ({of[node.id]})" if of[node.id] else "") for node in named)
-        text += f" | … (+{len(ids) - _LINKED_SHOWN:,} more)" if len(ids) > _LINKED_SHOWN else ""
+        lines = []
+        if apart or any(node.type or node.id in taken for node in named):
+            of = {node.id: apart.get(node.id, types_text(node)) for node in named}
+            said = {id: f", taken for {' and '.join(map(_quoted, mentions))}" for id, mentions in taken.items()}
+            text = " | ".join(
+                clean(node.name) + (f" ({of[node.id]})" if of[node.id] else "") + said.get(node.id, "")
+                for node in named
+            )
+            more = f" | … (+{len(ids) - _LINKED_SHOWN:,} more)" if len(ids) > _LINKED_SHOWN else ""
+            lines.append(f"{LINKED}{text}{more}")
+        missing = [_quoted(text) for text in _mentions_without_nodes(context)[:_LINKED_SHOWN]]
+        lines += [f"{MISSING}{' | '.join(missing)}"] if missing else []
+        text = "\n".join(lines)
         return text if self._count(f"\n\n{text}") <= self._budget_tokens * _FEEDBACK_SHARE else ""
 
     @cached_property
@@ -379,14 +392,22 @@ class ContextWriter:
         least = max(scores, default=0.0) - _WITHIN
         unasked = [*walks, *(rest[at] for at in order if scores[at] >= least)]
         unasked.sort(key=lambda line: line.nodes.isdisjoint(emphasis.first))
+        nearest = self._nearest(walks, context.question)
         about: Counter[EntityId | None] = Counter()
         kept = []
         for line in unasked:
-            about[line.source] += line.source is not None
+            about[line.source] += line.source is not None and guessed.isdisjoint(line.items)
             if about[line.source] <= _LINES_OF_ONE:
-                most = self._shown if likely.isdisjoint(line.items) else _LIKELY_SHOWN
+                whole = not likely.isdisjoint(line.items) or (line.said == nearest and not line.chain)
+                most = _LIKELY_SHOWN if whole else self._shown
                 kept.append((line, most if len(line.entries) > most * _FEW_MORE else len(line.entries)))
         return [*((line, len(line.entries)) for line in asked), *kept]
+
+    def _nearest(self, walks: Sequence[Line], question: str) -> str:
+        """Return the words of the relation most similar to the question, of lines that leave no nodes out."""
+        alike = self._scores(walks, set(), set(), question)
+        steps = [(fit, line.said) for fit, line in zip(alike, walks, strict=True) if not line.chain]
+        return max(steps, key=lambda one: one[0], default=(0.0, ""))[1]
 
     def _scores(self, lines: Sequence[Line], known: set[EntityId], met: set[EntityId], question: str) -> list[float]:
         """Return how much each line has to do with the question."""
@@ -478,6 +499,33 @@ def _met_twice(context: Context) -> frozenset[EntityId]:
         twice |= seen & nodes
         seen |= nodes
     return frozenset(twice - mention.keys())
+
+
+def _mentions_of_other_names(context: Context) -> dict[EntityId, list[str]]:
+    """Return for linked entities the mentions that they were taken for, unless one of these is their name."""
+    taken: dict[EntityId, dict[str, bool]] = defaultdict(dict)
+    for one in (one for earlier in context.rounds for one in earlier.linked.entities):
+        equal = {normalize_name(one.name), one.id}.intersection(
+            text for name in one.mention.text.split(ALIAS) for text in (normalize_name(name), name)
+        )
+        taken[one.id][one.mention.text] = bool(equal)
+    return {id: list(mentions) for id, mentions in taken.items() if not any(mentions.values())}
+
+
+def _mentions_without_nodes(context: Context) -> list[str]:
+    """Return the mentions that were linked to no node, value or literal in any round."""
+    linked = {
+        one.mention
+        for earlier in context.rounds
+        for of in (earlier.linked.entities, earlier.linked.literals, earlier.linked.values)
+        for one in of
+    }
+    mentions = (one for earlier in context.rounds for one in earlier.artifacts.mentions if one not in linked)
+    return list(dict.fromkeys(one.text for one in mentions))
+
+
+def _quoted(text: str) -> str:
+    return f'"{on_one_line(text, _SUBJECT)}"'
 
 
 def _is_requested(item: Evidence) -> bool:

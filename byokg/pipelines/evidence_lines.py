@@ -71,6 +71,8 @@ class Line:
     """Its relations, as words."""
     source: EntityId | None = None
     """The node that its facts share."""
+    chain: bool = False
+    """Whether the nodes in between are left out."""
 
     def text(self, shown: int) -> str:
         """Write the line with so many of its entries at most."""
@@ -489,7 +491,7 @@ class _FactExtractor:
                 entries = self._entries([_Fact(source, steps, end) for end in ends])
                 more, cut_off = self._more[source, steps], (source, steps) in self._cut_off
                 nodes = frozenset((source, *ends))
-                yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source)
+                yield Line(tuple(items), head, entries, more, False, cut_off, nodes, _words(steps), source, True)
 
 
 @lru_cache(_HELD)

@@ -48,7 +48,10 @@ RELATIONS = RelationLimits(close=14, others=5)
 _SCHEMA = "# Schema of the graph\n\n"
 
 _MORE = "If these facts do not hold the answer, ask for what is missing; you will see what was found."
-_LAST = "Nothing more can be retrieved: answer from these facts now, or leave the tags <answers> empty."
+_LAST = (
+    "Nothing more can be retrieved: answer from these facts now. If no candidate fits the whole question, and exactly "
+    "one fits a part of it, write that one, with (partly) behind its citation; else leave the tags <answers> empty."
+)
 
 
 @dataclass(eq=False)

@@ -52,6 +52,14 @@ def found(linker: EntityLinker, text: str) -> list[tuple[str, str, float]]:
 
 
 class TestCandidates:
+    def test_the_names_of_one_thing_are_one_mention_by_resemblance_only_without_an_equal_one(
+        self, linker: EntityLinker
+    ) -> None:
+        assert found(linker, "Ridley Scot | Alien | ALIEN") == [("Alien", "exact", 1.0)]
+        assert [id for id, *_ in found(linker, "Ridley Scot | Nobody of this Name")] == ["Ridley Scott"]
+        whole = ColumnarGraph.from_records([Node(EntityId("w"), "Alien | Aliens"), Node(EntityId("a"), "Alien")], [])
+        assert found(EntityLinker(whole), "Alien | Aliens") == [("w", "exact", 1.0)]
+
     def test_a_name_is_found_whatever_its_case(self, linker: EntityLinker) -> None:
         mention = Mention("ALIEN", 3, 8)
         match = LinkMatch("exact", "ALIEN", 1.0, 1)

@@ -143,6 +143,12 @@ def test_topic_entities_that_are_given_come_first() -> None:
     assert mentions[0].ids == ("Aliens",) and [m.text for m in mentions[1:]] == ["Alien", "Ridley Scot"]
 
 
+@pytest.mark.parametrize("lines", ["Alien | The Alien", "Alien | The Alien\nAliens"])
+def test_the_names_of_one_entity_on_a_line_are_one_mention(lines: str) -> None:
+    mentions = linker(f"<entities>\n{lines}\n</entities>").propose(QUESTION, Context()).mentions
+    assert [mention.text for mention in mentions] == lines.split("\n")
+
+
 def test_prose_without_tags_proposes_nothing() -> None:
     assert linker("I am sorry, I do not know that film.").propose(QUESTION, Context()) == Artifacts()
 
