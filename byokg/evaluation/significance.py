@@ -178,6 +178,8 @@ class Difference:
     won: int
     """Questions on which the second system has the higher value."""
     lost: int
+    clusters: tuple[int, int]
+    """Clusters on which the second system has the higher sum, and the lower one; p rests on these alone."""
 
 
 def mcnemar(won: int, lost: int) -> float:
@@ -249,9 +251,11 @@ def paired_difference(
         value = _mean(other, counts[1]) - _mean(one, counts[0])
         won, lost = int((other > one).sum()), int((other < one).sum())
         p, test = chance(one, other, counts, codes, seed, resamples)
+        gained = cluster_sums((other * counts[1] - one * counts[0])[:, None], codes)[:, 0]
+        clusters = int((gained > _ROUNDING).sum()), int((gained < -_ROUNDING).sum())
         known = drawn[~np.isnan(drawn[:, column]), column]
         low, high = np.quantile(known, (0.025, 0.975)) if len(known) else (0.0, 0.0)
-        differences.append(Difference(value, (float(low), float(high)), p, test, won, lost))
+        differences.append(Difference(value, (float(low), float(high)), p, test, won, lost, clusters))
     return differences
 
 

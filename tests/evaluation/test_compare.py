@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from byokg.errors import ConfigError, RunError
 from byokg.evaluation.comparability import (
@@ -22,6 +23,7 @@ from byokg.evaluation.comparability import (
 from byokg.evaluation.compare import compare_runs
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.profiles import PROFILES
+from byokg.evaluation.report.comparison_tables import comparison_tables
 from byokg.evaluation.run_folder import METRICS_FILE, Run, read_runs
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.evaluation.significance import holm
@@ -75,6 +77,19 @@ def test_questions_won_and_lost_are_listed_and_counted(before: Run, after: Run) 
     recall = found.differences["recall"]  # 1, 0, 0, 1/2 before; 1, 1, 1, 0 after
     assert recall.value == pytest.approx(0.75 - 0.375)
     assert recall.ci95[0] <= recall.value <= recall.ci95[1]
+
+
+def test_an_interval_beside_an_unlike_p_is_explained(before: Run, after: Run) -> None:
+    [found] = compare_runs([before, after], PROFILES["strict"], resamples=200)
+    far = replace(found.differences["hit"], ci95=(0.05, 0.4), p=0.5, clusters=(2, 0))
+    changed = replace(found, differences={**found.differences, "hit": far}, holm={**found.holm, "hit": 0.5})
+    console = Console(width=400)
+    with console.capture() as said:
+        console.print(comparison_tables(changed, 1))
+    assert (
+        "Hit: 0 is outside the interval, but p shows no difference: p rests on the 2 clusters that differ, 2 won and "
+        "0 lost, and cannot be less than 0.500; p decides"
+    ) in said.get()
 
 
 def test_types_are_compared_one_by_one(before: Run, after: Run) -> None:

@@ -97,7 +97,7 @@ def test_questions_that_belong_together_are_tested_together() -> None:
     assert alone.p == pytest.approx(2 / 2**12)
     assert together.test == "permutation"
     assert together.p == pytest.approx(2 / 2**3, abs=0.02)
-    assert (together.value, together.won, together.lost) == (1.0, 12, 0)
+    assert (together.value, together.won, together.lost, together.clusters) == (1.0, 12, 0, (3, 0))
 
 
 def test_a_question_without_a_cluster_stands_alone() -> None:

@@ -43,7 +43,7 @@ def comparison_tables(comparison: Comparison, listed: int) -> Group:
         parts.append(Text(f"NOT under one contract: {'; '.join(comparison.apart)}", style="bold"))
     else:
         parts.append(Text("one contract: the same questions, graph, grants, profile and code"))
-    parts.append(_metrics(comparison))
+    parts += [_metrics(comparison), *_unlike(comparison)]
     if comparison.by_type:
         parts.append(_types(comparison))
     if comparison.losses:
@@ -179,6 +179,30 @@ def _metrics(comparison: Comparison) -> Table:
         "McNemar's exact test where every question is right or wrong and stands alone, else a permutation test; "
         "clusters are drawn and swapped whole",
     )
+
+
+_LEVEL = 0.05
+"""Of the tests, and of the intervals."""
+
+
+def _unlike(comparison: Comparison) -> list[Text]:
+    """Explain intervals and p values of which only one shows a difference, metrics with equal reasons together."""
+    lines: dict[str, list[str]] = {}
+    for metric, one in comparison.differences.items():
+        outside = one.ci95[0] > 0 or one.ci95[1] < 0
+        if outside == (comparison.holm[metric] < _LEVEL):
+            continue
+        won, lost = one.clusters
+        reason = f"p rests on the {won + lost:,} clusters that differ, {won:,} won and {lost:,} lost"
+        if outside and 2 / (1 << won + lost) >= _LEVEL:
+            reason += f", and cannot be less than {2 / (1 << won + lost):.3f}"
+        elif outside and one.p < _LEVEL:
+            reason = f"p is {one.p:.3f} before the correction for several runs"
+        found = (
+            "0 is outside the interval, but p shows no difference" if outside else "p is low, but 0 is in the interval"
+        )
+        lines.setdefault(f"{found}: {reason}; p decides", []).append(TITLES.get(metric, metric))
+    return [Text(f"{', '.join(metrics)}: {line}") for line, metrics in lines.items()]
 
 
 def _losses(comparison: Comparison) -> Table:
