@@ -207,7 +207,7 @@ def test_repeated_triples_are_counted(byokg: Run, tmp_path: Path) -> None:
         ("kb.txt", b"a|r|b\n|r|b\n", "kb.txt:2: the head is empty"),
         ("graph.tsv", b"a\tr\tb\na\tr\t\xff\n", "graph.tsv:2: "),
         ("graph.tsv", b"", "graph.tsv: the file is empty"),
-        ("graph.xyz", b"a r b\n", "graph.xyz: the name does not tell the format"),
+        ("graph.xyz", b"a r b\n", "graph.xyz: no format has the ending '.xyz'"),
     ],
 )
 def test_bad_input_stops_with_file_line_and_reason_and_leaves_nothing(

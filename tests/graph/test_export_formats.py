@@ -13,7 +13,8 @@ from byokg.errors import ConfigError, GraphError, GraphExists, MissingExtra
 from byokg.graph import export_formats
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.export_formats import FORMATS, write_graph_as
-from byokg.graph.importers.choose import from_networkx, import_graph
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.python_graphs import from_networkx
 from byokg.graph.store import GraphStore
 from byokg.types import EntityId, Node
 from tests.graph.contract import STRANGE_IDS, STRANGE_RELATIONS, edge, node

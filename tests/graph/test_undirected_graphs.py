@@ -25,7 +25,8 @@ from byokg.graph.columnar.schema import NodeColumns
 from byokg.graph.columnar.writer import EdgeBlock, collect, write_graph
 from byokg.graph.export_formats import write_graph_as
 from byokg.graph.exporter import copy_graph
-from byokg.graph.importers.choose import from_networkx, import_graph
+from byokg.graph.importers.choose import import_graph
+from byokg.graph.importers.python_graphs import from_networkx
 from byokg.graph.inverses import inverse_relations
 from byokg.graph.pathql.evaluate import paths
 from byokg.graph.pathql.extras.drawing import svg

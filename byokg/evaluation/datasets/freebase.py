@@ -37,7 +37,7 @@ from byokg.evaluation.datasets.base import (
 )
 from byokg.files import in_bytes
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import from_record
+from byokg.graph.importers.python_graphs import from_record
 from byokg.types import EntityId
 
 GRAPHS = ("graph.tsv", "graph.csv", "graph.jsonl", "triples.tsv")

@@ -135,8 +135,8 @@ class ResumableStream(GraphStream, Protocol):
         """Return, as JSON, how much of the source the blocks hold that were yielded so far."""
 
 
-def collect(stream: GraphStream) -> ColumnarGraph:
-    """Read a stream into memory. Raises `ImportFailed`."""
+def collect(stream: GraphStream, name: str = "") -> ColumnarGraph:
+    """Read a stream into memory, under another name if one is given. Raises `ImportFailed`."""
     blocks = list(stream.blocks())
     flags = [np.zeros(len(one.triples), np.bool_) if one.undirected is None else one.undirected for one in blocks]
     types = stream.property_types()
@@ -156,7 +156,7 @@ def collect(stream: GraphStream) -> ColumnarGraph:
         distinct=stream.distinct,
         dropped_duplicates=stream.left_out,
     )
-    return ColumnarGraph(stream.name, parts)
+    return ColumnarGraph(name or stream.name, parts)
 
 
 def ahead(items: Iterator[T]) -> Iterator[T]:

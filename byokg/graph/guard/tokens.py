@@ -174,7 +174,12 @@ def _plain_string(text: str) -> str:
 
 
 def tokenise(
-    text: str, start: int, stop: int, match: Match, name: Callable[[str, str, int, int], Token]
+    text: str,
+    start: int,
+    stop: int,
+    match: Match,
+    name: Callable[[str, str, int, int], Token],
+    most: int = MAX_CHARACTERS,
 ) -> tuple[list[Token], list[Edit]]:
     """Cut text by a pattern whose groups are the kinds of tokens.
 
@@ -185,6 +190,7 @@ def tokenise(
         match: matches at a place the pattern of the language, with the groups ``space``, ``comment``, ``string``,
             ``number``, ``sign``, ``wide`` for a sign that is not ASCII, and others for names.
         name: makes a token of another group, given the group, the text, and the first and last place.
+        most: characters of the text at most.
 
     Returns:
         Tokens in order, the last with the key ``end``; edits in order.
@@ -192,11 +198,11 @@ def tokenise(
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > most:
         raise Unreadable(
             text,
             0,
-            f"the query has {len(text):,} characters, at most {MAX_CHARACTERS:,} are read; "
+            f"the query has {len(text):,} characters, at most {most:,} are read; "
             "ask for less, or pass long lists as a parameter",
         )
     tokens: list[Token] = []
@@ -407,8 +413,8 @@ _CYPHER = re.compile(
 )
 
 
-def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
-    """Cut openCypher into tokens, with rewrites that leave every engine a single reading.
+def tokenise_cypher(text: str, most: int = MAX_CHARACTERS) -> tuple[list[Token], list[Edit]]:
+    """Cut openCypher of `most` characters into tokens, with rewrites that leave every engine a single reading.
 
     Returns:
         Tokens in order, the last with the key ``end``; edits in order.
@@ -416,7 +422,7 @@ def tokenise_cypher(text: str) -> tuple[list[Token], list[Edit]]:
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    return tokenise(text, 0, len(text), _CYPHER.match, _cypher_name)
+    return tokenise(text, 0, len(text), _CYPHER.match, _cypher_name, most)
 
 
 def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:

@@ -5,17 +5,21 @@
 | `.txt`, `.tsv`, `.csv`, `.edges`, …     | edges in the dialect that `dialects` finds, with a header or without |
 | any of these without a header           | head, relation, tail, perhaps with times; or two ends (`tables`)     |
 | `.jsonl`                                | one triple, node or edge a line (`json_lines`)                       |
-| `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, … | RDF (`rdf`; needs `byokg[sparql]`)                                   |
+| `.nt`, `.ttl`, `.rdf`, `.owl`, `.jsonld` | RDF (`rdf`; needs `byokg[sparql]`)                                   |
+| `.json`, `.gexf`, `.gml`, `.dot`, `.net` | JSON of many programs, and other documents (`documents`)             |
+| `.obo`, `.sif`, Wikidata's `.json` dump  | ontologies, interactions, entities, line by line (`documents`)       |
+| `.cypher`                                | statements that create a graph (`cypher_script`)                     |
 | `.graphml`                              | nodes and edges with typed properties (`graphml`)                    |
 | `.parquet`                              | edges, with columns such as head, relation and tail (`parquet`)      |
 | folder with `edges*.parquet`            | edges, and with `nodes*.parquet` nodes, with properties (`parquet`)  |
-| `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains (`tables`)                   |
+| `.yaml`, folder with `graph.yaml`       | tables whose columns that file explains, or a source with options    |
 | folder with `nodes*.csv`, `edges*.csv`  | nodes and edges with properties, or edges alone (`tables`)           |
 | folder of `neo4j-admin import` files    | `.csv` or `.tsv` files known by their headers (`tables`)             |
 | folder with one file                    | named `kb`, `graph` or `triples`, or the only table in it            |
 | folder of RDF files and no others       | all of them together, whatever they are named                        |
 
-Each file may be compressed as `.gz`, `.xz`, `.bz2` or `.zst`. `columns` lists the names of columns that are known. In
+`formats` has one table of them. Each file may be compressed as `.gz`, `.xz`, `.bz2` or `.zst`, and a `.zip` holds
+any of these. `columns` lists the names of columns that are known. In
 files of edges alone exact repetitions are dropped and counted, an entity's id is its name, and it has no type.
 
 Tables may be split into several files (`nodes-1.csv`, `nodes-2.csv`, …), and a header may stand alone in a file named
@@ -26,30 +30,25 @@ empty cell means that the node or edge lacks the property. A bool is `true` or `
 
 from __future__ import annotations
 
-import math
-import numbers
 import re
 import shutil
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from byokg.errors import ConfigError, GraphError, ImportFailed
+from byokg.errors import ConfigError, ImportFailed
 from byokg.files import TextFile, in_bytes, new_folder, remove_folder, uncompressed
 from byokg.graph.columnar.folder import META, refuse_taken
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.writer import SCRATCH, GraphStream, ReadWhole, collect, is_interrupted, write_graph
-from byokg.graph.export_formats import DIRECTED
 from byokg.graph.importers.delimited import RecordFile
 from byokg.graph.importers.dialects import DETECTED, ENDINGS, TableOptions
-from byokg.graph.importers.json_lines import JsonLinesFile
+from byokg.graph.importers.formats import BY_SERVER, Opening, find_format, has_format
 from byokg.graph.importers.table_stream import TableStream
 from byokg.graph.importers.tables import (
-    EDGE_COLUMNS,
     MAPPING,
-    NODE_COLUMNS,
     PropertyTables,
     Table,
     edge_table,
@@ -58,14 +57,12 @@ from byokg.graph.importers.tables import (
     mapped_files,
     mapped_tables,
     node_table,
+    read_mapping,
     several_spaces,
+    source_of,
 )
 from byokg.graph.importers.triples import TripleFile
-from byokg.types import NO_PROPERTIES, EntityId, Node, Properties, Triple, Value
-
-if TYPE_CHECKING:
-    import networkx
-    import pandas
+from byokg.graph.importers.zip_archives import ZIP, unpacked
 
 MEMORY = 1 << 32
 """Default memory of a build, in bytes."""
@@ -75,21 +72,29 @@ _PORTIONS, _LEAST_PORTION = 32, 1 << 20
 
 TRIPLE_NAMES = ("kb.txt", "graph.tsv", "graph.csv")
 DELIMITED_ENDINGS = tuple(ENDINGS)
-JSON_ENDINGS = (".jsonl", ".ndjson")
-GRAPHML, PARQUET = ".graphml", ".parquet"
-RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".xml", ".owl")
+PARQUET = ".parquet"
+RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".n3", ".jsonld", ".rdf", ".xml", ".owl")
 
 _ALONE = re.compile(r"(kb|graph|triples)\.\w+")
 
 
-def _compile_names(names: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:.* )?\[?(?:{names})\]?([-_]?[0-9]+|[-_].+)?\.\w+", re.IGNORECASE)
+def _compile_names(names: str, before: str = "(?:.* )?") -> re.Pattern[str]:
+    return re.compile(rf"{before}\[?(?:{names})\]?([-_]?[0-9]+|[-_].+)?\.\w+", re.IGNORECASE)
 
 
-_NODES, _EDGES = _compile_names("nodes"), _compile_names("edges")
-"""Names of tables, those that Gephi gives (`Lesmis [Nodes].csv`) among them."""
-_OTHER_NODES, _OTHER_EDGES = _compile_names("vertices|entities"), _compile_names("relationships|relations|links|arcs")
-"""Other names, which count if no table has the first ones."""
+_NODES = (_compile_names("nodes"), _compile_names("vertices|entities"), _compile_names("nodes", r".*[-_]"))
+_EDGES = (
+    _compile_names("edges"),
+    _compile_names("relationships|relations|links|arcs"),
+    _compile_names("edges", r".*[-_]"),
+)
+"""Names of tables, those that Gephi gives (`Lesmis [Nodes].csv`) among them; each counts if no table has an earlier."""
+
+_PARQUETS = (
+    ("nodes", "edges"),
+    ("(?:create_final_)?entities", "(?:create_final_)?relationships"),
+)
+"""How the names of Parquet files of nodes and of edges begin; Microsoft's GraphRAG writes the others."""
 _HEADER = re.compile(r"(.+)[-_]header\.\w+")
 
 
@@ -181,38 +186,39 @@ def import_into(
     Raises:
         ImportFailed: as `build_graph`; there is one bad line more than may be left out.
     """
-    found, left_out = _find(Path(source)), dict[str, frozenset[int]]()
+    left_out, bad = dict[str, frozenset[int]](), list[ImportFailed]()
     portion = max(memory // _PORTIONS, _LEAST_PORTION)
-    bad: list[ImportFailed] = []
     streamed = True
-    while True:
-        try:
-            stream = _stream(found, left_out, options, streamed, skip_bad, bad.append)
-            key = None if left_out else _key(found.source, edge_properties, options)
-            write_graph(stream, folder, key, portion, progress, edge_properties)
-            if skipped:
-                for met in bad:
-                    skipped(met)
-            return ColumnarGraph.open(folder)
-        except ReadWhole:
-            streamed = False
-            bad.clear()
-        except ImportFailed as error:
-            count = sum(map(len, left_out.values()))
-            if count >= skip_bad or error.line is None or not _has_lines(found, Path(error.file), error.line):
-                raise
-            if skipped:
-                skipped(error)
-            left_out[error.file] = left_out.get(error.file, frozenset()) | {error.line}
-        for path in folder.iterdir():
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    with unpacked(Path(source)) as files:
+        found = _find(files)
+        while True:
+            try:
+                stream = _stream(found, left_out, options, streamed, skip_bad, bad.append)
+                key = None if left_out else _key(Path(source), edge_properties, options)
+                write_graph(stream, folder, key, portion, progress, edge_properties)
+                if skipped:
+                    for met in bad:
+                        skipped(met)
+                return ColumnarGraph.open(folder)
+            except ReadWhole:
+                streamed = False
+                bad.clear()
+            except ImportFailed as error:
+                count = sum(map(len, left_out.values()))
+                if count >= skip_bad or error.line is None or not _has_lines(found, Path(error.file), error.line):
+                    raise
+                if skipped:
+                    skipped(error)
+                left_out[error.file] = left_out.get(error.file, frozenset()) | {error.line}
+            for path in folder.iterdir():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def _has_lines(found: _SourceFiles, file: Path, line: int) -> bool:
     """True if a line of a file is a record that can be left out."""
-    if found.mapping or _ending(file) in (*RDF_ENDINGS, GRAPHML):
+    if found.mapping or not find_format(file).lines:
         return False
-    return line > 1 or _ending(file) in JSON_ENDINGS
+    return line > 1 or find_format(file).name != "delimited"
 
 
 def import_graph(source: str | Path, options: TableOptions = DETECTED) -> ColumnarGraph:
@@ -230,7 +236,8 @@ def import_graph(source: str | Path, options: TableOptions = DETECTED) -> Column
     >>> import_graph(atlas().graph_source()).node_count
     2639
     """
-    return collect(_stream(_find(Path(source)), {}, options))
+    with unpacked(Path(source)) as files:
+        return collect(_stream(_find(files), {}, options), str(source))
 
 
 def files_read(graph: ColumnarGraph) -> list[str]:
@@ -242,11 +249,14 @@ def files_read(graph: ColumnarGraph) -> list[str]:
 
 def source_files(source: str | Path) -> list[Path]:
     """Return the files that `import_graph` would read, in a fixed order. Raises `ImportFailed` as it would."""
+    if Path(source).suffix.lower() == ZIP:
+        return [Path(source)]
     found = _find(Path(source))
     if found.mapping:
         return mapped_files(found.mapping)
     headers = [header for header in found.headers.values() if header]
-    return [found.alone, *found.further] if found.alone else sorted({*found.nodes, *found.edges, *headers})
+    files = [found.alone, *found.further] if found.alone else sorted({*found.nodes, *found.edges, *headers})
+    return [found.given, *files] if found.given else files
 
 
 def _stream(
@@ -286,6 +296,7 @@ def _unnamed_stream(
     skip_bad: int,
     skipped: Callable[[ImportFailed], object] | None,
 ) -> GraphStream:
+    options = found.options if options == DETECTED else options
     if found.mapping:
         return mapped_tables(found.mapping)
     if found.edges and _ending(found.edges[0]) == PARQUET:
@@ -296,29 +307,8 @@ def _unnamed_stream(
         return PropertyTables(str(found.source), *found.tables(left_out, options))
     if not found.alone:
         return TripleFile(str(found.source), found.edge_tables(left_out, options))
-    ending = _ending(found.alone)
-    if ending in RDF_ENDINGS:
-        from byokg.graph.rdf.importer import RdfFile
-        from byokg.graph.rdf.ntriples import BadLines
-        from byokg.graph.rdf.streamed import TripleStream
-
-        paths = (found.alone, *found.further)
-        kind = TripleStream if streamed and TripleStream.fits(paths) else RdfFile
-        file = kind(*paths, bad=BadLines(skip_bad, skipped))
-        file.language = options.language
-        return file
-    if ending == GRAPHML:
-        from byokg.graph.importers.graphml import GraphmlFile
-
-        return GraphmlFile(found.alone)
-    if ending not in (*DELIMITED_ENDINGS, *JSON_ENDINGS):
-        known = ", ".join((*DELIMITED_ENDINGS, *JSON_ENDINGS, *RDF_ENDINGS, GRAPHML, PARQUET, ".yaml"))
-        reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz, .bz2 or .zst"
-        raise ImportFailed(found.alone, None, f"{reason} if compressed")
-    lines = left_out.get(str(found.alone), frozenset())
-    if ending in JSON_ENDINGS:
-        return JsonLinesFile(found.alone, lines)
-    return TripleFile(str(found.alone), [edge_table(RecordFile.at(found.alone, lines, options), options)])
+    opening = Opening((found.alone, *found.further), left_out, options, streamed, skip_bad, skipped)
+    return find_format(found.alone).open(opening)
 
 
 # Which files of a folder are the graph
@@ -337,6 +327,10 @@ class _SourceFiles:
     edges: Sequence[Path] = ()
     headers: Mapping[Path, Path | None] = field(default_factory=dict)
     """For each file of nodes or edges, the file that holds its header, if another one does."""
+    options: TableOptions = DETECTED
+    """Those that `graph.yaml` gives."""
+    given: Path | None = None
+    """The `graph.yaml` that names the source."""
 
     def tables(
         self, left_out: Mapping[str, frozenset[int]], options: TableOptions
@@ -371,17 +365,18 @@ def _find(source: Path) -> _SourceFiles:
         mapped = source.suffix.lower() in (".yaml", ".yml")
         if _ending(source) == PARQUET:
             return _SourceFiles(source, edges=[source])
-        return _SourceFiles(source, mapping=source) if mapped else _SourceFiles(source, alone=source)
+        return _mapped(source) if mapped else _SourceFiles(source, alone=source)
     if (source / META).exists():
         raise ImportFailed(source, None, "this is a built graph already; open it, or give the files it was built from")
     if (source / MAPPING).exists():
-        return _SourceFiles(source, mapping=source / MAPPING)
+        return _mapped(source / MAPPING)
     present = sorted((path for path in source.iterdir() if not path.name.startswith(".")), key=in_bytes)
-    parts = [
-        [path for path in present if re.fullmatch(rf"{what}.*\.parquet", path.name)] for what in ("nodes", "edges")
-    ]
-    if parts[1]:
-        return _SourceFiles(source, nodes=parts[0], edges=parts[1])
+    for kinds in _PARQUETS:
+        parts = [[path for path in present if re.fullmatch(rf"{kind}.*\.parquet", path.name)] for kind in kinds]
+        if parts[1]:
+            return _SourceFiles(source, nodes=parts[0], edges=parts[1])
+    if any(path.name.startswith("neostore") for path in (*present, *source.glob("*/neostore*"))):
+        raise ImportFailed(source, None, f"this is a store of Neo4j's own; {BY_SERVER}")
     alone = [path for path in present if _is_alone(path)]
     nodes, edges, headers = _tables([path for path in present if path not in alone], bool(alone))
     found = [*nodes, *edges, *alone]
@@ -396,14 +391,19 @@ def _find(source: Path) -> _SourceFiles:
     delimited = [path for path in present if _ending(path) in DELIMITED_ENDINGS]
     if not found and len(delimited) == 1:
         return _SourceFiles(source, alone=delimited[0])
-    parquets = [path for path in present if _ending(path) == PARQUET]
-    if not found and not delimited and len(parquets) == 1:
-        return _SourceFiles(source, edges=parquets)
+    others = [path for path in present if path.is_file() and has_format(path) and path not in delimited]
+    if not found and not delimited and len(others) == 1:
+        return _find(others[0])
     if not found:
         if len(delimited) > 1:
             listed, ending = ", ".join(path.name for path in delimited[:5]), _ending(delimited[0])
             reason = f"holds {len(delimited)} tables ({listed}), and none is named edges{ending}; name one file"
-            raise ImportFailed(source, None, f"{reason}, or rename those of edges edges-1{ending}, edges-2{ending}, …")
+            reason += f", rename those of edges edges-1{ending}, edges-2{ending}, …, or describe them in graph.yaml"
+            raise ImportFailed(source, None, f"{reason}: byokg graph sniff {source} --write")
+        if len(others) > 1:
+            listed = ", ".join(path.name for path in others[:5])
+            reason = f"holds {len(others)} files that are graphs each ({listed}); name one file"
+            raise ImportFailed(source, None, reason)
         known = f"{', '.join(TRIPLE_NAMES)}, graph.jsonl, graph.nt, graph.graphml"
         reason = f"holds neither nodes.csv with edges.csv nor edges.parquet nor one of {known}"
         raise ImportFailed(source, None, f"{reason} (also .gz, .xz, .bz2, .zst)")
@@ -413,15 +413,20 @@ def _find(source: Path) -> _SourceFiles:
     raise ImportFailed(source, None, f"holds several graphs ({names}); name one file, or keep one graph in a folder")
 
 
+def _mapped(mapping: Path) -> _SourceFiles:
+    """Return the tables that a `graph.yaml` explains, or the source that it names with its options."""
+    content = read_mapping(mapping)
+    if "source" not in content:
+        return _SourceFiles(mapping.parent, mapping=mapping)
+    place, options = source_of(mapping, content)
+    found = _find(place)
+    return replace(found, options=options, given=mapping)
+
+
 def _is_alone(path: Path) -> bool:
     """True if a file is a whole graph, by its name."""
     name = uncompressed(path).name.lower()
-    return bool(_ALONE.fullmatch(name)) and _ending(path) in (
-        *DELIMITED_ENDINGS,
-        *JSON_ENDINGS,
-        *RDF_ENDINGS,
-        GRAPHML,
-    )
+    return bool(_ALONE.fullmatch(name)) and has_format(path) and _ending(path) != PARQUET
 
 
 def _tables(paths: Iterable[Path], beside: bool) -> tuple[list[Path], list[Path], dict[Path, Path | None]]:
@@ -432,8 +437,10 @@ def _tables(paths: Iterable[Path], beside: bool) -> tuple[list[Path], list[Path]
     edges: list[Path] = []
     headers: dict[Path, Path | None] = {}
     names = [uncompressed(path).name for path in tables if path not in alone]
-    nodes_named = _NODES if beside or any(map(_NODES.fullmatch, names)) else _OTHER_NODES
-    edges_named = _EDGES if beside or any(map(_EDGES.fullmatch, names)) else _OTHER_EDGES
+    nodes_named, edges_named = (
+        tiers[0] if beside else next((one for one in tiers if any(map(one.fullmatch, names))), tiers[0])
+        for tiers in (_NODES, _EDGES)
+    )
     for path in tables:
         if path in alone:
             continue
@@ -469,181 +476,3 @@ def _refuse_copies(source: Path, found: Sequence[Path]) -> None:
 
 def _ending(path: Path) -> str:
     return uncompressed(path).suffix.lower()
-
-
-# Graphs that Python libraries hold
-
-
-def from_networkx(
-    graph: networkx.Graph,
-    relation: str | None = None,
-    default_relation: str = "related_to",
-    name: str = "name",
-    type: str = "type",
-) -> ColumnarGraph:
-    """Hold a NetworkX graph of any kind; the nodes' keys become ids, as text.
-
-    Args:
-        graph: edges of an undirected graph are undirected; of a directed one those whose attribute `directed` is False.
-        relation: edge attribute that holds the relation; by default `relation`, `label` or `type`, the first that an
-            edge has, and the key of a multigraph's edge if that is a text.
-        default_relation: relation of edges that have none of these.
-        name: node attribute that holds the name.
-        type: node attribute that holds the type, or a list of types; a list under `types` gives further ones.
-
-    Returns:
-        The graph; all other attributes are properties, those that are None or not a number are absent.
-
-    Raises:
-        GraphError: two nodes have the same text as their key, or an attribute holds values of several types.
-    """
-    nodes = [
-        _node(key, attributes.get(name), attributes.get(type), attributes, (name, type))
-        for key, attributes in graph.nodes(data=True)
-    ]
-    listed = graph.edges(keys=True, data=True) if graph.is_multigraph() else graph.edges(data=True)
-    named = ("relation", "label", "type") if relation is None else (relation,)
-    edges = []
-    for head, tail, *key, attributes in listed:
-        attribute = next((attribute for attribute in named if attributes.get(attribute) is not None), None)
-        label = attributes[attribute] if attribute else default_relation
-        if attribute is None and relation is None and key and isinstance(key[0], str):
-            label = key[0]
-        undirected = not graph.is_directed() or attributes.get(DIRECTED) is False
-        named_so = (attribute, DIRECTED) if undirected else (attribute,)
-        edges.append(replace(_edge(head, label, tail, attributes, named_so), undirected=undirected))
-    return ColumnarGraph.from_records(nodes, edges, graph.name or "networkx", source={"kind": "NetworkX"})
-
-
-def from_pandas(
-    edges: pandas.DataFrame, nodes: pandas.DataFrame | None = None, columns: Mapping[str, str] | None = None
-) -> ColumnarGraph:
-    """Hold the graph in two data frames.
-
-    Args:
-        edges: columns `head`, `relation`, `tail`; all others are properties.
-        nodes: columns `id`, and `name`, `type` and `types` if there are such; all others are properties. A `type` may
-            be a list of types, and `types` are lists of further ones. Without this frame the ends of edges are the
-            nodes, and exact repetitions of an edge without properties are dropped.
-        columns: other names of these columns in the frames, by the names above.
-
-    Raises:
-        GraphError: a column is missing, an end is no node, or a column holds values of several types.
-    """
-    called = dict(columns or {})
-    _refuse_missing("edges", edges, EDGE_COLUMNS, called)
-    if nodes is None and len(edges.columns) == len(EDGE_COLUMNS):
-        rows = zip(*(edges[called.get(column, column)] for column in EDGE_COLUMNS), strict=True)
-        spelled = ((str(_id(head)), str(label), str(_id(tail))) for head, label, tail in rows)
-        return ColumnarGraph.from_triples(spelled, "pandas")
-    links = [
-        _edge(row.pop("head"), row.pop("relation"), row.pop("tail"), row) for row in _rows(edges, EDGE_COLUMNS, called)
-    ]
-    if nodes is None:
-        ends = dict.fromkeys(end for link in links for end in (link.head, link.tail))
-        found = [Node(end, end) for end in ends]
-    else:
-        _refuse_missing("nodes", nodes, ("id",), called)
-        found = [
-            _node(row.pop("id"), row.pop("name", None), row.pop("type", None), row)
-            for row in _rows(nodes, NODE_COLUMNS, called)
-        ]
-    return ColumnarGraph.from_records(found, links, "pandas", source={"kind": "pandas"})
-
-
-def from_record(record: Mapping[str, Any]) -> ColumnarGraph:
-    """Hold the graph that a question brings along, in the layout of the RoG data sets.
-
-    Args:
-        record: `graph` is a list of [head, relation, tail], and `id` names it in messages.
-
-    Returns:
-        The graph; a record without triples is a graph without nodes. Exact repetitions are dropped and counted.
-
-    Raises:
-        GraphError: the record has no such list.
-    """
-    triples = record.get("graph")
-    place = f"record {record.get('id')!r}"
-    if not isinstance(triples, Iterable) or isinstance(triples, str | Mapping):
-        raise GraphError(f"{place} has no list of triples under 'graph'; its keys are {', '.join(map(str, record))}")
-    spelled = []
-    for position, triple in enumerate(triples):
-        if len(triple) != 3 or not all(isinstance(part, str) for part in triple):
-            raise GraphError(f"{place}: triple {position} is {triple!r}; it is three texts: head, relation, tail")
-        spelled.append((triple[0], triple[1], triple[2]))
-    return ColumnarGraph.from_triples(spelled, place)
-
-
-def _rows(frame: pandas.DataFrame, fixed: Sequence[str], called: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return rows under the names that we use."""
-    names = {called.get(column, column): column for column in fixed}
-    columns = [names.get(str(column), str(column)) for column in frame.columns]
-    values = [frame[column].tolist() for column in frame.columns]
-    return [dict(zip(columns, row, strict=True)) for row in zip(*values, strict=True)]
-
-
-def _refuse_missing(what: str, frame: pandas.DataFrame, needed: Sequence[str], called: Mapping[str, str]) -> None:
-    for column in needed:
-        if called.get(column, column) not in frame.columns:
-            have = ", ".join(map(str, frame.columns))
-            raise GraphError(
-                f"the frame of {what} has no column {called.get(column, column)!r}; it has {have}: "
-                f"say which one it is with columns={{{column!r}: ...}}"
-            )
-
-
-def _node(key: Hashable, name: object, type_: object, attributes: Mapping[Any, Any], named: Sequence[str] = ()) -> Node:
-    entity = _id(key)
-    listed = list(type_) if isinstance(type_, list | tuple) else [type_]
-    if isinstance(further := attributes.get("types"), list | tuple):
-        listed, named = [*listed, *further], (*named, "types")
-    types = list(dict.fromkeys(str(each) for each in listed if not _absent(each) and each != ""))
-    return Node(
-        entity,
-        entity if _absent(name) else str(name),
-        types[0] if types else "",
-        _properties(attributes, named),
-        tuple(types[1:]),
-    )
-
-
-def _edge(
-    head: Hashable, label: object, tail: Hashable, attributes: Mapping[Any, Any], named: Sequence[str | None] = ()
-) -> Triple:
-    if _absent(label):
-        raise GraphError(f"the edge from {head!r} to {tail!r} has no relation; give it one")
-    return Triple(_id(head), str(label), _id(tail), properties=_properties(attributes, named))
-
-
-def _id(key: Hashable) -> EntityId:
-    if _absent(key) or key == "":
-        raise GraphError(f"a node has the id {key!r}; give it a text or a number")
-    return EntityId(str(key))
-
-
-def _properties(attributes: Mapping[Any, Any], named: Sequence[str | None]) -> Properties:
-    found = {str(key): _value(value) for key, value in attributes.items() if key not in named and not _absent(value)}
-    return found or NO_PROPERTIES
-
-
-def _absent(value: object) -> bool:
-    """True if a cell is empty: None, not a number, or pandas' NA and NaT, which differ from themselves."""
-    return value is None or (isinstance(value, float) and math.isnan(value)) or repr(value) in ("<NA>", "NaT")
-
-
-def _value(value: object) -> Value:
-    if isinstance(value, str | bool):
-        return value
-    if type(value).__name__ in ("bool", "bool_"):
-        return bool(value)
-    if isinstance(value, numbers.Integral):
-        return int(value)
-    if isinstance(value, numbers.Real):
-        return float(value)
-    if hasattr(value, "isoformat"):
-        text = str(value.isoformat())
-        return text.removesuffix("T00:00:00")
-    if isinstance(value, list | tuple) and all(isinstance(item, str | int | float) for item in value):
-        return ";".join(map(str, value))
-    return str(value)

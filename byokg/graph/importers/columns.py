@@ -191,6 +191,31 @@ def _find_ends(named: Sequence[tuple[str, ...]]) -> tuple[int, int, tuple[str, s
     return None
 
 
+def end_columns(columns: Sequence[Column]) -> tuple[dict[str, Column], dict[str, Column]] | None:
+    """Return the columns of edges that describe their heads and tails, such as `x_name` and `y_name`, by the rest of
+    their names; None unless types are among them."""
+    head, tail = (next(words(column.name) for column in columns if column.role == role) for role in ("head", "tail"))
+    marks = [(one, other) for one, other in zip(head, tail, strict=False) if one != other]
+    if len(head) != len(tail) or len(marks) != 1:
+        return None
+    sides: tuple[dict[str, Column], dict[str, Column]] = {}, {}
+    for column in columns:
+        parts = words(column.name)
+        for side, mark in zip(sides, marks[0], strict=True):
+            if column.role == "property" and mark in parts:
+                side.setdefault("_".join(part for part in parts if part != mark), column)
+    both = sides[0].keys() & sides[1].keys()
+    if both.isdisjoint(_NODE_TYPES):
+        return None
+    head_columns, tail_columns = ({name: column for name, column in side.items() if name in both} for side in sides)
+    return head_columns, tail_columns
+
+
+def node_role(name: str) -> str:
+    """Return the role of a column that describes a node: its name, its type or a property."""
+    return "name" if name in _NODE_NAMES else "type" if name in _NODE_TYPES else "property"
+
+
 def _id_rank(word: str) -> int:
     return _ID_WORDS.index(word) if word in _ID_WORDS else len(_ID_WORDS)
 

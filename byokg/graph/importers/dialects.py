@@ -31,6 +31,7 @@ ENDINGS = {
     ".edges": "",
     ".edgelist": "",
     ".dat": "",
+    ".sif": "\t",
 }
 """Endings of delimited files and the separator that each promises, if any."""
 
@@ -180,8 +181,8 @@ def promised_separator(path: Path) -> str:
     ending = uncompressed(path).suffix.lower()
     if ending not in ENDINGS:
         known = ", ".join(ENDINGS)
-        reason = f"the name does not tell the format; end it in one of {known}, and then .gz, .xz, .bz2 or .zst"
-        raise ImportFailed(path, None, f"{reason} if compressed")
+        reason = f"a table needs an ending, one of {known}, and then .gz, .xz, .bz2 or .zst if compressed"
+        raise ImportFailed(path, None, f"{reason}; rename the file")
     return ENDINGS[ending]
 
 

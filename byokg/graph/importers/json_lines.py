@@ -15,7 +15,7 @@ edge without a relation is `related_to` its tail; one with `"directed": false` o
 ways. Properties may also stand together under `properties`. Ids are texts or numbers. A null is no property; a list or
 object is kept as its JSON. Where no line is a node, the ends of edges are the nodes, and exact repetitions of an edge
 without properties are dropped and counted. Where some are, both ends of every edge must be.
-The graphs that questions bring along become one; `choose.from_record` holds each by itself.
+The graphs that questions bring along become one; `python_graphs.from_record` holds each by itself.
 """
 
 from __future__ import annotations
@@ -74,6 +74,11 @@ def records(path: Path, line: int, text: str) -> Sequence[Node | Triple]:
         value = json.loads(text)
     except ValueError as error:
         raise ImportFailed(path, line, f"this is no JSON: {error}; one record stands on each line") from error
+    return read_record(path, line, value, text)
+
+
+def read_record(path: Path, line: int | None, value: Any, text: str = "") -> Sequence[Node | Triple]:
+    """Return the content of a JSON value, as of a line with some `text`. Raises `ImportFailed`."""
     graph = value.get("graph") if isinstance(value, dict) else None
     if not isinstance(graph, list) or not all(isinstance(triple, list) for triple in graph):
         return [_record(path, line, value, text)]
@@ -85,7 +90,7 @@ def records(path: Path, line: int, text: str) -> Sequence[Node | Triple]:
     return [_edge(path, line, head, relation, tail, NO_PROPERTIES) for head, relation, tail in graph]
 
 
-def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
+def _record(path: Path, line: int | None, value: Any, text: str) -> Node | Triple:
     if isinstance(value, list) and len(value) == 3:
         return _edge(path, line, value[0], value[1], value[2], NO_PROPERTIES)
     if isinstance(value, dict):
@@ -113,15 +118,13 @@ def _record(path: Path, line: int, value: Any, text: str) -> Node | Triple:
             own = {key: item for key, item in value.items() if key not in left_out}
             name = value.get(named.get("name", "name"), inner.get("name"))
             return _node(path, line, value[named["id"]], name, types, {**own, **inner})
-    raise ImportFailed(
-        path,
-        line,
-        f"{_short(text)} is neither a triple, nor an object with head, relation and tail, nor one with an id",
-    )
+    shown = _short(text or json.dumps(value, ensure_ascii=False))
+    reason = f"{shown} is neither a triple, nor an object with head, relation and tail, nor one with an id"
+    raise ImportFailed(path, line, reason)
 
 
 def _keyed_edge(
-    path: Path, line: int, value: Mapping[str, Any], keys: Mapping[str, str], inner: Mapping[str, Any]
+    path: Path, line: int | None, value: Mapping[str, Any], keys: Mapping[str, str], inner: Mapping[str, Any]
 ) -> Triple:
     """Return the edge of an object, given the keys of head, relation and tail."""
     stated = _stated_direction(value)
@@ -159,7 +162,7 @@ def _is_list_of_texts(value: object) -> bool:
 
 
 def _node(
-    path: Path, line: int, id_: object, name: object, types: Sequence[object], properties: Mapping[str, Any]
+    path: Path, line: int | None, id_: object, name: object, types: Sequence[object], properties: Mapping[str, Any]
 ) -> Node:
     entity = _text(path, line, "id", id_)
     shown = entity if name in (None, "") else _text(path, line, "name", name)
@@ -168,13 +171,15 @@ def _node(
     return Node(EntityId(entity), shown, first, _properties(path, line, properties, leave_out="name"), further)
 
 
-def _edge(path: Path, line: int, head: object, relation: object, tail: object, properties: Mapping[str, Any]) -> Triple:
+def _edge(
+    path: Path, line: int | None, head: object, relation: object, tail: object, properties: Mapping[str, Any]
+) -> Triple:
     ends = [EntityId(_text(path, line, name, end)) for name, end in (("head", head), ("tail", tail))]
     label = _text(path, line, "relation", relation)
     return Triple(ends[0], label, ends[1], properties=_properties(path, line, properties))
 
 
-def _text(path: Path, line: int, name: str, value: object) -> str:
+def _text(path: Path, line: int | None, name: str, value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
     if isinstance(value, str) and value.strip():
@@ -182,7 +187,7 @@ def _text(path: Path, line: int, name: str, value: object) -> str:
     raise ImportFailed(path, line, f"the {name} is {value!r}; give it a text or a number")
 
 
-def _properties(path: Path, line: int, values: Mapping[str, Any], leave_out: str = "") -> Properties:
+def _properties(path: Path, line: int | None, values: Mapping[str, Any], leave_out: str = "") -> Properties:
     found: dict[str, Value] = {}
     for key, value in values.items():
         if value is None or key == leave_out:

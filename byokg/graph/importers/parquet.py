@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,8 @@ class ParquetTables(TableStream):
         super().__init__(name)
         self._node_files = [_opened(path, True) for path in nodes]
         self._edge_files = [_opened(path, False) for path in edges]
+        if _ends_are_names(self._node_files, self._edge_files):
+            self._node_files = [replace(one, columns=_by_name(one.columns)) for one in self._node_files]
         self._node_types, self._edge_types = (
             common_types((one.path, {key: kind for key, _, kind in one.properties()}) for one in files)
             for files in (self._node_files, self._edge_files)
@@ -149,6 +152,30 @@ class ParquetTables(TableStream):
         raise ImportFailed(path, None, reason + "add the node or correct it")
 
 
+def _ends_are_names(nodes: Sequence[_TableFile], edges: Sequence[_TableFile]) -> bool:
+    """True if edges end at names of nodes and at none of their ids, as Microsoft's GraphRAG writes them."""
+    if any(one.position("name") is None for one in nodes) or not nodes:
+        return False
+    heads = {head for one in edges for head in _column_texts(one, "head", _SAMPLE)}
+    if any(not heads.isdisjoint(_column_texts(one, "id")) for one in nodes):
+        return False
+    return bool(heads) and heads <= {name for one in nodes for name in _column_texts(one, "name")}
+
+
+def _column_texts(one: _TableFile, role: str, rows: int = _ROWS) -> Iterator[str]:
+    """Yield the values of a column; with fewer `rows` than usual, those of the first rows."""
+    name = one.file.schema_arrow.names[one.position(role) or 0]
+    batches = one.file.iter_batches(rows, columns=[name])
+    for batch in batches if rows == _ROWS else islice(batches, 1):
+        yield from map(str, batch.column(0).drop_null().to_pylist())
+
+
+def _by_name(columns: Sequence[Column]) -> list[Column]:
+    """Return columns of nodes whose names are their ids."""
+    own = [replace(column, role="property") if column.role == "id" else column for column in columns]
+    return [*own, *(replace(column, role="id") for column in columns if column.role == "name")]
+
+
 def _opened(path: Path, nodes: bool) -> _TableFile:
     try:
         file = parquet.ParquetFile(path)
@@ -166,6 +193,11 @@ def _opened(path: Path, nodes: bool) -> _TableFile:
             raise ImportFailed(path, None, f"has no column 'id' among {listed}; rename the one that identifies nodes")
         return _TableFile(path, file, columns)
     header = edge_header(names, rows)
+    if header is None and {"question", "graph"} <= set(names):
+        reason = (
+            f"holds questions, each with a graph of its own; ask them with: byokg eval dataset=rog dataset.root={path}"
+        )
+        raise ImportFailed(path, None, reason)
     if header is None:
         reason = f"has no two columns for the ends of edges among {listed}; name them head, relation and tail"
         raise ImportFailed(path, None, f"{reason}, or source, relation and target")

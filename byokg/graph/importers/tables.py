@@ -95,9 +95,11 @@ from byokg.graph.importers.columns import (
     Rows,
     as_kind,
     edge_header,
+    end_columns,
     is_number,
     names_relation,
     node_header,
+    node_role,
     read_directions,
     seems_header,
     split_kind,
@@ -294,6 +296,24 @@ def _is_own(fields: Sequence[str], one: Column, other: Column) -> bool:
     """Return True if one of two columns is a property that is named like the other, a fixed column of nodes."""
     named = [split_kind(fields[column.position])[0] for column in (one, other)]
     return named[0] != named[1] and "property" in (one.role, other.role) and one.role != other.role
+
+
+def end_tables(one: Table) -> tuple[list[Table], list[Table]] | None:
+    """Return tables of the nodes at both ends of edges, and of the edges; None unless columns describe the ends.
+
+    So PrimeKG has `x_index`, `x_name` and `x_type` beside `y_index`, `y_name` and `y_type`.
+    """
+    sides = end_columns(one.columns) if one.file.titled else None
+    if sides is None:
+        return None
+    nodes = []
+    for role, side in zip(("head", "tail"), sides, strict=True):
+        id_ = next(column for column in one.columns if column.role == role)
+        roles = [replace(column, name=name, role=node_role(name)) for name, column in side.items()]
+        fixed = [column if column.role == "property" else replace(column, kind="string") for column in roles]
+        nodes.append(replace(one, columns=[replace(id_, role="id"), *fixed], label="", header=one.header))
+    described = {column.position for side in sides for column in side.values()}
+    return nodes, [replace(one, columns=[column for column in one.columns if column.position not in described])]
 
 
 # Files of edges with or without a header
@@ -757,6 +777,52 @@ def mapped_files(mapping: Path) -> list[Path]:
     return [mapping, *(file.path for file in reader.files.values())]
 
 
+def read_mapping(mapping: Path) -> dict[str, Any]:
+    """Return the content of a `graph.yaml`. Raises `ImportFailed`."""
+    try:
+        content = yaml.safe_load(mapping.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        raise ImportFailed(mapping, None, f"cannot be read: {error or 'nested too deep'}") from error
+    if not isinstance(content, dict):
+        raise ImportFailed(mapping, None, f"the file: a mapping of names is needed, found {content!r}")
+    return content
+
+
+def source_of(mapping: Path, content: Mapping[str, Any]) -> tuple[Path, TableOptions]:
+    """Return the source that a `graph.yaml` names, and how its tables are read. Raises `ImportFailed`."""
+    for key in content:
+        if key not in _SOURCE_KEYS:
+            raise ImportFailed(
+                mapping, None, f"unknown key {key!r}; keys beside source are {', '.join(_SOURCE_KEYS[1:])}"
+            )
+    for key, (kind, shape) in _SOURCE_SHAPES.items():
+        if not isinstance(content.get(key, kind()), kind):
+            raise ImportFailed(mapping, None, f"{key}: it is {shape}, not {content[key]!r}")
+    header, undirected = content.get("header"), content.get("undirected", False)
+    if not isinstance(header, bool | None) or not isinstance(undirected, bool):
+        raise ImportFailed(mapping, None, "header and undirected are true or false")
+    place = mapping.parent / content["source"]
+    if not place.exists():
+        raise ImportFailed(mapping, None, f"source: there is no {place}")
+    columns = tuple(str(column) for column in content.get("columns", ()))
+    names = tuple((str(type_), str(template)) for type_, template in content.get("names", {}).items())
+    try:
+        options = TableOptions(columns, header, content.get("delimiter", ""), content.get("comment"), undirected, names)
+    except ConfigError as error:
+        raise ImportFailed(mapping, None, str(error)) from error
+    return place, options
+
+
+_SOURCE_KEYS = ("source", "columns", "header", "delimiter", "comment", "undirected", "names")
+_SOURCE_SHAPES: Mapping[str, tuple[type, str]] = {
+    "source": (str, "the name of a file or folder"),
+    "columns": (list, "a list of roles, such as [source, relation, target]"),
+    "delimiter": (str, "one character in quotes"),
+    "comment": (str, "one character in quotes"),
+    "names": (dict, "a mapping of types to templates"),
+}
+
+
 class _MappingReader:
     """The content of a mapping, checked key by key."""
 
@@ -765,11 +831,7 @@ class _MappingReader:
         self.files: dict[str, RecordFile] = {}
         self.names: dict[str, str] = {}
         """Display templates by type."""
-        try:
-            content = yaml.safe_load(mapping.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-            raise ImportFailed(mapping, None, f"cannot be read: {error}") from error
-        self._content = self._mapping("the file", content, ("nodes", "edges", "files", "folder"))
+        self._content = self._mapping("the file", read_mapping(mapping), ("nodes", "edges", "files", "folder"))
         self._options = {
             name: self._mapping(f"files: {name}", options, ("surplus", "delimiter", "comment"))
             for name, options in self._mapping("files", self._content.get("files", {})).items()

@@ -10,6 +10,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ from byokg.graph.rdf import ntriples
 from byokg.graph.rdf.literals import EXACT_TYPES, Literal, of_value
 from byokg.graph.rdf.ntriples import START, BadLines, FilePosition
 from byokg.graph.rdf.quads import QUADS, LiteralTypes, QuadBlock, columns
+from byokg.graph.rdf.restrictions import defines_restrictions, read_restrictions
 from byokg.graph.rdf.terms import (
     EDGE,
     NAME_PREDICATES,
@@ -48,6 +50,9 @@ FORMATS = {
     ".rdf": "RDF_XML",
     ".owl": "RDF_XML",
     ".xml": "RDF_XML",
+    ".n3": "N3",
+    ".jsonld": "JSON_LD",
+    ".json": "JSON_LD",
 }
 """Ending of a file's name to pyoxigraph's name for its format."""
 
@@ -59,6 +64,10 @@ _INVALID = re.compile(r"(\S.*?) is not a? ?valid")
 
 _PLACE = re.compile(r"^Parser error (at|between) line .*?: ")
 """pyoxigraph's report of a place, which is relative to a block."""
+
+
+_HEAD_BYTES = 1 << 20
+"""Part of a document that declares its entities and namespaces."""
 
 
 class Document:
@@ -98,8 +107,12 @@ class Document:
         # Relative IRIs are resolved against the file's name alone: its place must not show in ids.
         base = None if labelled else f"file:///{quote(self._path.name)}"
         file = TextFile(self._path)
+        if self._format == "RDF_XML":
+            _refuse_entities(file)
+        restricted = not labelled and defines_restrictions(file)
         with file.reading(), file.open() as stream:
-            for quad in self._parse(stream, base):
+            parsed = self._parse(stream, base)
+            for quad in read_restrictions(parsed) if restricted else parsed:
                 yield quad if labelled else relabel.quad(quad)
 
     def _line_of(self, reason: str) -> int | None:
@@ -127,6 +140,9 @@ class Document:
             except SyntaxError as error:
                 line = None if error.lineno is None else error.lineno + lines
                 reason = _PLACE.sub("", error.msg)
+                if "LoadDocumentCallback" in reason:
+                    reason = "its @context is an address, and nothing is fetched; write the context into the file"
+                    raise ImportFailed(self._path, line, reason) from error
                 if line is None and self._format == "RDF_XML":
                     line = self._line_of(reason)
                 raise ImportFailed(self._path, line, f"{reason}; correct the file") from error
@@ -178,7 +194,9 @@ def read_rdf(
     format = _format(path)
     if format is None:
         endings = ", ".join(FORMATS)
-        reason = f"the name does not tell the RDF format; end it in one of {endings}, and then .gz, .xz or .zst"
+        reason = (
+            f"no RDF format has the ending {path.suffix!r}; end the name in one of {endings}, and then .gz, .xz or .zst"
+        )
         raise ImportFailed(path, None, reason)
     if not path.is_file():
         raise ImportFailed(path, None, "no such file")
@@ -187,6 +205,20 @@ def read_rdf(
 
 def _format(path: Path) -> str | None:
     return FORMATS.get(uncompressed(path).suffix.lower())
+
+
+def _refuse_entities(file: TextFile) -> None:
+    """Refuse entities that hold others, which can fill the memory, or lie elsewhere. Raises `ImportFailed`."""
+    parser = expat.ParserCreate()
+
+    def declared(name: str, parameter: bool, value: str | None, *more: object) -> None:
+        if value is None or "&" in value or "%" in value:
+            reason = f"the entity {name!r} refers to others or to a file, which is not safe to read; write it out"
+            raise ImportFailed(file.path, parser.CurrentLineNumber, reason)
+
+    parser.EntityDeclHandler = declared
+    with file.reading(), file.open() as stream, suppress(expat.ExpatError):  # of which pyoxigraph reports more
+        parser.Parse(stream.read(_HEAD_BYTES))
 
 
 class _Relabelling:

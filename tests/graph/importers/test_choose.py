@@ -18,13 +18,11 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers import delimited
 from byokg.graph.importers.choose import (
     build_graph,
-    from_networkx,
-    from_pandas,
-    from_record,
     import_graph,
     import_into,
     source_files,
 )
+from byokg.graph.importers.python_graphs import from_networkx, from_pandas, from_record
 from byokg.graph.store import Direction
 from byokg.types import EntityId, Node
 from tests.graph.contract import facts, ids, spelled
@@ -231,7 +229,7 @@ class TestBadTriples:
         refused(tmp_path, None, "cannot be read: Is a directory")
 
     def test_a_name_that_tells_no_format_is_refused(self, tmp_path: Path) -> None:
-        refused(written(tmp_path, "graph.doc", b"a|r|b\n"), None, "end it in one of .txt, .csv, .tsv")
+        refused(written(tmp_path, "graph.doc", b"a|r|b\n"), None, "end the name in one of .txt, .csv, .tsv")
 
     def test_a_missing_source_is_refused(self, tmp_path: Path) -> None:
         refused(tmp_path / "nowhere", None, "no such file or folder")

@@ -98,5 +98,5 @@ def test_entities_are_refused_before_they_are_expanded(tmp_path: Path) -> None:
     outside = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>'
     with pytest.raises(ImportFailed, match="declares the entity 'a'"):
         read(tmp_path, "<graph><node id='&a;'/></graph>", f"{outside}<graphml>")
-    with pytest.raises(ImportFailed, match="<html> is no GraphML"):
+    with pytest.raises(ImportFailed, match="is a page of HTML"):
         read(tmp_path, "", "<html>")

@@ -107,5 +107,5 @@ def test_a_name_tells_the_format(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
         read_rdf(tmp_path / name)
     for name in ("a.tsv", "a.csv.gz", "a.gz", "ttl"):
-        with pytest.raises(ImportFailed, match="does not tell the RDF format"):
+        with pytest.raises(ImportFailed, match="no RDF format has the ending"):
             read_rdf(tmp_path / name)

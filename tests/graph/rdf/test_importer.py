@@ -343,7 +343,7 @@ def test_a_syntax_error_names_file_and_line(read: Read, name: str, text: str, li
 
 
 def test_what_cannot_be_rdf_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ImportFailed, match="end it in one of"):
+    with pytest.raises(ImportFailed, match="end the name in one of"):
         read_rdf(tmp_path / "graph.txt")
     with pytest.raises(ImportFailed, match="no such file"):
         read_rdf(tmp_path / "graph.ttl")
