@@ -294,7 +294,11 @@ def sweep(words: Sequence[str], output: Output) -> list[JobOutcome]:
         MissingExtra: the launcher is not installed.
     """
     grid = read_grid(words)
-    settings = tuple(read_settings(job.words) for job in grid.jobs)
+    return run_grid(grid, tuple(read_settings(job.words) for job in grid.jobs), output)
+
+
+def run_grid(grid: Grid, settings: tuple[Settings, ...], output: Output) -> list[JobOutcome]:
+    """Run the jobs of a grid with their settings, and print one table of their results, as `sweep` does."""
     outcomes = _launch(grid, _Runner(grid.jobs, settings, output.quiet), output.err)
     out = output.out
     ended = {outcome.name: outcome for outcome in outcomes}

@@ -45,6 +45,10 @@ COMMANDS = {
     ),
     "fit": ("train_commands:fit", "Fit the answering without a language model to a graph and its questions."),
     "train": ("train_commands:app", "Learn from questions and answers: labels, language models."),
+    "reproduce": (
+        "reproduce_commands:reproduce",
+        "Reproduce a table of a paper with your model, and print it beside the published one.",
+    ),
     "merge": ("eval_commands:merge", "Put the shards of a run together and score the whole."),
     "compare": (
         "score_commands:compare",

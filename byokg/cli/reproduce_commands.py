@@ -1,11 +1,14 @@
-"""`byokg demo`: the shipped questions without a language model, and pipelines with one, from recorded replies."""
+"""`byokg demo` and `byokg reproduce`: pipelines from recorded replies, and tables of papers with the user's model."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,15 +16,18 @@ import typer
 from rich.console import Console
 
 from byokg.cli.config import Settings, read_settings
-from byokg.cli.evaluation import evaluate
-from byokg.cli.terminal import Output, Quiet, note, print_line
-from byokg.errors import MissingExtra, RunError
+from byokg.cli.eval_commands import Grid, Job, run_grid
+from byokg.cli.evaluation import evaluate, open_questions
+from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, note, print_line
+from byokg.errors import ConfigError, MissingExtra, RunError
+from byokg.evaluation.comparability import PublishedData, PublishedResult, PublishedTable, read_tables
 from byokg.files import sha256
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
+    from byokg.evaluation.profiles import Profile
     from byokg.evaluation.run_folder import Run
 
 REPLIES = Path(__file__).parents[1] / "data" / "replies"
@@ -167,3 +173,246 @@ def comparison_table(runs: Sequence[Run], title: str) -> Table:
         "calls and tokens: mean of a question"
     )
     return table([*labels("pipeline"), *figures(*titles, "calls", "tokens", *versus)], rows, title, caption)
+
+
+# Tables of papers
+
+
+def reproduce(
+    name: Annotated[
+        str, typer.Argument(metavar="TABLE", help="table1 to table8 of ByoKG-RAG, graphraft1, graphraft2.")
+    ],
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[DATASET] [KEY=VALUE]…", help="Column of the table, and settings.")
+    ] = None,
+    config_dir: ConfigDir = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder of the runs; under runs/ unless given.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without a confirmation of the cost.")] = False,
+    published_graph: Annotated[bool, typer.Option("--published-graph", help="The graph is the paper's.")] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Reproduce a table of a paper with your model, and print it beside the published one.
+
+    byokg reproduce table2
+
+    byokg reproduce table2 cwq dataset.root=DIR graph=arcadedb graph.path=DIR llm=bedrock llm.model=ID workers=16
+
+    Without a data set it lists the data that the table needs, and their sources. With one it estimates the cost, asks
+    for a confirmation, and runs; the same command continues a run that was stopped. The reasons against a comparison of
+    the figures stand below them.
+    """
+    usage, datasets, tables = read_tables()
+    if name not in tables:
+        raise ConfigError(f"no table {name!r} is known; use one of {', '.join(tables)}")
+    table, output = tables[name], Output(quiet=quiet)
+    columns = [word for word in words or () if "=" not in word]
+    if len(columns) > 1 or not table.columns.keys() >= set(columns):
+        raise ConfigError(f"{name} has no column {' '.join(columns)!r}; name one of {', '.join(table.columns)}")
+    print_line(output.out, f"{table.paper}: {table.title}")
+    for column in columns or table.columns:
+        _print_data(column, datasets[column], output)
+    if not columns:
+        place = f"{next(iter(table.columns))} dataset.root=DIR graph.path=DIR llm=anthropic llm.model=MODEL"
+        print_line(output.out, f"next: byokg reproduce {name} {place}")
+        return
+    [column] = columns
+    own = tuple(word for word in words or () if "=" in word)
+    one = Reproduction(table, column, datasets[column], own, out or Path("runs") / f"{name}-{column}")
+    if table.question:
+        from byokg.cli.ask_commands import ask
+
+        print_line(output.out, f"published answer: {table.answer}")
+        ask(table.question, list(one.shared), trace=True)
+    elif one.needs_runs:
+        _reproduce(one, usage, published_graph, yes, output)
+    else:
+        output.out.print(one.beside({}, output))
+
+
+def _print_data(column: str, data: PublishedData, output: Output) -> None:
+    """Print the source of a column's questions and its graph."""
+    from byokg.evaluation.datasets.fetch import sources
+
+    source = sources()[data.source]
+    fetched = f"byokg data fetch {source.name}" if source.files else "by hand"
+    print_line(output.out, f"  {column}: {data.n:,} questions, {source.page} ({source.licence}; {fetched})")
+    print_line(
+        output.out, f"    graph: {data.graph}, as graph.path=DIR or ADDRESS; settings: {' '.join(data.settings)}"
+    )
+
+
+def _reproduce(
+    one: Reproduction, usage: Mapping[str, Sequence[int]], published_graph: bool, yes: bool, output: Output
+) -> None:
+    """Estimate the cost, run, and print the table."""
+    from byokg.evaluation.run_folder import read_runs
+
+    jobs = one.jobs()
+    settings = {system: read_settings(job.words) for system, job in jobs.items()}
+    output.out.print(one.estimate(settings, usage, output))
+    if not yes and not _confirmed(output):
+        raise typer.Exit(INCOMPLETE)
+    outcomes = run_grid(Grid(tuple(jobs.values()), one.folder, ()), tuple(settings.values()), output)
+    if failed := [outcome for outcome in outcomes if outcome.error]:
+        raise typer.Exit(INCOMPLETE if all(outcome.incomplete for outcome in failed) else WRONG)
+    runs = dict(zip(jobs, read_runs([job.folder for job in jobs.values()]), strict=True))
+    output.out.print(one.beside(runs, output))
+    reasons = dict.fromkeys(
+        one.reasons(runs, str(settings[next(iter(jobs))].components["llm"]["model"]), published_graph)
+    )
+    for reason in reasons:
+        print_line(output.out, f"not comparable: {reason}")
+    if not reasons:
+        print_line(output.out, "comparable: the same questions, graph, topic entities, scoring and model")
+
+
+def _confirmed(output: Output) -> bool:
+    """Return True if the user confirms the cost; without a terminal nobody can."""
+    if not sys.stdin.isatty():
+        print_line(output.err, "nothing was asked; add --yes to start")
+        return False
+    with suppress(typer.Abort):
+        return typer.confirm("start?", err=True)
+    return False
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A column of a published table, with the user's settings and the folder of the runs."""
+
+    table: PublishedTable
+    column: str
+    data: PublishedData
+    own: tuple[str, ...]
+    folder: Path
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Return the settings of all runs."""
+        return *self.data.settings, *self.table.settings, *self.own
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Return the metrics of the column."""
+        return self.table.columns[self.column]
+
+    @property
+    def needs_runs(self) -> bool:
+        """True if figures are of runs, and not of the data alone."""
+        return any(row.run for row in self.table.rows)
+
+    def jobs(self) -> dict[str, Job]:
+        """Return the run of each system that is not only quoted."""
+        jobs = {}
+        for row in self.table.rows:
+            if row.run and self.column in row.figures:
+                place = self.folder / re.sub(r"\W+", "-", row.system.casefold()).strip("-")
+                before = (*self.data.settings, *self.table.settings, *row.run, *row.also.get(self.column, ()))
+                jobs[row.system] = Job(place.name, (*before, *self.own, f"out={place}"), place)
+        return jobs
+
+    def estimate(self, settings: Mapping[str, Settings], usage: Mapping[str, Sequence[int]], output: Output) -> Table:
+        """Return questions, calls, tokens and cost of the runs, roughly, less what is recorded."""
+        from byokg.cli.questions import select
+        from byokg.evaluation.records import PREDICTIONS, read_predictions
+        from byokg.evaluation.tables import figures, labels, table
+        from byokg.llm.messages import Usage
+        from byokg.llm.usage import PriceTable, dollars
+
+        rows = []
+        for system, its in settings.items():
+            if "llm" not in its.components:
+                raise ConfigError("these runs ask a language model; add llm=anthropic llm.model=MODEL")
+            asked = len(select(its.build("dataset"), its.run, output.note))
+            folder = its.run.out
+            if folder is not None and (folder / PREDICTIONS).is_file():
+                asked -= sum(1 for _ in read_predictions(folder))
+            calls, sent, received = usage[its.options["pipeline"] or ""]
+            price = PriceTable(its.run.prices).find(str(its.components["llm"]["model"]))
+            cost = "unknown" if price is None else dollars(price.usd(Usage(sent, received)) * asked)
+            rows.append((system, *(f"{asked * each:,}" for each in (1, calls, sent, received)), cost))
+        columns = figures("questions left", "calls", "tokens in", "tokens out", "US dollars", one_line=False)
+        caption = (
+            "roughly, as in earlier runs; byokg eval --estimate asks a few questions for a better figure; "
+            "budget=usd budget.max_usd=N limits each run"
+        )
+        return table([*labels("run"), *columns], rows, "expected cost", caption)
+
+    def beside(self, runs: Mapping[str, Run], output: Output) -> Table:
+        """Return the published figures and those of the runs."""
+        from byokg.cli.score_commands import judged
+        from byokg.evaluation.profiles import PROFILES
+        from byokg.evaluation.tables import figures, labels, table
+
+        judges = any(metric.startswith("judge:") for metric in self.metrics)
+        words = [word for word in self.own if word.startswith(("llm", "replies", "prices"))]
+        ours = {} if self.needs_runs else {row.system: self._sizes(output) for row in self.table.rows}
+        for system, run in runs.items():
+            judge = {"judge": judged(run.cases, words, output.note)} if judges else {}
+            profiles = {**PROFILES, **judge}
+            ours[system] = [_figure(run, metric, profiles) for metric in self.metrics]
+        if "seconds" in self.metrics:
+            at = self.metrics.index("seconds")
+            quickest = min(found[at] or 1.0 for found in ours.values()) or 1.0
+            ours = {
+                system: [*found[:at], (found[at] or 0.0) / quickest, *found[at + 1 :]] for system, found in ours.items()
+            }
+        names = [metric.rpartition(":")[2] for metric in self.metrics]
+        several = len(self.table.models) > 1
+        published = [f"published, {each}" for each in (self.table.models if several else names)]
+        columns = figures(*published, *(f"yours, {name}" for name in names), one_line=False)
+        rows = []
+        for row in self.table.rows:
+            if self.column in row.figures:
+                found = ours.get(row.system, [None] * len(names))
+                rows.append((row.system, *map(_cell, row.figures[self.column]), *map(_cell, found)))
+        return table([*labels("system"), *columns], rows, f"{self.table.paper}, {self.column}")
+
+    def _sizes(self, output: Output) -> list[float | None]:
+        """Return sizes of the data."""
+        with open_questions(read_settings([*self.shared, "pipeline=offline"]), output.note) as (_, store, examples):
+            sizes = {"questions": len(examples), "triples": sum(each.count for each in store.schema().relations)}
+        return [sizes[metric] for metric in self.metrics]
+
+    def reasons(self, runs: Mapping[str, Run], model: str, published_graph: bool) -> Iterator[str]:
+        """Yield the reasons against a comparison with the published figures."""
+        from byokg.evaluation.comparability import mismatch_reasons, run_conditions
+
+        data = self.data
+        for system, run in runs.items():
+            ours = run_conditions(run)
+            for metric in self.metrics:
+                profile = metric.rpartition(":")[0] or "any"
+                published = PublishedResult(
+                    ours.dataset, system, "", metric, 0.0, profile, data.n, data.graph, "linked", False,
+                    self.table.paper, True, data.unlike,
+                )  # fmt: skip
+                yield from mismatch_reasons(published, ours, published_graph)
+        there = ", ".join(self.table.models) or "not stated for this table"
+        yield f"the language model there is {there}, here {model}"
+        if any("trained" in system for system in runs):
+            yield "the systems there are trained on questions of this kind, those here are not"
+
+
+def _figure(run: Run, metric: str, profiles: Mapping[str, Profile]) -> float | None:
+    """Return one figure of a run: shares in per cent."""
+    from byokg.evaluation.compare import score_cases
+    from byokg.evaluation.report.summary import average_usage
+
+    profile, _, name = metric.rpartition(":")
+    if profile:
+        found = score_cases(run.cases, [profiles[profile]])[0].estimates.get(name)
+        return None if found is None else 100 * found.value
+    overall = None if run.metrics is None else run.metrics.overall
+    if name in ("calls", "seconds"):
+        return float(average_usage(list(run.timings.values()))[name])
+    if overall is None or name == "tokens":
+        return None if overall is None else overall.median_tokens
+    recall = overall.retrieval.get(name)
+    return None if recall is None else 100 * recall.value
+
+
+def _cell(figure: float | None) -> str:
+    return "" if figure is None else f"{figure:,.0f}" if abs(figure) >= 1000 else f"{figure:.1f}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any, Literal
 
 import yaml
+from pydantic import TypeAdapter
 
 from byokg.errors import ConfigError
 from byokg.evaluation.run_folder import METRICS_FILE, Run
@@ -56,10 +57,10 @@ class ComparisonKey:
             found.append(f"{self.n:,} → {other.n:,} questions")
         elif self.questions != other.questions and self.dataset == other.dataset:
             found.append("other questions, or other gold answers")
-        for field, what in _CONDITIONS.items():
-            mine, theirs = (str(getattr(key, field)) for key in (self, other))
+        for name, what in _CONDITIONS.items():
+            mine, theirs = (str(getattr(key, name)) for key in (self, other))
             if mine != theirs:
-                shown = map(_digest, (mine, theirs)) if field in ("graph", "code") else (mine, theirs)
+                shown = map(_digest, (mine, theirs)) if name in ("graph", "code") else (mine, theirs)
                 found.append(f"{what} {' → '.join(shown)}")
         return tuple(found)
 
@@ -164,6 +165,56 @@ def read_published(dataset: str) -> list[PublishedResult]:
         names = ", ".join(dict.fromkeys(anchor.dataset for anchor in known))
         raise ConfigError(f"--anchors {dataset}: nothing published is recorded about it; there is {names}")
     return found
+
+
+@dataclass(frozen=True)
+class PublishedData:
+    """Questions and graph of a column of a published table."""
+
+    settings: tuple[str, ...]
+    source: str
+    """Name in `datasets/sources.yaml`."""
+    graph: str
+    n: int
+    unlike: str = ""
+    """Why nobody can ask the same questions; empty if one can."""
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """A system of a published table."""
+
+    system: str
+    figures: Mapping[str, tuple[float, ...]]
+    """By data set: one for each model of the table, or else for each metric of the column."""
+    run: tuple[str, ...] = ()
+    """Settings of its run; empty for a system that is only quoted."""
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Further settings, by data set."""
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table of a paper; a case study has a question and its answer in place of rows."""
+
+    title: str
+    paper: str
+    settings: tuple[str, ...]
+    columns: Mapping[str, tuple[str, ...]]
+    """Metrics by data set: `PROFILE:METRIC`, `calls`, `seconds`, `tokens`, `recall@10`, `questions`, `triples`."""
+    rows: tuple[PublishedRow, ...]
+    models: tuple[str, ...] = ()
+    question: str = ""
+    answer: str = ""
+
+
+def read_tables() -> tuple[dict[str, tuple[int, ...]], dict[str, PublishedData], dict[str, PublishedTable]]:
+    """Return rough usage by pipeline (calls, tokens in and out of a question), data by column, and tables by name."""
+    text = (resources.files("byokg.evaluation") / "published_tables.yaml").read_text("utf-8")
+    content = yaml.safe_load(text)
+    usage = {pipeline: tuple(each) for pipeline, each in content["usage"].items()}
+    data = TypeAdapter(dict[str, PublishedData]).validate_python(content["datasets"])
+    return usage, data, TypeAdapter(dict[str, PublishedTable]).validate_python(content["tables"])
 
 
 @dataclass(frozen=True)

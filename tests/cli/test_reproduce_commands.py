@@ -1,4 +1,4 @@
-"""`byokg demo`, and the recording of the replies that it replays."""
+"""`byokg demo` with the recording of the replies that it replays, and `byokg reproduce`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ from rich.console import Console
 import byokg.cli.reproduce_commands as commands
 from byokg.cli.terminal import Output
 from byokg.errors import RunError
+from byokg.evaluation.comparability import read_tables
 from byokg.evaluation.datasets.folder import atlas
 from byokg.llm.reply_files import import_replies
 from byokg.llm.reply_store import RecordedReplies
 from scripts import record_replies
+from tests.cli.conftest import Run
+from tests.llm.servers.model_server import SECRET, serving
+from tests.llm.servers.protocols import Answered, Asked
 
 needs_engine = pytest.mark.skipif(
     importlib.util.find_spec("arcadedb_embedded") is None,
@@ -156,3 +160,63 @@ def test_the_shipped_recording_has_a_reply_to_every_prompt(tmp_path: Path) -> No
     table = StringIO()
     commands.replay(commands.RECORDING, tmp_path, (), Output(Console(file=table, width=80), Console(quiet=True)))
     assert "40 questions" in " ".join(table.getvalue().split())
+
+
+# Tables of papers
+
+
+def film_reply(asked: Asked) -> Answered:
+    """Answer about films: the KG-Linker names Heat, the agent follows its director."""
+    rules = (*RULES[1:4], (RULES[4][0], RULES[4][1].replace("Honduras", "Heat").replace("currency", "directed_by")))
+    prompt = "\n".join(text for _, text in asked.messages)
+    return Answered(next((reply for text, reply in rules if text in prompt), "<answers>\nMichael Mann\n</answers>"))
+
+
+def test_a_table_runs_with_the_users_model_and_stands_beside_the_published_one(
+    byokg: Run, films: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
+    with serving(film_reply) as server:
+        model = ("llm=anthropic", "llm.model=claude-test", f"llm.base_url={server.url}")
+        command = ("reproduce", "table2", "webqsp", "dataset=folder", f"dataset.root={films}", *model, "--out", "runs")
+        stopped = byokg(*command, "budget=calls", "budget.max_calls=3", "--yes")
+        assert stopped.code == 3 and server.counts().requests == 4 * 3  # a budget is of each run
+        outcome = byokg(*command, "--yes")
+        again = byokg(*command, "--yes")
+        asked = server.counts()
+    assert outcome.code == again.code == 0
+    assert asked.requests == asked.prompts  # nothing is asked twice
+    shown = " ".join(outcome.out.split())
+    assert "expected cost" in shown and "ToG 82.6 11.2" in shown
+    assert "Vanilla LLM 62.0 1.0 33.3 1.0" in shown  # one of three questions is about the director
+    assert "not comparable: 1,628 questions there, 3 here" in shown
+    assert "the language model there is Claude-Sonnet-3.5, here claude-test" in shown
+
+
+def test_a_table_lists_its_data_and_an_unconfirmed_one_asks_nothing(byokg: Run, films: Path) -> None:
+    listed = byokg("reproduce", "table1")
+    assert listed.code == 0 and "cronquestions: 600 questions, https://" in listed.out
+    assert "next: byokg reproduce table1" in listed.out
+    wrong = byokg("reproduce", "table2", "medqa")
+    assert wrong.code == 2 and "name one of webqsp, cwq" in wrong.err
+    assert byokg("reproduce", "table9").code == 2
+    words = ("dataset=folder", f"dataset.root={films}", "llm=anthropic", "llm.model=claude-test")
+    assert byokg("reproduce", "table4", "cwq", *words).code != 0 and not Path("runs").exists()
+
+
+def test_sizes_of_data_stand_beside_the_published_ones(byokg: Run, films: Path) -> None:
+    outcome = byokg("reproduce", "table6", "cwq-500", "dataset=folder", f"dataset.root={films}")
+    assert outcome.code == 0 and "1,500,000 500.0 11.0 3.0" in " ".join(outcome.out.split())
+
+
+def test_every_published_table_has_figures_for_its_columns_and_settings_that_exist() -> None:
+    usage, datasets, tables = read_tables()
+    assert [f"table{number}" for number in range(1, 9)] == list(tables)[:8]
+    for table in tables.values():
+        for row in table.rows:
+            for column, figures in row.figures.items():
+                wanted = len(table.models) if len(table.models) > 1 else len(table.columns[column])
+                assert len(figures) == wanted, (table.paper, row.system)
+                assert datasets[column].n > 0
+                pipelines = [word.removeprefix("pipeline=") for word in (*row.run, *row.also.get(column, ()))]
+                assert not row.run or any(name in usage for name in pipelines), row.system
