@@ -4,7 +4,6 @@ The names below are the library; each is imported when first used, so that `impo
 """
 
 import importlib
-import importlib.metadata
 import typing
 
 if typing.TYPE_CHECKING:
@@ -93,7 +92,9 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
+    from importlib import metadata  # takes half of the time of `import byokg`
+
     try:
-        return importlib.metadata.version("byokg")
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version("byokg")
+    except metadata.PackageNotFoundError:
         return "not installed"
