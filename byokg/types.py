@@ -110,6 +110,8 @@ class Artifacts:
     finished: bool = False
     joined: tuple[JoinedPaths, ...] = ()
     """Pairs of `paths`, best first."""
+    unknown: tuple[UnknownValue, ...] = ()
+    """Values that the question names and the graph lacks, found by the offline linker."""
 
 
 LinkMethod = Literal["given", "id", "exact", "fuzzy", "dense", "value"]
@@ -180,6 +182,19 @@ class LinkedValue:
 
     def __str__(self) -> str:
         return f"{self.type}.{self.property} = {self.value}" if self.type else f"{self.property} = {self.value}"
+
+
+@dataclass(frozen=True)
+class UnknownValue:
+    """A value or name in a question that is nowhere in the graph."""
+
+    mention: Mention
+    nearest: tuple[LinkedValue, ...]
+    """Values nearest to it, best first; empty if none resembles it."""
+
+    def __str__(self) -> str:
+        near = ", ".join(map(str, self.nearest))
+        return f'"{self.mention.text}" is nowhere in the graph' + (f"; nearest: {near}" if near else "")
 
 
 @dataclass(frozen=True)
@@ -573,6 +588,11 @@ class Answer:
     """Result of the query that the answers rest on, in its order; empty if no query ran."""
     translation: str = ""
     """The question in English, if the pipeline translated it."""
+
+    @property
+    def unknown(self) -> tuple[UnknownValue, ...]:
+        """Values that the question names and the graph lacks; with any there is no answer."""
+        return tuple(value for one in self.rounds for value in one.artifacts.unknown)
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ def _show_answers(answer: Answer, console: Console) -> None:
 
 def _no_answer(answer: Answer, linked: Sequence[LinkedEntity]) -> Text:
     if answer.note:
-        return Text(f"no answer: {answer.note}" + ("" if linked else "; name one with --entity ID"))
+        return Text(f"no answer: {answer.note}" + ("" if linked or answer.unknown else "; name one with --entity ID"))
     if not answer.rounds:
         return Text("no answer: the language model gave none")
     if any(not isinstance(item, Feedback) for one in answer.rounds for item in one.evidence):

@@ -62,6 +62,7 @@ from byokg.pipelines.context import shown_lines
 from byokg.types import (
     Answer,
     AnswerItem,
+    Artifacts,
     Cell,
     ComputedEvidence,
     Consumption,
@@ -155,6 +156,8 @@ def _jsonable(value: object) -> object:
             del record["further_types"]
         if kind is AnswerItem and not record["value_of"]:
             del record["value_of"]
+        if kind is Artifacts and not record["unknown"]:
+            del record["unknown"]
         if isinstance(value, Triple) and not value.undirected:
             del record["undirected"]  # nearly always
         if isinstance(value, Evidence):

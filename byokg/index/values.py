@@ -481,8 +481,8 @@ def _abbreviated(asked: Sequence[str], stored: Sequence[str]) -> float:
 
 
 def _abbreviates(word: str, full: str) -> bool:
-    """True if a word is the beginning of another, or its first letter with some of the others, in order."""
-    if len(word) >= len(full) or word[:1] != full[:1]:
+    """True if letters are the beginning of a word, or its first letter with some of the others, in order."""
+    if len(word) >= len(full) or word[:1] != full[:1] or not word.isalpha():
         return False
     letters = iter(full)
     return full.startswith(word) or (len(word) <= _SHORT and all(letter in letters for letter in word))

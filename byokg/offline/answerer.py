@@ -70,7 +70,12 @@ class ExtractiveAnswerer:
         self._reranker = reranker
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
-        """Return the computed result, else the ends of the best path evidence; empty if there is neither."""
+        """Return the computed result, else the ends of the best path evidence.
+
+        Empty if there is neither, or the question names a value that is nowhere.
+        """
+        if any(one.artifacts.unknown for one in context.rounds):
+            return []
         for item in context.evidence:
             if isinstance(item, ComputedEvidence):
                 return self._computed(item)

@@ -20,6 +20,7 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.name_indexes import name_index
 from byokg.graph.value_indexes import value_index
 from byokg.index.embedders import StaticEmbedder
+from byokg.index.values import ValueIndex
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
 from byokg.offline.calibration import UNSURE
 from byokg.offline.query_candidates import QuerySearch
@@ -35,13 +36,26 @@ from byokg.offline.query_ranking import (
 )
 from byokg.offline.query_reading import QuestionReader, QuestionView
 from byokg.offline.query_schema import TypedSchema
-from byokg.offline.query_settings import SEARCH, WORDS
+from byokg.offline.query_settings import SEARCH, VALUES, WORDS
 from byokg.offline.query_values import ValueSpotter
 from byokg.offline.query_words import SchemaWords
-from byokg.offline.rules import cached
+from byokg.offline.rules import cached, rule
 from byokg.pipelines.confidence import ConfidenceEstimate, ConfidenceEstimator
 from byokg.pipelines.loop import Answerer, Loop
-from byokg.types import AnswerItem, Artifacts, ComputedEvidence, Context, Evidence, Question, Request
+from byokg.text.names import WORD
+from byokg.types import (
+    AnswerItem,
+    Artifacts,
+    ComputedEvidence,
+    Context,
+    Evidence,
+    LinkedEntity,
+    LinkedValue,
+    Mention,
+    Question,
+    Request,
+    UnknownValue,
+)
 
 QUERY = "query"
 """Operation of the evidence."""
@@ -91,10 +105,14 @@ class QueryAnswers:
         """Returns the answer to a question's text; None without one."""
 
     @cached_property
+    def _values(self) -> ValueIndex:
+        return value_index(self.graph)
+
+    @cached_property
     def _parts(self) -> tuple[TypedSchema, SchemaWords, QuestionReader, QueryExecutor]:
         schema = TypedSchema(self.graph)
         words = SchemaWords(schema, self._embedder)
-        spotter = ValueSpotter(schema, value_index(self.graph), name_index(self.graph), self._is_common)
+        spotter = ValueSpotter(schema, self._values, name_index(self.graph), self._is_common)
         return schema, words, QuestionReader(schema, words, spotter, self._embedder.importance), QueryExecutor(schema)
 
     def _is_common(self, word: str) -> bool:
@@ -132,6 +150,28 @@ class QueryAnswers:
             tuple((cypher(schema, one.graph), one.score) for one in found[1 : 1 + SEARCH.alternatives]),
         )
 
+    @rule("unknown values", "who has the surname {Zyskowicz}", lambda self, text, linked: ())
+    def unknown(self, text: str, linked: Sequence[LinkedEntity]) -> tuple[UnknownValue, ...]:
+        """Return the values that a question names and the graph lacks, with the values nearest to them.
+
+        Args:
+            text: the question.
+            linked: nodes of its mentions; a mention that a node's name resembles is known.
+        """
+        with self._lock:
+            schema, _, reader, _ = self._parts
+        pieces = [found.span() for found in WORD.finditer(text)]
+        found = []
+        for start, end in reader.read(text).unknown:
+            first, last = pieces[start][0], pieces[end - 1][1]
+            apart = all(one.mention.end <= first or last <= one.mention.start for one in linked)
+            if apart and not schema.holds(text[first:last]):
+                mention = Mention(text[first:last], first, last)
+                near = self._values.find(mention.text, limit=SEARCH.nearest, least=VALUES.nearest)
+                values = (LinkedValue(one.type, one.property, one.value, mention, one.score, one.count) for one in near)
+                found.append(UnknownValue(mention, tuple(values)))
+        return tuple(found)
+
     def evidence(self, answer: QueryAnswer) -> ComputedEvidence:
         """Return the result of a query as evidence."""
         graph, result = answer.best.graph, answer.best.result
@@ -163,6 +203,11 @@ class QueryChooser:
         features = choice_features(answer.best.graph, answer.probability, other)
         return answer if weighted(features, self._queries.weights.choice) > SEARCH.margin else None
 
+    def unknown(self, question: Question, context: Context) -> tuple[UnknownValue, ...]:
+        """Return the values that a question names and the graph lacks; none with topic entities given."""
+        linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
+        return () if question.topic_ids else self._queries.unknown(question.text, linked)
+
     def evidence(self, answer: QueryAnswer, request: Request) -> ComputedEvidence:
         """Return the result of the query as evidence, and note the query for the trace."""
         given = {"query": answer.text, "score": round(answer.best.score, 4)}
@@ -183,8 +228,13 @@ class QueryGraphLinker:
         self._linker, self._chooser = linker, chooser
 
     def propose(self, question: Question, context: Context) -> Artifacts:
-        """Return what the linker proposes, unfinished if a query graph answers better."""
+        """Return what the linker proposes, unfinished if a query graph answers better.
+
+        Finished if the question names a value that is nowhere.
+        """
         artifacts = self._linker.propose(question, context)
+        if unknown := self._chooser.unknown(question, context):
+            return replace(artifacts, finished=True, unknown=unknown)
         if artifacts.finished and self._chooser.better(question, context) is not None:
             return replace(artifacts, finished=False)
         return artifacts
@@ -231,6 +281,8 @@ class QueryConfidence:
 
     def explain_absence(self, context: Context) -> str:
         """Describe the missing support of an answer."""
+        if unknown := [str(value) for one in context.rounds for value in one.artifacts.unknown]:
+            return f"unanswerable: {'; '.join(unknown)}"
         return self._estimator.explain_absence(context)
 
 

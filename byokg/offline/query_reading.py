@@ -20,9 +20,10 @@ from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.query_graphs import Constraint, CountTest, Test
 from byokg.offline.query_schema import SLASHED, TypedSchema, day_number
-from byokg.offline.query_settings import VALUES, WORDS
-from byokg.offline.query_values import ValueSpotter
+from byokg.offline.query_settings import SEARCH, VALUES, WORDS
+from byokg.offline.query_values import ValueSpotter, quoted_spans
 from byokg.offline.query_words import SchemaWords
+from byokg.offline.rules import cached
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
 from byokg.text.values import read_literal
 from byokg.types import Mention
@@ -58,6 +59,8 @@ class QuestionView:
     """Alternative constraints of each span of values, in the order of the text."""
     counts: tuple[CountTest, ...]
     """Numbers of things that something has to have."""
+    unknown: tuple[tuple[int, int], ...]
+    """Spans that must be names or values, and are none: first and last word, the latter exclusive."""
     demand: QueryConstraints
     asked: tuple[int, ...]
     """Words that name the answer."""
@@ -75,8 +78,10 @@ class QuestionReader:
         self, schema: TypedSchema, words: SchemaWords, values: ValueSpotter, importance: Callable[[str], float]
     ) -> None:
         self._schema, self._words, self._values, self._importance = schema, words, values, importance
+        self.read = cached(SEARCH.remembered)(self._read)
+        """Returns the view of a question's text."""
 
-    def read(self, text: str) -> QuestionView:
+    def _read(self, text: str) -> QuestionView:
         """Compare a question with the schema."""
         pieces = [found.span() for found in WORD.finditer(text)]
         words = tuple(text[start:end].casefold() for start, end in pieces)
@@ -107,6 +112,7 @@ class QuestionReader:
             explained=explained,
             spans=spans,
             counts=counts,
+            unknown=self._unknown(text, pieces, explained, spans, counts),
             demand=demand,
             asked=tuple(places[at] for at in parsed.answer_type_span if at < len(places) and places[at] >= 0),
             roles=tuple(roles),
@@ -123,6 +129,54 @@ class QuestionReader:
         further = (*self._valued(text, pieces, explained), *self._measured(text, pieces, words))
         found += [one for one in further if taken.isdisjoint(range(one.start, one.end))]
         return self._grouped([replace(one, near=self._near(one, words, explained, found)) for one in found])
+
+    def _unknown(
+        self,
+        text: str,
+        pieces: Sequence[tuple[int, int]],
+        explained: Float64,
+        spans: Sequence[Sequence[Constraint]],
+        counts: Sequence[CountTest],
+    ) -> tuple[tuple[int, int], ...]:
+        """Return the runs of words that are names or values by their form and place, and no value of a constraint.
+
+        These are quoted; or written like values of the graph that have digits; or numbers right behind a word for a
+        property; or they begin with capitals, and are rare, or a word of the schema stands before them and, unless it
+        is a property, none behind.
+        """
+        words = [text[start:end] for start, end in pieces]
+        bounds = [*((group[0].start, group[0].end) for group in spans), *((one.start, one.end) for one in counts)]
+        taken = {at for start, end in bounds for at in range(start, end)}
+        heard = (explained.max(axis=0, initial=0.0) >= WORDS.heard).tolist()
+        valued = (explained[self._words.first_property :].max(axis=0, initial=0.0) >= WORDS.heard).tolist()
+        plain = [word.casefold() in FUNCTION_WORDS | QUESTION_WORDS | REQUESTS for word in words]
+        runs = []
+        for start, end in quoted_spans(text, pieces):
+            if taken.isdisjoint(range(start, end)):
+                runs.append((start, end))
+            taken.update(range(start, end))
+        titled = not any(word[0].islower() and not silent for word, silent in zip(words, plain, strict=True))
+        marked = [
+            at > 0 and at not in taken and not heard[at] and (word[0].isupper() or any(map(str.isdigit, word)))
+            for at, word in enumerate(words)
+        ]
+        for at in range(1, len(words)):
+            end = next((end for end in range(at, len(words)) if not marked[end]), len(words))
+            if end == at or marked[at - 1] or all(plain[at:end]):
+                continue
+            piece = text[pieces[at][0] : pieces[end - 1][1]]
+            if read_literal(f"{piece} 2000") is not None:  # a month, or a day of it
+                continue
+            if any(map(str.isdigit, piece)):
+                cut = end < len(words) and not plain[end]  # ISO 3166 code
+                known = not self._schema.has_form(piece) and (cut or not valued[at - 1] or read_literal(piece) is None)
+            else:
+                cued = any(heard[max(0, at - VALUES.naming) : at])
+                named = cued and (valued[at - 1] or not any(heard[end : end + 1]))
+                known = titled or not (named or any(map(self._values.is_rare, words[at:end])))
+            if not known:
+                runs.append((at, end))
+        return tuple(sorted(runs))
 
     def _add_measures(self, words: Sequence[str], explained: Float64) -> None:
         """Have `how long` mean a length, and `when` a date."""

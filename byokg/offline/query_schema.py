@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cached_property
 from threading import RLock
 from typing import Literal
@@ -23,11 +24,12 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import PropertyColumn
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import ALL_VALUES, Direction
-from byokg.offline.query_settings import SCHEMA
+from byokg.offline.query_settings import SCHEMA, WORDS
 from byokg.offline.relation_words import content_words
 from byokg.text.dates import read_date
 from byokg.text.labels import split_label
-from byokg.text.names import split_words
+from byokg.text.names import singular, split_words
+from byokg.text.values import read_literal
 from byokg.types import Value
 
 Kind = Literal["text", "number", "year", "date", "time", "flag"]
@@ -185,6 +187,45 @@ class TypedSchema:
         """Return the nodes whose property has any of some values, by the numbers of these in its column."""
         return self.only(self.column(property.name).nodes_of(codes), property.type)
 
+    def holds(self, text: str) -> bool:
+        """True if a name, a value of nodes or edges, or a label of the schema contains a text, in any case.
+
+        Also if it resembles a word of a label.
+        """
+        return (
+            any(text.casefold() in label for label in self._labels)
+            or bool(get_close_matches(singular(text.casefold()), self._label_words, 1, WORDS.typo))
+            or any(self.column_of(one).contains(text) for one in self.properties)
+        )
+
+    @cached_property
+    def _labels(self) -> tuple[str, ...]:
+        labels = (*self.types, *self.graph.relations, *(one.name for one in self.properties))
+        return tuple(each.casefold() for label in labels for each in (label, split_label(label)))
+
+    @cached_property
+    def _label_words(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(word for label in self._labels for word in split_words(label)))
+
+    @cached_property
+    def _forms(self) -> frozenset[tuple[bool, str]]:
+        """Return the forms of values with digits and other characters, and whether these are dates."""
+        forms = {
+            (one.kind in ("date", "time"), _form(str(value)))
+            for one in self.properties
+            if one.kind not in ("number", "year", "flag")
+            for value in self.column_of(one).distinct[: SCHEMA.values]
+        }
+        return frozenset((dated, form) for dated, form in forms if "0" in form and form != "0")
+
+    def has_form(self, text: str) -> bool:
+        """True if values are written like a text, with digits and other characters at the same places.
+
+        A number or date is compared with dates alone.
+        """
+        form = _form(text)
+        return (True, form) in self._forms or (read_literal(text) is None and (False, form) in self._forms)
+
     def measured(self, property: Property, nodes: Int64) -> Float64:
         """Return numbers that order the values of nodes: (N,), NaN for nodes without one."""
         return self.column(property.name).measures(nodes)
@@ -270,6 +311,15 @@ def _technical(type: str) -> bool:
     return type.startswith("_")
 
 
+def _form(text: str) -> str:
+    """Return a text with each number as 0 and each word as A.
+
+    >>> _form("WA15 7PT"), _form("7-(151)166-1074")
+    ('A0 0A', '0-(0)0-0')
+    """
+    return re.sub(r"[^\W\d_]+", "A", re.sub(r"\d+", "0", text))
+
+
 class _DistinctValues:
     """The values of a property, its distinct ones numbered."""
 
@@ -328,6 +378,11 @@ class _DistinctValues:
     def identifying(self) -> bool:
         """Return True if no two holders share a value."""
         return len(self._encoded[0]) == len(self._nodes)
+
+    def contains(self, text: str) -> bool:
+        """True if a value contains a text, in any case."""
+        values = self._values.cast(pa.large_string())
+        return bool(pc.any(pc.match_substring(values, text, ignore_case=True)).as_py())
 
     def matching(self, test: str, part: str) -> tuple[int, ...]:
         """Return the numbers of the values that start with, end with or contain a part."""

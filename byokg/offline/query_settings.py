@@ -52,6 +52,8 @@ class LabelMatchSettings:
     """Similarity from which a word names the step of a query graph, if none names it better."""
     named: float = 0.6
     """Similarity from which a word names a type."""
+    typo: float = 0.8
+    """Similarity from which a word is a misspelt word of a label."""
     again: float = 0.3
     """Worth of a word for a second element of one kind."""
     far: int = 8
@@ -76,6 +78,10 @@ class ValueSettings:
     """of a misspelt name."""
     longer: float = 0.84
     """Lowest similarity of a misspelt value that holds an equal one."""
+    naming: int = 2
+    """Words before an unknown value among which its property, type or relation stands."""
+    nearest: float = 0.5
+    """Lowest similarity of a value that is shown for one that is nowhere."""
     compared: int = 16
     """Spans that are compared with values, the longest ones."""
     near: int = 4
@@ -112,6 +118,8 @@ class SearchSettings:
     """Query graphs that are executed for a question."""
     alternatives: int = 3
     """Further query graphs that the trace shows."""
+    nearest: int = 3
+    """Values that are shown for one that is nowhere."""
     covered: float = 0.33
     """Share of the question's content that a query graph must explain."""
     margin: float = 0.9

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from byokg.arrays import Int64
 from byokg.index.names import NameIndex
 from byokg.index.values import ValueIndex, ValueMatch
+from byokg.linking.value_context import question_words
 from byokg.offline.query_schema import Property, TypedSchema
 from byokg.offline.query_settings import VALUES
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, fold, singular
@@ -19,6 +21,19 @@ from byokg.text.values import read_literal
 
 _BARE = frozenset("first last second many most least one two three number name type".split())
 """Words that are no values by themselves, unless in capitals."""
+
+
+_QUOTED = re.compile(r"\"[^\"]{1,200}\"|\u201c[^\u201d]{1,200}\u201d|(?<!\w)'[^']{1,200}'(?!\w)")
+
+
+def quoted_spans(text: str, pieces: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the first and last word of each text in quotes, the latter exclusive; `pieces` bound the words."""
+    found = []
+    for quote in _QUOTED.finditer(text):
+        within = [at for at, (start, end) in enumerate(pieces) if quote.start() <= start and end <= quote.end()]
+        if within:
+            found.append((within[0], within[-1] + 1))
+    return found
 
 
 @dataclass(frozen=True)
@@ -141,23 +156,27 @@ class ValueSpotter:
     def _misspelt(
         self, text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str], exact: Sequence[ValueSpan]
     ) -> Iterator[ValueSpan]:
-        """Yield misspelt values, around words that are no value, or longer than one that is."""
+        """Yield misspelt values, around words that are no value, or longer than one that is; a code stays whole."""
+        codes = [(code.start, code.end) for code in question_words(text) if code.code]
+        within = {at for at, (start, _) in enumerate(pieces) if any(low < start < high for low, high in codes)}
         inside = {(one.start, one.end) for one in exact}
         taken = {at for start, end in inside for at in range(start, end)}
         marked = [_is_marked(text, start, end) for start, end in pieces]
-        rare = [at not in taken and self._is_rare(word) for at, word in enumerate(words)]
+        rare = [at not in taken and self.is_rare(word) for at, word in enumerate(words)]
         spans = [
             (start, end)
             for start in range(len(words))
             for end in range(min(len(words), start + VALUES.window), start, -1)
-            if marked[start]
+            if within.isdisjoint((start, end))
+            and marked[start]
             and marked[end - 1]
             and any(rare[start:end])
             and all(start <= low and high <= end for low, high in inside if low < end and start < high)
             and not _begins_sentence(text, pieces[start][0], end - start)
         ]
+        spans += [span for span in quoted_spans(text, pieces) if span not in inside and any(rare[slice(*span)])]
         spans.sort(key=lambda span: (span[0] - span[1], span[0]))
-        for start, end in spans[: VALUES.compared]:
+        for start, end in dict.fromkeys(spans[: VALUES.compared]):
             piece = text[pieces[start][0] : pieces[end - 1][1]]
             if any(rare[start:end]) and len(piece) >= VALUES.letters and read_literal(piece) is None:
                 found = self._similar(start, end, piece, any(at in taken for at in range(start, end)))
@@ -173,7 +192,8 @@ class ValueSpotter:
             found += self._named(start, end, match.name, match.score)
         return found
 
-    def _is_rare(self, word: str) -> bool:
+    def is_rare(self, word: str) -> bool:
+        """True for a word that is none of everyday."""
         return not word.isalpha() or not self._familiar(word.casefold())
 
 

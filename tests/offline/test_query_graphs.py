@@ -178,6 +178,41 @@ class TestPipeline:
         assert "MATCH (x0:Member) WHERE x0.surname = 'Powell' RETURN DISTINCT x0.card_no" in evidence[0].text
         assert answer.items[0].citations[0] == evidence[0].id
 
+    def test_a_value_that_is_nowhere_is_named_with_the_nearest_ones(self) -> None:
+        answer = self.ask(records(), "How many members have the card number 70-5911?")
+        (unknown,) = answer.unknown
+        assert not answer.items
+        assert unknown.mention.text == "70-5911"
+        assert str(unknown.nearest[0]) == "Member.card_no = 70-5119"
+        assert answer.note.startswith('unanswerable: "70-5911" is nowhere in the graph; nearest: Member.card_no')
+
+    @pytest.mark.parametrize(
+        ("text", "named"),
+        [
+            ("Which members have the surname Zyskowicz?", "Zyskowicz"),
+            ("Which books are of the genre 'Magic Realism'?", "Magic Realism"),
+            ("Which members named Zyskowicz took a book?", "Zyskowicz"),
+            ("Which books did the member with card 44-8811 take?", "44-8811"),
+        ],
+    )
+    def test_a_value_that_resembles_none_is_named_alone(self, text: str, named: str) -> None:
+        answer = self.ask(records(), text)
+        assert [value.mention.text for value in answer.unknown] == [named]
+        assert not answer.items
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Which books did Ada Powell take?",
+            "Which books have the 'genre' Romance?",
+            "Which members took books in December?",
+            "Which Memebrs took Romance books?",
+            "WHICH BOOKS DID WALTERS TAKE?",
+        ],
+    )
+    def test_known_values_and_labels_are_not_unknown(self, text: str) -> None:
+        assert not self.ask(records(), text).unknown
+
     def test_the_trace_shows_the_query_and_alternatives(self) -> None:
         answer = self.ask(records(), "How many members have the surname Powell?")
         steps = [step for each in answer.rounds for step in each.steps if step.stage == "query graph"]
