@@ -1,13 +1,14 @@
 """Record the replies that `byokg demo` replays, prompt by prompt, from people or programs that write files.
 
-    python scripts/record_replies.py --folder DIR [--shard 1/4]     until its exit status is 0
+    python scripts/record_replies.py --folder DIR [--shard 1/5]     until its exit status is 0
     python scripts/record_replies.py --merge DIR DIR …              then
 
 Each pass runs the pipelines of the comparison over their part of the questions as far as replies go. Every prompt
 without a reply becomes a file DIR/NNN.prompt.txt (system and user text in full); the reply belongs into
 DIR/NNN.reply.txt, as the model writes it. The next pass takes all replies in and writes the prompts that follow from
 them. Exit status: 3 while replies are pending, 0 when none is, 2 if a question failed for another reason. Gold answers
-are never in DIR. Shards divide the questions, so several people can record at the same time, each in a folder.
+are never in DIR. Shards divide the questions, so several people can record at the same time, each in a folder; with
+five shards (one a pipeline), nobody meets a question in two pipelines.
 
 `--merge` writes byokg/data/replies/atlas.jsonl.xz from complete folders; without all replies it fails and writes
 nothing. `--draw` writes the ids of the questions, chosen by type and a hash of the seed alone. Tokens are estimated, at
@@ -104,13 +105,18 @@ class Recording:
             write_file(self.prompt(number), ["\n".join(parts).encode()])
 
 
-def requests_of(replies: Path, runs: Path, words: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Run all pipelines as far as the replies go, and yield their pending requests."""
+def requests_of(replies: Path, runs: Path, shard: str = "1/1") -> Iterator[dict[str, Any]]:
+    """Run all pipelines as far as the replies go, and yield the pending requests of a shard.
+
+    Each pipeline takes another part of the questions for the same shard (a Latin square).
+    """
     silent = Output(Console(quiet=True), Console(quiet=True), quiet=True)
-    for pipeline in PIPELINES:
+    part, parts = map(int, shard.split("/"))
+    for place, pipeline in enumerate(PIPELINES):
         folder = runs / pipeline
+        words = f"shard={(part - 1 + place) % parts + 1}/{parts}"
         try:
-            evaluate(replay_settings(pipeline, folder, replies, "llm=deferred", *words), silent)
+            evaluate(replay_settings(pipeline, folder, replies, "llm=deferred", words), silent)
         except RunIncomplete:
             for line in (folder / "requests" / "requests.jsonl").read_text("utf-8").splitlines():
                 record = json.loads(line)
@@ -129,7 +135,7 @@ def record(folder: Path, shard: str) -> int:
         replies = Path(place) / "replies.sqlite"
         with RecordedReplies(replies) as store:
             answered = recording.answered(store)
-        requests = {each["key"]: each for each in requests_of(replies, Path(place), [f"shard={shard}"])}
+        requests = {each["key"]: each for each in requests_of(replies, Path(place), shard)}
     pending = len(requests)
     recording.update(requests)
     print(f"{answered} replies taken in, {pending} prompts pending in {folder}")
@@ -143,7 +149,7 @@ def merge(folders: Sequence[Path], out: Path) -> None:
         with RecordedReplies(replies) as store:
             for folder in folders:
                 Recording(folder).answered(store)
-        pending = list(requests_of(replies, Path(place), []))
+        pending = list(requests_of(replies, Path(place)))
         if pending:
             sys.exit(
                 f"{len(pending)} replies are missing (first: question {pending[0]['question']}); record all shards"
@@ -183,7 +189,7 @@ def main() -> None:
     """Read the command line, and do one of the steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="prompts and replies")
-    parser.add_argument("--shard", default="1/1", help="part of the questions, as 1/4")
+    parser.add_argument("--shard", default="1/1", help="part of the questions, as 1/5")
     parser.add_argument("--merge", type=Path, nargs="+", metavar="DIR", help="write the recording from these folders")
     parser.add_argument("--out", type=Path, default=RECORDING, help="of --merge")
     parser.add_argument("--draw", action="store_true", help="write the ids of the questions")
