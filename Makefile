@@ -9,6 +9,7 @@ ARGS ?=
 # Test processes, each with whole files; JOBS=0 runs all tests in one process, for debuggers.
 JOBS ?= logical
 
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 PARALLEL := -n $(JOBS) --maxprocesses 8 --dist loadfile
 
 VENV := .venv
@@ -31,7 +32,7 @@ help:
 	@echo 'make fuzz     run the property tests with many fresh cases'
 	@echo 'make check    run linter, formatter check and type checker'
 	@echo 'make format   let the linter and formatter rewrite files'
-	@echo 'make docs     build the site of docs/, README and the code into build/site; broken links fail'
+	@echo 'make docs     build the site of this version into build/site; broken links fail'
 	@echo 'make wheel    build wheel and sdist into dist, and try both in environments of their own'
 	@echo 'make lock     resolve all dependencies anew into constraints.txt'
 	@echo 'make clean    remove .venv and everything built here'
@@ -64,8 +65,8 @@ format: $(DEV)
 	@$(BIN)/ruff format .
 
 docs: $(DOCS)
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict $(ARGS)
-	@echo 'open build/site/index.html'
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir build/site/$(VERSION) $(ARGS)
+	@echo 'open build/site/$(VERSION)/index.html'
 
 wheel: $(DEV)
 	@rm -rf dist

@@ -6,7 +6,9 @@ of each option, with the defaults of signatures and the descriptions in docstrin
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from packaging.version import Version
 
 import byokg
 from byokg.cli.components import (
@@ -32,9 +35,11 @@ from byokg.cli.components import (
 )
 from byokg.cli.config import RunOptions, descriptions, read_settings
 from byokg.cli.main import COMMANDS, app, load
+from byokg.files import write_file
 from byokg.offline.rules import all_rules
 
 ROOT = Path(__file__).resolve().parents[1]
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 CONFIGURATION = "configuration"
 
 GROUPS = {
@@ -67,6 +72,18 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for path, text in pages.items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """List the versions in the folder above, if the site is built into a folder named after the version."""
+    folder = Path(config.site_dir)
+    if folder.name != VERSION:
+        return
+    built = sorted((path.parent.name for path in folder.parent.glob("*/index.html")), key=Version, reverse=True)
+    listed = [{"version": name, "title": name, "aliases": []} for name in built]
+    write_file(folder.parent / "versions.json", [json.dumps(listed).encode()])
+    latest = f'<!doctype html><meta http-equiv="refresh" content="0; url={built[0]}/index.html">\n'
+    write_file(folder.parent / "index.html", [latest.encode()])
 
 
 def _bent(text: str) -> str:

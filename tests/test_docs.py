@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'byokg[docs]'")
 pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed: pip install 'byokg[docs]'")
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+
 LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?(https?:[^\">\s]+)|<link[^>]*\shref=\"?(https?:[^\">\s]+)")
 """What a browser fetches by itself; links that a reader may follow are none of it."""
 
@@ -22,7 +26,7 @@ LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?(https?:[^\">\s]+)|<li
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site, where any warning (a broken link, an anchor that is not there) is an error."""
-    folder = tmp_path_factory.mktemp("site")
+    folder = tmp_path_factory.mktemp("site") / PROJECT["version"]
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -40,6 +44,12 @@ def test_the_site_holds_all_pages_and_loads_nothing_from_elsewhere(site: Path) -
     assert written | groups | generated <= pages
     loaded = {match[0] for page in site.rglob("*.html") for match in LOADED.finditer(page.read_text("utf-8"))}
     assert {text for text in loaded if 'rel="canonical"' not in text} == set()
+
+
+def test_versions_stand_side_by_side_and_the_latest_opens_first(site: Path) -> None:
+    [listed] = json.loads((site.parent / "versions.json").read_text("utf-8"))
+    assert listed["version"] == PROJECT["version"]
+    assert f"url={PROJECT['version']}/index.html" in (site.parent / "index.html").read_text("utf-8")
 
 
 def test_public_names_commands_and_settings_are_in_the_reference(site: Path) -> None:
