@@ -32,7 +32,7 @@ from byokg.cli.evaluation import FAILURES_LISTED, evaluate, open_session, run_se
 from byokg.cli.terminal import INCOMPLETE, WRONG, ConfigDir, Output, Quiet, Words, print_line, shown, stdout
 from byokg.errors import ByokgError, ConfigError, MissingExtra, RunError, RunIncomplete
 from byokg.evaluation.records import CONFIG, Prediction, read_config, read_timings
-from byokg.evaluation.report.summary import average_usage
+from byokg.evaluation.report.view import average_usage
 from byokg.evaluation.run_folder import read_metrics
 from byokg.evaluation.runner import merge_runs
 from byokg.evaluation.tables import TITLES, figures, labels, metrics_tables, percent, table

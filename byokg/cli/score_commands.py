@@ -238,12 +238,21 @@ def compare(
         console.print(part)
 
 
+@dataclass(frozen=True)
+class TableForm:
+    """How a table is written."""
+
+    latex: Annotated[bool, typer.Option("--latex", help="For LaTeX with booktabs.")] = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="All figures with interval ends and p values.")] = False
+    markdown: Annotated[bool, typer.Option("--markdown", help="The default.")] = False
+    caption: Annotated[str, typer.Option(metavar="TEXT", help="Caption, for LaTeX and Markdown.")] = ""
+
+
+@expand_records
 def table(
+    *,
     runs: Annotated[list[Path], typer.Argument(metavar="RUN…", help="Run folders; all are tested against the first.")],
     profile: Annotated[str, typer.Option(metavar="NAME", help="Metric profile that all are scored under.")] = "strict",
-    latex: Annotated[bool, typer.Option("--latex", help="For LaTeX with booktabs.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="All figures with interval ends and p values.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="The default.")] = False,
     metrics: Annotated[
         str,
         typer.Option(metavar="NAME,…", help="Columns from left to right, such as hits@1,f1,seconds; all by default."),
@@ -251,7 +260,7 @@ def table(
     name: Annotated[
         list[str] | None, typer.Option(metavar="RUN=LABEL", help="Name of a run in the table; may be repeated.")
     ] = None,
-    caption: Annotated[str, typer.Option(metavar="TEXT", help="Caption, for LaTeX and Markdown.")] = "",
+    form: TableForm,
     seed: Annotated[int, typer.Option(help="Of the bootstrap.")] = 0,
 ) -> None:
     """Write the table of runs for a paper: LaTeX, Markdown or CSV.
@@ -268,11 +277,11 @@ def table(
     from byokg.evaluation.run_folder import read_runs
 
     scored_by = _profile(profile)
-    if latex + as_csv + markdown > 1:
+    if form.latex + form.as_csv + form.markdown > 1:
         raise ConfigError("--latex, --markdown and --csv are three formats; ask for one at a time")
     columns = [column.strip() for column in metrics.split(",") if column.strip()]
     made = paper_table(_labelled(read_runs(runs), name or []), scored_by, seed, columns)
-    print(written(made, "latex" if latex else "csv" if as_csv else "markdown", caption), end="")
+    print(written(made, "latex" if form.latex else "csv" if form.as_csv else "markdown", form.caption), end="")
 
 
 def _labelled(runs: Sequence[Run], labels: Sequence[str]) -> list[Run]:
@@ -374,7 +383,7 @@ def report(
     byokg report runs/mine --graph DIR --replies ~/.cache/byokg/replies.sqlite
     """
     from byokg.evaluation.report.page import build_page, write_page
-    from byokg.evaluation.report.summary import asked_by, read_reported
+    from byokg.evaluation.report.view import asked_by, read_reported
 
     first = _position(runs, baseline)
     read = read_reported(runs)

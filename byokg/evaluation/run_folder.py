@@ -72,6 +72,9 @@ from byokg.files import in_bytes, json_line, lock_file, remove_left_behind, writ
 from byokg.types import Spending
 
 QUESTIONS = "questions.jsonl"
+PAUSED = "paused"
+"""A file in the folder of a run that waits before its next question."""
+
 METRICS_FILE = "metrics.json"
 _LOCK, _HOLDER = ".lock", ".holder"
 """Stay in the folder; the lock itself is the operating system's and ends with the process, whose id is in the other."""
@@ -359,6 +362,7 @@ class RunFolder:
                 open_files.enter_context(_locked(path))
                 self._claim(config)
                 self._written = self._repair()
+                (path / PAUSED).unlink(missing_ok=True)
                 self._files = [open_files.enter_context((path / name).open("ab", buffering=0)) for name in _RECORDS]
             except OSError as error:
                 raise RunError(f"cannot use run folder {str(path)!r}: {error}; choose another out=") from error
@@ -371,6 +375,12 @@ class RunFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open_files.close()
+        (self.path / PAUSED).unlink(missing_ok=True)
+
+    @property
+    def paused(self) -> bool:
+        """True if `byokg view` asked the run to wait before its next question."""
+        return (self.path / PAUSED).exists()
 
     def recorded(self) -> Iterator[Prediction]:
         """Yield the predictions recorded so far, in the order in which they were."""

@@ -19,11 +19,12 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Literal, Protocol
 
 from byokg.errors import BudgetExceeded, ConfigError, ReplyPending, RunError, RunIncomplete
@@ -67,6 +68,9 @@ _APART = ("shard", "questions", "hash")
 """Fields that differ between the shards of one run."""
 
 _WAITING_PER_WORKER = 2
+
+_PAUSED_S = 0.2
+"""Interval at which a paused run looks whether it may go on."""
 
 _HELD = 32
 """Pipelines kept with their graphs: enough for the questions in flight and for repeats that follow soon."""
@@ -470,6 +474,9 @@ def _answer_all(
     pool = ThreadPoolExecutor(workers, thread_name_prefix="byokg")
     try:
         for example in examples:
+            while folder.paused:
+                with suppress(Empty):
+                    record(finished.get(timeout=_PAUSED_S))
             future = pool.submit(ask, example)
             unrecorded[future] = None
             future.add_done_callback(finished.put)

@@ -96,9 +96,14 @@ def name_of_value(id: str) -> str:
 
 def node_names(store: GraphStore, ids: Collection[EntityId]) -> dict[EntityId, str]:
     """Return the names of nodes, of which some may be values."""
+    return {node.id: node.name for node in known_nodes(store, ids)}
+
+
+def known_nodes(store: GraphStore, ids: Collection[EntityId]) -> list[Node]:
+    """Return nodes, of which some may be values; a value has no type. The order is another one."""
     values = [id for id in ids if is_value(id)]
-    known = store.nodes([id for id in ids if not is_value(id)] if values else ids)
-    return {node.id: node.name for node in known} | {id: name_of_value(id) for id in values}
+    found = store.nodes([id for id in ids if not is_value(id)] if values else ids)
+    return [*found, *(Node(id, name_of_value(id)) for id in values)]
 
 
 class PropertyValues:

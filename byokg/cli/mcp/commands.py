@@ -363,7 +363,9 @@ def paths(
             case PathFormat.SVG:
                 written = drawing.svg(found)
             case PathFormat.HTML:
-                written = drawing.page(found)
+                from byokg.evaluation.report.page import build_paths_page
+
+                written = build_paths_page(drawing.describe(found))
             case PathFormat.TABLE | PathFormat.TEXT | PathFormat.JSON:
                 written = getattr(found, form.value)()
     if out is None:

@@ -60,6 +60,6 @@ def asker(pipeline: Pipeline, store: GraphStore, meter: UsageMeter | None = None
         timing = Timing("ask", {"total": seconds, **answer.seconds}, {} if usage is None else usage.stages)
         example = Example("ask", text, ())
         run = Run("ask", Path(), {}, (example,), {"ask": prediction}, {"ask": timing}, None)
-        return detailed(example, [(run, json.loads(lines.trace))], store, None)
+        return detailed(example, [run], [json.loads(lines.trace)], store, None)
 
     return ask

@@ -1,8 +1,9 @@
-"""The report: one HTML file that asks the network for nothing.
+"""HTML pages of one application: the report, a file that asks the network for nothing; the viewer; drawings of paths.
 
-All that comes from a run, a graph or a language model is in the page as compressed base 64 only, and the page's script
-turns it into text nodes and attributes, never into markup. A content security policy allows this one script and this
-one style sheet by their hashes, no address at all, and no text to become markup.
+All that comes from a run, a graph or a language model is in a page as compressed base 64 only (JSON, in the viewer),
+and the page's script turns it into text nodes and attributes, never into markup. A content security policy allows one
+library, one script and one style sheet by their hashes, no address of another host, and no text to become markup. The
+library is d3 (selection, drag, zoom), as published; see docs/licences.md.
 
 A page of thousands of questions repeats itself: the same instructions stand in every prompt, the same facts in every
 round. Long texts are taken apart into lines, each line is kept once in numbered blocks of texts, and the records refer
@@ -15,10 +16,10 @@ import base64
 import hashlib
 import json
 import re
-import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -27,27 +28,18 @@ import numpy as np
 
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import normalise
-from byokg.evaluation.records import TRACE, Prediction, Timing, read_evidence
-from byokg.evaluation.report.summary import summarise
-from byokg.evaluation.retrieval_metrics import flat_cells
+from byokg.evaluation.records import TRACE
+from byokg.evaluation.report.view import NodeNames, call_detail, differences, question_view, summarise
 from byokg.evaluation.run_folder import GrowingLines, Run, read_trace_line
-from byokg.evaluation.runner import outcome
 from byokg.files import write_file
-from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
-from byokg.llm.reply_store import RecordedReplies, RecordedReply
-from byokg.retrieval.verbalize import nodes_of
-from byokg.types import EntityId, Evidence, Node, NodeCell, NodeEvidence, RowsEvidence
+from byokg.llm.reply_store import RecordedReplies
 
 MARK = "\u0001"
 """Begins a text that is given as the numbers of its lines, in base 36 and separated by commas."""
 
 SHORT = 40
 """Texts of fewer characters stay in place."""
-
-_TOLD = ("schema", "id", "rounds", "calls", "answers")
-"""Fields of a trace that the page has a place for; others are shown as they are."""
 
 _BLOCK_CHARACTERS = 200_000
 _LEVEL = 6
@@ -176,81 +168,6 @@ def read_details(
     return Details(questions, calls, texts.blocks)
 
 
-def question_view(
-    runs: Sequence[Run],
-    example: Example,
-    traces: Sequence[Mapping[str, Any]],
-    named: NodeNames,
-    calls: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """Return a question with the outcome and the trace of each run, as report and viewer draw it.
-
-    `calls` are as for `run_detail`.
-    """
-    return {
-        "question": example.question,
-        "gold": example.answers,
-        "names": named.of(runs, example, traces),
-        "runs": [run_detail(run, example, trace, calls) for run, trace in zip(runs, traces, strict=True)],
-    }
-
-
-def run_detail(
-    run: Run, example: Example, trace: Mapping[str, Any], calls: Mapping[str, Any] | None
-) -> dict[str, Any] | None:
-    """Return one run's part of a question's record; None if the run lacks the question.
-
-    Args:
-        run: answered the question.
-        example: the question.
-        trace: record of the stages behind the answers.
-        calls: reference of a recorded model call, by its key; None without recorded replies.
-    """
-    prediction = run.predictions.get(example.id)
-    if prediction is None:
-        return None
-    scores = {answer["name"]: answer["score"] for answer in trace.get("answers", ())}
-    timing = run.timings.get(example.id, Timing(example.id, {}, {}))
-    record = {
-        **_answers(prediction, example, scores),
-        "stage": outcome(example, prediction).stage if prediction.retrieved else None,
-        "seconds": timing.seconds,
-        "usage": {stage: asdict(spent) for stage, spent in timing.usage.items()},
-        "rounds": trace.get("rounds", []),
-        "rest": {name: value for name, value in trace.items() if name not in _TOLD},
-    }
-    asked = [
-        {"stage": each["stage"], "shown": each["shown"], "call": None if calls is None else calls.get(each["reply"])}
-        for each in trace.get("calls", ())
-    ]
-    return record | {"calls": asked, "asked": calls is not None}
-
-
-def _answers(prediction: Prediction, example: Example, scores: Mapping[str, float]) -> dict[str, Any]:
-    gold = {normalise(name) for name in example.answers}
-    answered = {normalise(name) for name in prediction.answers}
-    supports = prediction.grounding.support if prediction.grounding else (None,) * len(prediction.answers)
-    return {
-        "status": prediction.status,
-        "error": None if prediction.error is None else asdict(prediction.error),
-        "answers": [
-            {
-                "name": name,
-                "id": id,
-                "score": scores.get(name),
-                "citations": citations,
-                "support": support,
-                "right": normalise(name) in gold if gold else None,
-            }
-            for name, id, citations, support in zip(
-                prediction.answers, prediction.answer_ids, prediction.citations, supports, strict=True
-            )
-        ],
-        "found": [normalise(name) in answered for name in example.answers],
-        "linked": None if prediction.linked is None else asdict(prediction.linked),
-    }
-
-
 def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[GrowingLines]) -> set[str]:
     """Return the keys of all replies that the runs used."""
     return {
@@ -262,68 +179,10 @@ def _wanted(runs: Sequence[Run], examples: Sequence[Example], traces: Sequence[G
     }
 
 
-def call_detail(each: RecordedReply) -> dict[str, Any]:
-    """Return the content of a recorded call."""
-    call, reply = each.call, each.reply
-    return {
-        "model": call.model,
-        "messages": [{"role": message.role, "text": message.text} for message in call.messages],
-        "reply": reply.text,
-        "tools": [{"name": tool.name, "arguments": dict(tool.arguments)} for tool in reply.tool_calls],
-        "stop": reply.stop,
-        "usage": asdict(reply.usage),
-        "seconds": reply.seconds,
-    }
-
-
-class NodeNames:
-    """Names of nodes, each looked up once."""
-
-    def __init__(self, store: GraphStore | None) -> None:
-        self._store = store
-        self._known: dict[str, str] = {}
-
-    def of(self, runs: Sequence[Run], example: Example, traces: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """Return the names of a question's nodes, less those that are named as their ids."""
-        told: dict[str, str] = {}
-        ids: dict[str, None] = {}
-        for run, trace in zip(runs, traces, strict=True):
-            prediction = run.predictions.get(example.id)
-            if prediction is not None:
-                told |= {
-                    id: name
-                    for id, name in zip(prediction.answer_ids, prediction.answers, strict=True)
-                    if id is not None
-                }
-            for one in trace.get("rounds", ()):
-                linked = one.get("linked") or {}
-                told |= {each["id"]: each["name"] for part in ("entities", "drafts") for each in linked.get(part, ())}
-                for item in map(read_evidence, one.get("evidence", ())):
-                    ids |= dict.fromkeys(str(id) for id in nodes_of(item, sys.maxsize) if id)
-                    told |= {str(node.id): node.name for node in _find_named_nodes(item)}
-        if self._store is not None:
-            new = [EntityId(id) for id in ids if id not in self._known]
-            self._known |= {str(id): name for id, name in node_names(self._store, new).items()}
-        names = {id: self._known.get(id, told.get(id, id)) for id in [*told, *ids]}
-        return {id: name for id, name in names.items() if name != id}
-
-
-def _find_named_nodes(item: Evidence) -> Iterator[Node | NodeCell]:
-    """Yield the nodes that a piece of evidence holds with their names."""
-    if isinstance(item, NodeEvidence):
-        yield item.node
-    elif isinstance(item, RowsEvidence):
-        yield from (cell for cell in flat_cells(item.rows) if isinstance(cell, NodeCell))
-
-
-_DRAWN = ("layout", "drawing", "evidence", "rounds", "answer")
-
-SCRIPTS = ("dom", "data", "charts", "overview", "list", *_DRAWN, "question", "main")
-"""The parts of the page's script, in the order in which they stand in it."""
-
-LIVE_SCRIPTS = ("dom", "charts", *_DRAWN, "live", "questions")
-"""Likewise of the page that `report.server` serves."""
-
+_DRAWN = ("dom", "layout", "drawing")
+_APPLICATION = (
+    *_DRAWN, "charts", "leaderboard", "overview", "list", "evidence", "rounds", "answer", "question", "main",
+)  # fmt: skip
 _SLOT = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -349,26 +208,44 @@ def build_page(
     """
     details = read_details(runs, examples, store, replies)
     blocks = {"questions": details.questions, "calls": details.calls, "texts": details.texts}
-    summary = summarise(runs, examples, baseline)
+    summary = summarise(runs, examples, baseline) | {"deltas": differences(runs, baseline)}
     summary["blocks"] = {name: each.starts for name, each in blocks.items()}
+    elements = "".join(
+        _element(f"block-{name}-{number}", block)
+        for name, each in blocks.items()
+        for number, block in enumerate(each.packed)
+    )
+    return _page("report", ("unpack", "data", *_APPLICATION), _element("summary", packed(summary)), elements)
+
+
+@cache
+def live_page() -> str:
+    """Return the page that `report.server` serves, which asks it for everything that it shows."""
+    return _page("view", ("live", *_APPLICATION))
+
+
+def build_paths_page(record: Mapping[str, Any]) -> str:
+    """Return a page with a drawing of paths and a list of them; `record` is made by `extras.drawing.describe`."""
+    return _page("paths", (*_DRAWN, "unpack", "paths"), _element("paths", packed(record)))
+
+
+def _page(title: str, scripts: Sequence[str], first: str = "", rest: str = "") -> str:
+    """Return a page of some scripts, and of elements with its data: those it needs at once, and the others."""
+    texts = {"library": _part("d3.min.js"), "style": _part("page.css"), "script": _join(scripts)}
     parts = {
-        **_code(_part("report.css"), SCRIPTS),
-        "summary": packed(summary),
-        "blocks": "".join(_elements(name, each) for name, each in blocks.items()),
+        **texts,
+        **{f"{name}_hash": _hash(text) for name, text in texts.items()},
+        "connect": "connect-src 'self'; " if title == "view" else "",
+        "title": f"byokg {title}",
+        "first": first,
+        "rest": rest,
     }
     return _SLOT.sub(lambda slot: parts[slot[1]], _part("page.html"))
 
 
-def live_page() -> str:
-    """Return the page that `report.server` serves, which asks it for everything that it shows."""
-    parts = _code(_part("report.css") + _part("live.css"), LIVE_SCRIPTS)
-    return _SLOT.sub(lambda slot: parts[slot[1]], _part("live.html"))
-
-
-def _code(style: str, scripts: Sequence[str]) -> dict[str, str]:
-    """Return a page's style and script, and the hashes by which its policy allows them."""
-    script = '"use strict";\n{\n' + "".join(_part(f"{name}.js") for name in scripts) + "}\n"
-    return {"style": style, "style_hash": _hash(style), "script": script, "script_hash": _hash(script)}
+def _join(scripts: Sequence[str]) -> str:
+    """Return scripts as one, each in the same block: functions are known in all of it, whatever the order."""
+    return '"use strict";\n{\n' + "".join(_part(f"{name}.js") for name in scripts) + "}\n"
 
 
 def write_page(page: str, out: Path) -> None:
@@ -393,9 +270,6 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
-def _elements(name: str, blocks: Blocks) -> str:
+def _element(id: str, text: str) -> str:
     # Of a type that no browser runs: data that a script reads.
-    return "".join(
-        f'<script type="text/plain" id="block-{name}-{number}">{block}</script>\n'
-        for number, block in enumerate(blocks.packed)
-    )
+    return f'<script type="text/plain" id="{id}">{text}</script>\n'

@@ -17,7 +17,7 @@ from byokg.evaluation.comparability import comparison_key, find_differences, gro
 from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
 from byokg.evaluation.profiles import Profile
 from byokg.evaluation.repeats import repeat_figures
-from byokg.evaluation.report.summary import average_usage
+from byokg.evaluation.report.view import average_usage
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.tables import TITLES, half_width, percent, questions_told
 from byokg.files import csv_lines

@@ -1,8 +1,9 @@
 """Local HTTP server of one page about runs in their present state.
 
-`GET` reads, and nothing is ever written; `POST ask` runs a pipeline. The address grants both, so it holds a secret that
-is made anew at every start, and only requests to this machine by its own name are answered: a page of another site has
-neither. Data of runs and graphs travels as JSON, and becomes text in the page, never markup.
+`GET` reads; `POST ask` runs a pipeline, and `POST pause` marks the folder of a run, the one thing that is written. The
+address grants all of it, so it holds a secret that is made anew at every start, and only requests to this machine by
+its own name are answered: a page of another site has neither. Data of runs and graphs travels as JSON, and becomes text
+in the page, never markup.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from byokg.errors import ByokgError
 from byokg.evaluation.metrics import PROFILE
 from byokg.evaluation.report.asking import Ask, Event
-from byokg.evaluation.report.live import ORDERS, OUTCOMES, LiveRuns
+from byokg.evaluation.report.live import LiveRuns
 from byokg.evaluation.report.page import live_page
 
 Describe = Callable[[str], Event]
@@ -105,13 +106,8 @@ class _Handler(BaseHTTPRequestHandler):
         runs = self.server.runs
         routes: dict[str, Callable[[], Mapping[str, Any]]] = {
             "runs": lambda: self._leaderboard(_one(query, "profile", PROFILE)),
-            "questions": lambda: runs.questions(
-                query.get("run", []),
-                _one(query, "text"),
-                _chosen(query, "outcome", OUTCOMES),
-                _chosen(query, "order", ORDERS),
-                _number(query, "start"),
-            ),
+            "summary": lambda: runs.summary(query.get("run", [])),
+            "differences": lambda: runs.differences(query.get("run", [])),
             "question": lambda: self._drawn(runs.question(query.get("run", []), _one(query, "id"))),
         }
         if self.server.describe is not None:
@@ -132,12 +128,30 @@ class _Handler(BaseHTTPRequestHandler):
             return
         said = self.headers.get("Content-Length") or ""
         length = int(said) if said.isascii() and said.isdigit() else 0
-        if path != "ask" or self.server.ask is None:
+        if path not in ("ask", "pause"):
+            self._send(404, "text/plain", b"there is nothing here")
+        elif path == "ask" and self.server.ask is None:
             self._send(404, "text/plain", b"no graph is open: byokg view RUNS graph.path=DIR")
         elif not 0 < length <= _LONGEST_BODY or self.headers.get_content_type() != "application/json":
-            self._send(400, "text/plain", b"a question is sent as JSON")
-        else:
+            self._send(400, "text/plain", b"a request is sent as JSON")
+        elif path == "pause":
+            self._pause(self.rfile.read(length))
+        elif self.server.ask is not None:
             self._ask(self.server.ask, self.rfile.read(length))
+
+    def _pause(self, body: bytes) -> None:
+        try:
+            wanted = json.loads(body)
+            name, paused = str(wanted["run"]), bool(wanted["paused"])
+        except (ValueError, KeyError, TypeError):
+            self._send(400, "text/plain", b"name a run, and whether it is paused")
+            return
+
+        def pause() -> Mapping[str, Any]:
+            self.server.runs.named([name])[0].pause(paused)
+            return {}
+
+        self._send_json(pause)
 
     def _asked_for(self) -> tuple[str | None, dict[str, list[str]]]:
         """Return the path behind the secret, and the query; no path if the request was answered with a refusal."""
@@ -238,13 +252,3 @@ def _encoded(value: Mapping[str, Any]) -> bytes:
 
 def _one(query: Mapping[str, list[str]], name: str, otherwise: str = "") -> str:
     return query.get(name, [otherwise])[-1]
-
-
-def _chosen(query: Mapping[str, list[str]], name: str, choices: tuple[str, ...]) -> str:
-    value = _one(query, name, choices[0])
-    return value if value in choices else choices[0]
-
-
-def _number(query: Mapping[str, list[str]], name: str) -> int:
-    text = _one(query, name, "0")
-    return int(text) if text.isascii() and text.isdigit() else 0

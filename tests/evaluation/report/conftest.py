@@ -13,7 +13,7 @@ import pytest
 from byokg.errors import GraphNotFound
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.summary import asked_by, read_reported
+from byokg.evaluation.report.view import asked_by, read_reported
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from byokg.errors import RunError
 from byokg.evaluation.report.page import MARK, SHORT, Blocks, Details, Texts, packed, read_details
-from byokg.evaluation.report.summary import asked_by, read_reported
+from byokg.evaluation.report.view import asked_by, read_reported
 from byokg.evaluation.run_folder import Run
 from byokg.graph.importers.choose import build_graph
 from byokg.llm.messages import Call, Message, Reply, Usage

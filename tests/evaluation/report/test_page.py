@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from byokg.errors import RunError
+from byokg.evaluation.report import page as page_module
 from byokg.evaluation.report.page import build_page, write_page
-from byokg.evaluation.report.summary import asked_by
+from byokg.evaluation.report.view import asked_by
 from byokg.evaluation.run_folder import Run
 
 
@@ -26,21 +27,36 @@ def test_equal_runs_give_equal_pages(runs: list[Run], page: str) -> None:
 
 
 def test_the_page_names_no_address(page: str) -> None:
-    # The namespace of SVG is a name, not a place.
-    assert set(re.findall(r"https?://[^\s\"'`]+", page)) == {"http://www.w3.org/2000/svg"}
+    # Namespaces are names, not places, and the library names its home in comments.
+    addresses = set(re.findall(r"https?://([^/\s\"'`]+)", page))
+    assert addresses == {"www.w3.org", "d3js.org"}
+    page = page.replace('<link rel="icon" href="data:,">', "")
     assert not re.search(r"<(?:link|img|iframe|object|embed|base)\b|\bsrc=|url\((?!#)|@import", page)
 
 
-def test_the_policy_allows_this_script_and_this_style_alone(page: str) -> None:
+def test_the_policy_allows_these_scripts_and_this_style_alone(page: str) -> None:
     [policy] = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
-    [script] = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    library, script = (digest(text) for text in re.findall(r"<script>(.*?)</script>", page, re.DOTALL))
     [style] = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
-    for kind, text in (("script", script), ("style", style)):
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{kind}-src 'sha256-{digest}';" in policy
+    assert f"script-src {library} {script}; style-src {digest(style)}; img-src data: blob:; base-uri" in policy
     assert policy.startswith("default-src 'none';")
     assert policy.endswith("require-trusted-types-for 'script'; trusted-types 'none'")
     assert "unsafe" not in policy
+
+
+def digest(text: str) -> str:
+    """Return the source expression that allows a text."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def test_a_page_of_few_questions_is_small(page: str) -> None:
+    assert len(page) < 300_000
+
+
+def test_the_library_stands_in_the_page_as_it_was_published(page: str) -> None:
+    library = (Path(page_module.__file__).parent / "page" / "d3.min.js").read_text("utf-8")
+    assert re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[0] == library
+    assert "Permission to use, copy, modify" in library and "Redistribution and use" in library  # its licences
 
 
 def test_nothing_of_the_runs_stands_in_the_page_unpacked(page: str) -> None:
@@ -50,7 +66,7 @@ def test_nothing_of_the_runs_stands_in_the_page_unpacked(page: str) -> None:
 
 
 def test_the_script_makes_no_markup_of_text(page: str) -> None:
-    [script] = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    _, script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert not re.search(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|on\w+\s*=\s*\"", script
     )

@@ -97,7 +97,12 @@ def test_csv_holds_every_figure(table: PaperTable) -> None:
 
 
 def test_every_csv_column_has_one_unit(table: PaperTable) -> None:
-    extra = ({"pass@2": 0.5, "recall of evidence": 0.25, "calls": 2.0, "usd": 0.01}, {}, {}, {})
+    extra: tuple[dict[str, float | None], ...] = (
+        {"pass@2": 0.5, "recall of evidence": 0.25, "calls": 2.0, "usd": 0.01},
+        {},
+        {},
+        {},
+    )
     columns = ("f1", "pass@2", "recall of evidence", "calls", "usd")
     [first, *_] = csv.DictReader(io.StringIO(written(replace(table, extra=extra, columns=columns), "csv")))
     assert list(first)[3:] == [

@@ -12,6 +12,8 @@ function viewOf(its, record) {
   });
   return {
     names: record.names,
+    types: record.types ?? {},
+    title: record.title,
     answers: its.answers,
     topics: new Set(its.rounds.flatMap((round) => round.linked?.entities ?? []).map((entity) => entity.id)),
     cited: new Set(its.answers.flatMap((answer) => answer.citations)),
@@ -58,10 +60,10 @@ function golds(its, record) {
     el("li", {}, el("span", { class: `mark ${its.found[at] ? "right" : "missed"}` }, its.found[at] ? "✓" : "○", el("span", { class: "unseen" }, its.found[at] ? " answered " : " missed ")), el("span", { dir: "auto" }, cut(name, 300)))));
 }
 
-const citation = (id) => el("button", { type: "button", class: "quiet", title: "Go to this evidence", click: (event) => goTo(id, event.currentTarget) }, id);
+const citation = (id) => el("button", { type: "button", class: "quiet", title: "Go to this evidence", click: (event) => goToEvidence(id, event.currentTarget) }, id);
 
 // Of two runs side by side, the evidence of the one in which it is cited.
-function goTo(id, from) {
+function goToEvidence(id, from) {
   const item = (from.closest(".side") ?? document).querySelector(`#${CSS.escape(`evidence-${id}`)}`);
   if (!item) return;
   item.closest("details").open = true;

@@ -1,7 +1,6 @@
 // The overview's charts, drawn as SVG. Every figure in them is text, so it can be read, searched and printed.
 
-const COLOURS = 8;
-const colour = (run) => `run-${run % COLOURS}`;
+const colour = (run) => `run-${run.colour % 8}`;
 
 // Round steps (1, 2, 5 times a power of ten) that cut [low, high] into about `count` parts.
 function ticks(low, high, count) {
@@ -97,7 +96,7 @@ function tradeoff(runs, metric, measure) {
     chart.append(
       svg(
         "g",
-        { class: colour(point.at) },
+        { class: colour(runs[point.at]) },
         svg("line", { x1: px, x2: px, y1: y(point.ci95[0]), y2: y(point.ci95[1]), class: "interval" }),
         svg("circle", { cx: px, cy: py, r: 5, class: "point" }),
         level === undefined ? null : svg("text", { x: px + (near ? -10 : 10), y: level, class: `label${near ? " end" : ""}` }, label),
@@ -116,13 +115,13 @@ function differences(deltas, runs, metric) {
   const width = 240;
   const x = linear(-reach, reach, 8, width - 8);
   const rows = deltas.map((delta) => {
-    const name = el("td", { class: "name" }, el("div", {}, swatch(delta.run), cut(runs[delta.run].name, 60)), changes(delta));
+    const name = el("td", { class: "name" }, el("div", {}, swatch(runs[delta.run].colour), cut(runs[delta.run].name, 60)), changes(delta));
     if (!delta.n) return el("tr", {}, name, el("td", { colspan: 5, class: "dim" }, "no question in common"));
     const { value, ci95, p, test, won, lost } = delta.metrics[metric];
     const sure = ci95[0] > 0 || ci95[1] < 0;
     const bar = svg(
       "svg",
-      { viewBox: `0 0 ${width} 22`, class: `delta ${colour(delta.run)}${sure ? " sure" : ""}`, "aria-hidden": "true" },
+      { viewBox: `0 0 ${width} 22`, class: `delta ${colour(runs[delta.run])}${sure ? " sure" : ""}`, "aria-hidden": "true" },
       svg("line", { x1: x(0), x2: x(0), y1: 0, y2: 22, class: "axis" }),
       svg("line", { x1: x(ci95[0]), x2: x(ci95[1]), y1: 11, y2: 11, class: "interval" }),
       svg("circle", { cx: x(value), cy: 11, r: 4.5, class: "point" }),
@@ -135,7 +134,7 @@ function differences(deltas, runs, metric) {
       el("td", { class: "number dim" }, `${signed(ci95[0])} to ${signed(ci95[1])}`),
       el("td", { class: "bar" }, bar),
       el("td", { class: "number" }, el("span", { class: "good" }, `+${number(won)}`), " ", el("span", { class: "bad" }, `−${number(lost)}`)),
-      el("td", { class: "number dim", title: plain(test) }, p < 0.001 ? "< 0.001" : p.toFixed(3)),
+      el("td", { class: "number dim", title: plain(test) }, probability(p)),
     );
   });
   const head = ["", "Points", "95 % interval", "", "Won, lost", "p"].map((title, at) =>
@@ -143,8 +142,6 @@ function differences(deltas, runs, metric) {
   );
   return el("table", { class: "figures deltas" }, el("thead", {}, el("tr", {}, head)), el("tbody", {}, rows));
 }
-
-const swatch = (run) => el("span", { class: `swatch ${colour(run)}`, "aria-hidden": "true" });
 
 function changes({ changed, apart }) {
   const told = apart.length ? el("small", { class: "apart" }, `not under one contract: ${cut(apart.join("; "), 200)}`) : null;
@@ -166,7 +163,7 @@ function breakdown(runs, by, metric) {
       const { value, ci95 } = summary.metrics[metric];
       const bar = svg(
         "svg",
-        { viewBox: "0 0 400 14", preserveAspectRatio: "none", class: `share ${colour(at)}`, "aria-hidden": "true" },
+        { viewBox: "0 0 400 14", preserveAspectRatio: "none", class: `share ${colour(runs[at])}`, "aria-hidden": "true" },
         svg("rect", { x: 0, y: 2, width: 400, height: 10, class: "track" }),
         svg("rect", { x: 0, y: 2, width: 400 * value, height: 10, class: "fill" }),
         svg("line", { x1: 400 * ci95[0], x2: 400 * ci95[1], y1: 7, y2: 7, class: "interval" }),
@@ -194,7 +191,7 @@ function funnel(runs) {
     const [count, total] = [left.get(at), totals.get(at) || 1];
     const drawn = svg(
       "svg",
-      { viewBox: "0 0 400 14", preserveAspectRatio: "none", class: `share ${colour(at)}`, "aria-hidden": "true" },
+      { viewBox: "0 0 400 14", preserveAspectRatio: "none", class: `share ${colour(runs[at])}`, "aria-hidden": "true" },
       svg("rect", { x: 0, y: 2, width: 400, height: 10, class: "track" }),
       svg("rect", { x: 0, y: 2, width: (400 * (count + lost)) / total, height: 10, class: "lost" }),
       svg("rect", { x: 0, y: 2, width: (400 * count) / total, height: 10, class: "fill" }),
@@ -238,7 +235,7 @@ function selectiveCurve(runs, pointsOf, told) {
     const r = points.length > 10 ? 2.5 : 5;
     chart.append(svg(
       "g",
-      { class: colour(at) },
+      { class: colour(runs[at]) },
       svg("polyline", { points: points.map((point) => `${x(point.coverage)},${y(point.accuracy)}`).join(" "), class: "interval", fill: "none" }),
       points.map((point) => svg("circle", { cx: x(point.coverage), cy: y(point.accuracy), r, class: "point" }, svg("title", {}, title(point)))),
     ));

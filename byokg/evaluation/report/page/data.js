@@ -3,18 +3,7 @@
 const MARK = "\u0001";
 const KEPT = 24; // inflated blocks of each kind kept in memory
 
-let report; // what the page shows at once
 const inflated = { questions: new Map(), calls: new Map(), texts: new Map() };
-
-async function unpack(id) {
-  const element = byId(id);
-  if (!element) throw new Error(`the page holds no ${id}; it was not saved whole`);
-  const binary = atob(element.textContent);
-  const bytes = new Uint8Array(binary.length);
-  for (let at = 0; at < binary.length; at++) bytes[at] = binary.charCodeAt(at);
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
 
 const parsed = () =>
   document.readyState === "loading"
@@ -47,6 +36,18 @@ async function block(kind, position) {
   const values = await found;
   return values[position - report.blocks[kind][at]];
 }
+
+// The report: all of it is here, and nothing changes.
+const source = {
+  title: "byokg report",
+  pages: [["/", "Overview"], ["/questions", "Questions"]],
+  summary: () => unpack("summary"),
+  detail: (id) => detail(report.questions.id.indexOf(id)),
+  loaded: (names, { dataset, questions, runs }) => {
+    byId("title").replaceChildren(shown(dataset || source.title));
+    byId("subtitle").textContent = `${number(questions.id.length)} questions, ${runs.length} ${runs.length === 1 ? "run" : "runs"}`;
+  },
+};
 
 // The record of a question, its texts put together again, and the calls that it refers to.
 async function detail(position) {

@@ -72,6 +72,8 @@ function significant(value) {
   return value.toLocaleString("en", { maximumSignificantDigits: 3 });
 }
 
+const probability = (p) => (p < 0.001 ? "< 0.001" : p.toFixed(3));
+
 const MEASURES = {
   usd: { title: "US dollars a question", short: "US$", text: (value) => `$${significant(value)}` },
   seconds: {
@@ -123,4 +125,36 @@ function selection(label, options, chosen, onChange) {
   const select = el("select", { "aria-label": label, change: () => onChange(select.value) });
   for (const [value, title] of options) select.append(el("option", { value, selected: value === chosen }, title));
   return select;
+}
+
+// Save text or an image under a name.
+function save(name, content, type) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  el("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+}
+
+// Rows of cells as CSV (RFC 4180), with a mark by which Excel reads UTF-8.
+function saveCsv(name, rows) {
+  const cell = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  save(name, `\ufeff${rows.map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`, "text/csv");
+}
+
+const button = (title, click, more = {}) => el("button", { type: "button", class: "quiet", click, ...more }, title);
+
+const swatch = (colour) => el("span", { class: `swatch run-${colour % 8}`, "aria-hidden": "true" });
+
+const THEMES = [["", "◐", "as the system"], ["light", "○", "light"], ["dark", "●", "dark"]];
+
+function cycleTheme() {
+  const root = document.documentElement;
+  const at = (THEMES.findIndex(([theme]) => theme === (root.dataset.theme ?? "")) + 1) % THEMES.length;
+  const [theme, sign, said] = THEMES[at];
+  if (theme) root.dataset.theme = theme;
+  else delete root.dataset.theme;
+  byId("theme").textContent = sign;
+  byId("theme").setAttribute("aria-label", `Colours: ${said}`);
 }

@@ -1,11 +1,6 @@
-// The served page: where one is (in the address, so that Back works), the runs, and questions to a graph.
+// The viewer: runs as they are now, from the server; questions to a graph.
 
-const live = { version: -1, board: null, drawn: null, chosen: new Set(), asking: null };
-
-const here = () => {
-  const [path, query] = location.hash.slice(1).split("?");
-  return { path: path || "/", query: new URLSearchParams(query) };
-};
+const live = { version: -1, board: null, chosen: new Set(), asking: null };
 
 function to(path, entries) {
   const query = new URLSearchParams();
@@ -14,44 +9,73 @@ function to(path, entries) {
   return `#${path}${text ? `?${text}` : ""}`;
 }
 
-async function fetched(path, entries = []) {
-  const reply = await fetch(to(path, entries).slice(1));
+async function fetched(path, entries = [], options = {}) {
+  const reply = await fetch(to(path, entries).slice(1), options);
   const record = await reply.json();
   if (!reply.ok) throw new Error(record.error);
   return record;
 }
 
-const PAGES = { "/": showRuns, "/questions": showQuestions, "/question": showQuestion, "/ask": showAsk };
+const posted = (value) => ({ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(value) });
 
-// Draw what the address names; what is there already is only brought up to date.
-async function draw() {
-  const place = here();
-  if (!place.query.has("node")) document.querySelector("dialog")?.remove();
-  const page = PAGES[place.path] ?? showRuns;
-  for (const name of ["runs", "questions", "ask"]) {
-    const is = page === { runs: showRuns, questions: showQuestions, ask: showAsk }[name] || (name === "questions" && page === showQuestion);
-    byId(`nav-${name}`).setAttribute("aria-current", is ? "page" : "false");
-  }
-  const fresh = live.drawn !== page;
-  live.drawn = page;
-  try {
-    await page(place.query, fresh);
-  } catch (error) {
-    byId("content").replaceChildren(el("p", { class: "problem", role: "alert" }, String(error.message)));
-    live.drawn = null;
-  }
-  document.documentElement.dataset.ready = "yes";
+const source = {
+  title: "byokg view",
+  pages: [["/", "Runs"], ["/overview", "Overview"], ["/questions", "Questions"], ["/ask", "Ask"]],
+  shows: { "/": (query, fresh) => showRuns(query, fresh), "/ask": (query, fresh) => showAsk(query, fresh) },
+  summary: async (names) => fetched("summary", [["run", await runsOf(names)]]),
+  detail: async (id, names) => withReplies(await fetched("question", [["run", await runsOf(names)], ["id", id]])),
+  neighbours,
+  loaded: tested,
+  started: listen,
+};
+
+// The runs that the address names, or the first one.
+async function runsOf(names) {
+  if (names.length) return names;
+  live.board ??= await fetched("runs");
+  if (!live.board.runs.length) throw new Error("There is no run here yet; byokg eval … out=FOLDER writes one.");
+  return [live.board.runs[0].name];
 }
 
-// Several changes within a moment are drawn once.
+const withReplies = (record) => {
+  for (const its of record.runs) its?.calls.forEach((call) => (call.said = call.call ?? null));
+  return record;
+};
+
+// Tests take longer than figures, and come later.
+async function tested(names, found) {
+  found.stamp = JSON.stringify(found.runs.map((run) => [run.name, run.done]));
+  if (found.runs.length < 2) return;
+  found.deltas = (await fetched("differences", [["run", await runsOf(names)]])).deltas;
+  if (report !== found) return;
+  if (byId("totals")) drawTotals();
+  if (byId("panels")) drawCharts();
+}
+
+// Changes of the runs that are shown are drawn at most once a second.
 let again = null;
 function changed(names) {
-  const seen = live.drawn === showRuns || (live.drawn === showQuestions && listing.names?.some((name) => names.includes(name)));
-  if (!seen) return;
-  again ??= setTimeout(() => {
+  const mine = report?.runs.some((run) => names.includes(run.name));
+  if (mine && !shownPage.report) shownPage.names = null; // read anew when gone to
+  if (shownPage.report ? !mine : shownPage.page === source.shows["/ask"]) return;
+  again ??= setTimeout(async () => {
     again = null;
-    draw();
-  }, 100);
+    if (shownPage.report) await refresh();
+    else await draw();
+  }, shownPage.report ? 1000 : 100);
+}
+
+// Bring questions and figures up to date, and leave what is open as it is.
+async function refresh() {
+  const names = here().query.getAll("run");
+  const found = await source.summary(names);
+  if (!shownPage.report || JSON.stringify(names) !== shownPage.names) return;
+  report = shownPage.report = found;
+  tested(names, found);
+  if (byId("list")) {
+    foldQuestions();
+    readFilters(here().query);
+  } else if (byId("overview")) showOverview();
 }
 
 function listen() {
@@ -69,16 +93,11 @@ function listen() {
 
 // Runs
 
-const share = (figure) =>
-  !figure ? el("td", { class: "number dim" }, "–")
-    : el("td", { class: "number" }, percent(figure.value), figure.ci95 && el("small", {}, `${percent(figure.ci95[0])}–${percent(figure.ci95[1])}`));
-
 async function showRuns(query, fresh) {
   const profile = query.get("profile") ?? "strict";
   const board = await fetched("runs", [["profile", profile]]);
-  live.board = board;
-  byId("nav-ask").hidden = !board.ask;
-  document.title = "byokg view";
+  live.board = Object.assign(board, { ranked: true, named: true });
+  document.title = source.title;
   if (here().path !== "/") return; // elsewhere meanwhile
   if (fresh) {
     const choose = selection("Profile", board.profiles.map((name) => [name, name]), profile, (value) => {
@@ -87,57 +106,71 @@ async function showRuns(query, fresh) {
     choose.id = "profile";
     byId("content").replaceChildren(
       el("section", { class: "panel board", "aria-label": "Runs" },
-        el("header", {}, el("h2", {}, "Runs"), el("label", { class: "label" }, "Scored as ", choose)),
+        el("header", {}, el("h2", {}, "Runs"), el("span", {}, el("label", { class: "label" }, "Scored as ", choose), button("CSV", () => saveLeaderboard(live.board), { title: "Save as CSV" }))),
         el("div", { id: "runs" }),
         el("p", { class: "chosen" }, el("a", { id: "beside", class: "button", hidden: true }, "Side by side")),
-        el("p", { class: "note" }, "Figures in %, ranked among runs under one contract only: the same questions, graph, grants, profile and code. Intervals of 95 %; a run that is not finished has means over what is answered so far.")),
+        el("p", { class: "note" }, "Figures in %, ranked among runs under one contract only: the same questions, graph, grants, profile and code. Below each, half the width of its 95 % interval; a run that is not finished has figures of what is answered so far.")),
     );
   }
   byId("profile").value = profile;
+  drawRuns();
+}
+
+function drawRuns() {
   const focused = document.activeElement?.id;
-  byId("runs").replaceChildren(board.runs.length ? runsTable(board) : el("p", { class: "empty" }, "There is no run here yet; byokg eval … out=FOLDER writes one, and it appears."));
+  const { board } = live;
+  byId("runs").replaceChildren(board.runs.length ? leaderboard(board, runCell, drawRuns) : el("p", { class: "empty" }, "There is no run here yet; byokg eval … out=FOLDER writes one, and it appears."));
   if (focused) byId(focused)?.focus();
   beside();
 }
 
-function runsTable({ runs, metrics, contracts }) {
-  const head = ["Run", ...metrics.map(metricTitle), "Time", "Calls", "US$"].map((title, at) => el("th", { scope: "col", class: at ? "number" : "" }, title));
-  const bodies = contracts.map(({ runs: group, differs }) => {
-    const first = metrics[0];
-    const order = [...group].sort((a, b) => (runs[b].metrics?.[first]?.value ?? -1) - (runs[a].metrics?.[first]?.value ?? -1) || a - b);
-    const title = contracts.length > 1
-      ? el("tr", { class: "contract" }, el("th", { colspan: metrics.length + 4 }, el("span", {}, `${cut(runs[group[0]].dataset, 80)}, ${number(runs[group[0]].n / runs[group[0]].repeats)} questions`), differs.length ? el("small", {}, `other than the first: ${cut(differs.join("; "), 300)}`) : null))
-      : null;
-    return el("tbody", {}, title, order.map((at) => runRow(runs[at], at, metrics)));
-  });
-  return el("div", { class: "wide" }, el("table", { class: "figures leaders" }, el("thead", {}, el("tr", {}, head)), bodies));
-}
-
-function runRow(run, at, metrics) {
-  const { took } = run;
+function runCell(run) {
   const mark = el("input", {
-    type: "checkbox", id: `choose-${at}`, "aria-label": `Choose ${plain(run.name)}`, checked: live.chosen.has(run.name),
+    type: "checkbox", id: `choose-${run.name}`, "aria-label": `Choose ${plain(run.name)}`, checked: live.chosen.has(run.name),
     change: (event) => {
       live.chosen[event.target.checked ? "add" : "delete"](run.name);
       beside();
     },
   });
-  const how = run.state === "finished" ? null : el("small", { class: "state" }, `${run.state}, ${number(run.done)} of ${number(run.n)} `, el("progress", { max: run.n || 1, value: run.done, "aria-label": "Progress" }));
-  const again = run.repeated;
-  const repeats = run.repeats > 1 ? el("small", {}, `each question ${run.repeats} times${again?.pass ? `: pass@${again.times} ${percent(again.pass.value)}, majority ${percent(again.majority.value)}` : ""}`) : null;
-  const cells = [took?.seconds, took?.calls, took?.usd].map((value, which) =>
-    el("td", { class: "number" }, value === undefined ? "–" : value === null ? "unknown" : [MEASURES.seconds.text, significant, MEASURES.usd.text][which](value)));
-  return el("tr", { class: `run ${run.state}` },
-    el("th", { scope: "row", class: "name" }, mark, swatch(at), el("a", { id: `run-${at}`, href: to("/questions", [["run", run.name]]) }, cut(run.name, 80)), how, el("small", {}, cut(run.how, 120)), repeats),
-    metrics.map((metric) => share(run.metrics?.[metric])), cells);
+  const held = run.state === "paused";
+  const pause = async () => {
+    await fetched("pause", [], posted({ run: run.name, paused: !held }));
+    draw();
+  };
+  const state = run.state === "finished" ? null : el("small", { class: "state" }, `${run.state}, ${number(run.done)} of ${number(run.n)} `,
+    el("progress", { max: run.n || 1, value: run.done, "aria-label": "Progress" }),
+    run.state !== "stopped" && button(held ? "Go on" : "Pause", pause, { id: `pause-${run.name}` }));
+  return [mark, swatch(run.colour), el("a", { id: `run-${run.name}`, href: to("/questions", [["run", run.name]]) }, cut(run.name, 80)), state,
+    run.repeated > 1 && el("small", {}, `each question ${run.repeated} times`)];
 }
 
 function beside() {
   const link = byId("beside");
-  const names = [...live.chosen].filter((name) => live.board.runs.some((run) => run.name === name));
+  const names = live.board.runs.map((run) => run.name).filter((name) => live.chosen.has(name));
   link.hidden = names.length < 2;
   link.href = to("/questions", [["run", names]]);
-  link.textContent = `${names.length} runs side by side`;
+  link.textContent = `Compare ${names.length} runs`;
+}
+
+// What the graph holds of a node; `edges` gets its edges, for the drawing.
+async function neighbours(id, edges, record) {
+  const found = await fetched("node", [["id", id]]);
+  const open = (value) => button(cut(value.name ?? value.id, 120), () => goTo("node", value.id), { dir: "auto" });
+  const left_out = ["id", "name", "entity_type", "values", "errors", "truncated", "about"];
+  const plainly = Object.fromEntries(Object.entries(found).filter(([name, value]) => !left_out.includes(name) && typeof value !== "object"));
+  for (const group of found.values ?? []) {
+    for (const value of group.values) {
+      const ends = group.direction === "in" ? [value.id, id] : [id, value.id];
+      edges.push({ head: ends[0], relation: group.predicate, tail: ends[1], evidence: [], cited: false, graph: true, ends: [value] });
+    }
+  }
+  return [
+    found.entity_type && !record.types?.[id] && el("p", {}, el("span", { class: "tag" }, cut(String(found.entity_type), 80))),
+    properties(plainly),
+    (found.values ?? []).map((group) => el("p", { class: "group" }, hops([`${group.direction === "in" ? "^" : ""}${group.predicate}`]), " ",
+      group.values.map((value) => [open(value), " "]),
+      group.count > group.values.length && el("span", { class: "dim" }, `+${number(group.count - group.values.length)} more`))),
+  ];
 }
 
 // Asking
@@ -145,18 +178,20 @@ function beside() {
 async function showAsk(query, fresh) {
   const asked = query.get("question") ?? "";
   document.title = plain(asked ? `${cut(asked, 60)} – byokg view` : "Ask – byokg view");
+  live.board ??= await fetched("runs");
   if (fresh) {
-    const field = el("input", { type: "search", id: "question", name: "question", "aria-label": "Question", placeholder: "Ask the graph", value: asked, autocomplete: "off" });
+    const field = el("input", { type: "search", id: "question", name: "question", "aria-label": "Question", placeholder: "Ask the graph", value: asked, autocomplete: "off", disabled: !live.board.ask });
     const form = el("form", {
       class: "ask",
       submit: (event) => {
         event.preventDefault();
-        const address = to("/ask", [["question", field.value.trim()]]);
+        const address = to("/ask", [["run", query.getAll("run")], ["question", field.value.trim()]]);
         if (location.hash === address) ask(field.value.trim());
         else location.hash = address;
       },
-    }, field, el("button", { type: "submit", class: "button" }, "Ask"));
-    byId("content").replaceChildren(el("section", { class: "page" }, form, el("ol", { id: "stages", "aria-live": "polite", "aria-label": "Stages" }), el("div", { id: "answer", class: "side" })));
+    }, field, el("button", { type: "submit", class: "button", disabled: !live.board.ask }, "Ask"));
+    const closed = live.board.ask ? null : el("p", { class: "note" }, "No graph is open. Start with one to ask it: byokg view RUNS graph.path=DIR, with the settings of a pipeline and a model if wanted.");
+    byId("content").replaceChildren(el("section", { class: "page" }, form, closed, el("details", { id: "progress" }, el("summary", {}, "Stages"), el("ol", { id: "stages", "aria-live": "polite", "aria-label": "Stages" })), el("div", { id: "answer", class: "side" })));
     live.asking = null;
     field.focus();
   }
@@ -168,26 +203,28 @@ async function showAsk(query, fresh) {
 async function ask(question) {
   const asking = { question, record: null };
   live.asking = asking;
+  byId("progress").open = true;
   byId("stages").replaceChildren();
   byId("answer").replaceChildren();
   const stages = new Map();
   const told = (event) => {
-    if (live.asking !== asking) return;
+    if (live.asking !== asking || !byId("answer")) return;
     if (event.error) byId("answer").replaceChildren(el("p", { class: "problem", role: "alert" }, event.error));
     else if (event.record) {
-      asking.record = { ...event.record, open: (id) => open(id) };
-      const { its } = event.record.runs[0];
-      byId("answer").replaceChildren();
-      add(byId("answer"), [runContent({ ...its, calls: withReplies(its.calls) }, asking.record)]);
-      centre();
+      asking.record = Object.assign(withReplies(event.record), { open: (id) => goTo("node", id), title: question });
+      byId("progress").open = false;
+      add(byId("answer"), [runContent(event.record.runs[0], asking.record)]);
     } else if (event.brought === undefined) {
       const item = el("li", { class: "under-way" }, el("b", {}, cut(event.stage, 40)), el("span", { class: "dim" }, " …"));
       stages.set(event.number, item);
       byId("stages").append(item);
-    } else stages.get(event.number)?.replaceChildren(el("b", {}, cut(event.stage, 40)), el("span", { class: "dim" }, ` ${MEASURES.seconds.text(event.seconds)} `), ...brought(event.brought));
-    if (event.brought !== undefined) stages.get(event.number)?.classList.remove("under-way");
+    } else {
+      const item = stages.get(event.number);
+      item?.replaceChildren(el("b", {}, cut(event.stage, 40)), el("span", { class: "dim" }, ` ${MEASURES.seconds.text(event.seconds)} `), ...brought(event.brought));
+      item?.classList.remove("under-way");
+    }
   };
-  const reply = await fetch("ask", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ question }) });
+  const reply = await fetch("ask", posted({ question }));
   if (!reply.ok) return told({ error: await reply.text() });
   const lines = reply.body.pipeThrough(new TextDecoderStream()).getReader();
   let left = "";
@@ -201,36 +238,3 @@ async function ask(question) {
 const brought = (record) =>
   Object.entries(record).filter(([, value]) => value !== 0 && String(value) !== "").map(([name, value]) =>
     el("span", { class: "chip" }, el("span", { class: "dim" }, `${name} `), cut(Array.isArray(value) ? value.join(" | ") : String(value), 300)));
-
-const withReplies = (calls) => calls.map((call) => ({ ...call, said: call.call ?? null }));
-
-// A key for searching, one for going up.
-function key(event) {
-  const typing = event.target.closest("input, select, textarea");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
-    event.preventDefault();
-    if (byId("search")) byId("search").focus();
-    else location.hash = "#/questions";
-  } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && !event.target.closest("select, [type=radio], .wide")) {
-    const rows = [...document.querySelectorAll("#list a, .leaders .name a")];
-    if (!rows.length) return;
-    const at = rows.indexOf(document.activeElement);
-    event.preventDefault();
-    rows[Math.min(Math.max(at + (event.key === "ArrowDown" ? 1 : -1), 0), rows.length - 1)].focus();
-  } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
-    const { path, query } = here();
-    if (path === "/question") location.hash = to("/questions", [["run", query.getAll("run")]]);
-    else if (path !== "/") location.hash = "#/";
-  }
-}
-
-addEventListener("hashchange", draw);
-document.addEventListener("keydown", key);
-document.addEventListener("DOMContentLoaded", async () => {
-  await draw();
-  listen();
-  if (!live.board) {
-    live.board = await fetched("runs");
-    byId("nav-ask").hidden = !live.board.ask;
-  }
-});

@@ -1,83 +1,84 @@
-// Starting, switching between views, and remembering the place in the address.
+// One page after another: the address says which, of which runs, so that Back works.
 
-const VIEWS = ["overview", "questions"];
-let view = "overview";
+let report; // the runs that are shown: figures, and all questions; see view.py
+const shownPage = { page: null, names: null };
 
-function switchTo(name, focus = false) {
-  view = name;
-  for (const each of VIEWS) {
-    const is = each === name;
-    byId(each).hidden = !is;
-    byId(`tab-${each}`).setAttribute("aria-selected", is);
-    byId(`tab-${each}`).tabIndex = is ? 0 : -1;
+const here = () => {
+  const [path, query] = location.hash.slice(1).split("?");
+  return { path: path || "/", query: new URLSearchParams(query) };
+};
+
+const PAGES = { "/overview": showOverview, "/questions": showQuestions, ...source.shows };
+
+// Draw what the address names; what is there already is only brought up to date.
+async function draw() {
+  const { path, query } = here();
+  if (!query.has("node")) document.querySelector("dialog")?.remove();
+  const page = PAGES[path] ?? PAGES[source.pages[0][0]] ?? showOverview;
+  const names = query.getAll("run");
+  drawNavigation(names);
+  const own = page === showOverview || page === showQuestions;
+  document.body.dataset.view = page === showQuestions ? "questions" : "";
+  try {
+    if (own && !(await load(names))) return;
+    const fresh = shownPage.page !== page || shownPage.report !== (own ? report : null);
+    Object.assign(shownPage, { page, report: own ? report : null });
+    await page(query, fresh);
+  } catch (error) {
+    byId("content").replaceChildren(el("p", { class: "problem", role: "alert" }, String(error.message)));
+    shownPage.page = null;
   }
-  document.body.dataset.view = name;
-  if (focus) byId(`tab-${name}`).focus();
-  if (name === "questions") drawRows();
-  rememberPlace();
+  document.documentElement.dataset.ready = "yes";
 }
 
-function rememberPlace() {
-  const place = new URLSearchParams();
-  if (view === "questions") {
-    place.set("view", view);
-    if (opened.question !== null) {
-      place.set("question", report.questions.id[opened.question].slice(0, 500));
-      if (report.runs.length > 1) place.set("run", report.runs[opened.run].name);
-    }
-  }
-  const text = place.toString();
-  history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+// Read the runs; false if another page was gone to meanwhile.
+async function load(names) {
+  const key = JSON.stringify(names);
+  if (shownPage.names === key && report) return true;
+  const place = location.hash;
+  const found = await source.summary(names);
+  if (location.hash !== place) return false;
+  report = found;
+  shownPage.names = key;
+  source.loaded?.(names, found);
+  return true;
 }
 
-async function goToPlace() {
-  const place = new URLSearchParams(location.hash.slice(1));
-  if (place.get("view") !== "questions") return;
-  const run = report.runs.findIndex((each) => each.name === place.get("run"));
-  if (run >= 0) chooseRun(run);
-  const at = report.questions.id.findIndex((id) => id.slice(0, 500) === place.get("question"));
-  switchTo("questions");
-  if (at >= 0) {
-    moveTo(list.shown.indexOf(at));
-    await openQuestion(at);
-  }
+function showQuestions(query, fresh) {
+  if (fresh) buildList();
+  readFilters(query);
+  const at = report.questions.id.indexOf(query.get("question"));
+  document.title = plain(`${at < 0 ? "" : `${cut(report.questions.text[at], 60)} – `}${titleOf()}`);
+  return openQuestion(query);
 }
 
-const THEMES = [["", "◐", "as the system"], ["light", "○", "light"], ["dark", "●", "dark"]];
+const titleOf = () => `${report.dataset}, ${report.runs.length} ${report.runs.length === 1 ? "run" : "runs"} – ${source.title}`;
 
-function cycleTheme() {
-  const root = document.documentElement;
-  const at = (THEMES.findIndex(([theme]) => theme === (root.dataset.theme ?? "")) + 1) % THEMES.length;
-  const [theme, sign, said] = THEMES[at];
-  if (theme) root.dataset.theme = theme;
-  else delete root.dataset.theme;
-  byId("theme").textContent = sign;
-  byId("theme").setAttribute("aria-label", `Colours: ${said}`);
+function drawNavigation(names) {
+  const { path } = here();
+  const query = new URLSearchParams(names.map((name) => ["run", name])).toString();
+  byId("views").replaceChildren(...source.pages.map(([place, title]) => {
+    const is = path === place || (!(path in PAGES) && place === source.pages[0][0]);
+    const with_runs = query && place !== "/" ? `?${query}` : "";
+    return el("a", { href: `#${place}${with_runs}`, id: `nav-${title.toLowerCase()}`, "aria-current": is ? "page" : null }, title);
+  }));
 }
 
+// A key for searching, one for going up.
 function globalKey(event) {
   const typing = event.target.closest("input, select, textarea");
   if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
-    switchTo("questions");
-    byId("search").focus();
+    if (byId("search")) return byId("search").focus();
+    history.pushState(null, "", byId("nav-questions").getAttribute("href"));
+    draw().then(() => byId("search")?.focus());
+  } else if (event.key === "Escape" && !document.querySelector("dialog[open]")) {
+    if (byId("detail")?.contains(document.activeElement)) byId("list").focus();
+    else if (!typing && here().path !== "/") location.hash = "#/";
   }
 }
 
 async function start() {
-  report = await unpack("summary");
-  const { runs, questions, dataset } = report;
-  document.title = plain(`${dataset}, ${runs.length} ${runs.length === 1 ? "run" : "runs"} – byokg report`);
-  byId("title").replaceChildren(shown(dataset || "byokg report"));
-  byId("subtitle").textContent = `${number(questions.id.length)} questions, ${runs.length} ${runs.length === 1 ? "run" : "runs"}`;
-  showOverview();
-  showList();
-  for (const name of VIEWS) byId(`tab-${name}`).addEventListener("click", () => switchTo(name));
-  byId("tab-overview").parentElement.addEventListener("keydown", (event) => {
-    if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
-    event.preventDefault();
-    switchTo(view === "overview" ? "questions" : "overview", true);
-  });
   byId("theme").addEventListener("click", cycleTheme);
   document.addEventListener("keydown", globalKey);
   let folded = [];
@@ -86,12 +87,9 @@ async function start() {
     folded.forEach((part) => (part.open = true));
   });
   addEventListener("afterprint", () => folded.forEach((part) => (part.open = false)));
-  document.body.dataset.view = view;
-  await goToPlace();
-  addEventListener("hashchange", goToPlace);
-  document.documentElement.dataset.ready = "yes";
+  await draw();
+  addEventListener("hashchange", draw);
+  source.started?.();
 }
 
-start().catch((error) => {
-  byId("content").replaceChildren(el("p", { class: "problem" }, `This report cannot be shown: ${error.message}`));
-});
+start();

@@ -1,7 +1,7 @@
 """One picture of all paths of an answer: starts on the left, ends on the right, every node and edge once.
 
 A node stands as many columns from the left as edges lie before it on a longest way among the paths, so edges point to
-the right, but for cycles. The SVG stands alone; the HTML page also lets a reader point at a path in the list to see it.
+the right, but for cycles. The SVG stands alone; `evaluation.report.page` makes a page of what `describe` returns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
+from typing import Any
 
 from byokg.graph.pathql.result import FoundPath, PathResult
 from byokg.types import Triple
@@ -38,18 +38,29 @@ def svg(result: PathResult) -> str:
     return _picture(result, list(islice(result, _MOST_PATHS)))
 
 
-def page(result: PathResult) -> str:
-    """Return an HTML page with the drawing and the list of paths, which needs nothing from elsewhere."""
+def describe(result: PathResult) -> dict[str, Any]:
+    """Return the first paths, as JSON, for the page that draws them.
+
+    Steps are as in traces: head, label, tail, edge, inverse, properties, and `undirected` for an undirected edge.
+    """
     paths = list(islice(result, _MOST_PATHS))
-    numbers = _numbered(result, paths)
-    items = "\n".join(
-        f'<li data-edges="{" ".join(str(numbers[drawn]) for drawn in _drawn(result, path))}" tabindex="0">'
-        f"{html.escape(result.line(path))}</li>"
-        for path in paths
-    )
-    note = result.summary() + (f"; the first {len(paths)} are drawn" if len(paths) < len(result) else "")
-    template = Path(__file__).with_suffix(".html").read_text("utf-8")
-    return template.format(picture=_picture(result, paths), items=items, note=html.escape(note))
+    nodes = result.nodes(list(dict.fromkeys(node for path in paths for node in path.nodes)))
+    return {
+        "note": result.summary() + (f"; the first {len(paths)} are drawn" if len(paths) < len(result) else ""),
+        "names": {node.id: node.name for node in nodes if node.name},
+        "types": {node.id: node.type for node in nodes if node.type},
+        "starts": sorted({path.start for path in paths}),
+        "ends": sorted({path.end for path in paths}),
+        "paths": [
+            {"id": f"p{number}", "line": result.line(path), "steps": [_step(drawn) for drawn in _drawn(result, path)]}
+            for number, path in enumerate(paths, start=1)
+        ],
+    }
+
+
+def _step(drawn: _Drawn) -> list[object]:
+    head, tail = (drawn.end, drawn.start) if drawn.back else (drawn.start, drawn.end)
+    return [head, drawn.label, tail, 0, drawn.back, {}, *(["undirected"] if drawn.undirected else [])]
 
 
 def _drawn(result: PathResult, path: FoundPath) -> Iterable[_Drawn]:

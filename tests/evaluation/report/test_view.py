@@ -1,4 +1,4 @@
-"""Tests of `byokg.evaluation.report.summary`: which folders make a report, figures of runs, and their differences."""
+"""Tests of `byokg.evaluation.report.view`: which folders make a report, figures of runs, and their differences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from byokg.errors import RunError
 from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.records import Timing
-from byokg.evaluation.report.summary import asked_by, read_reported, summarise
+from byokg.evaluation.report.view import asked_by, differences, read_reported, summarise
 from byokg.evaluation.run_folder import GrowingLines, Run, read_trace_line, run_names
 from byokg.evaluation.runner import RunSettings, run_evaluation
 from byokg.types import Consumption, Spending
@@ -75,7 +75,8 @@ def test_traces_are_read_one_at_a_time_in_any_order(folders: tuple[Path, Path], 
 
 def summary(*runs: Run, baseline: int = 0) -> dict[str, Any]:
     """Summarise runs and read the result back from JSON."""
-    found: dict[str, Any] = json.loads(json.dumps(summarise(runs, asked_by(runs), baseline)))
+    made = summarise(runs, asked_by(runs), baseline) | {"deltas": differences(runs, baseline)}
+    found: dict[str, Any] = json.loads(json.dumps(made))
     return found
 
 
@@ -155,6 +156,8 @@ def test_the_list_of_questions_has_each_runs_outcome(runs: list[Run]) -> None:
     assert (first["hit"], second["hit"]) == ([1, 1, 0, 1, 0], [None, 1, 1, 1, 0])
     assert first["f1"] == [1.0, 0.667, 0.0, 1.0, 0.0]
     assert second["seconds"] == [None] * 5
+    assert (first["answers"][0], first["answers"][4], second["answers"][0]) == ("Michael Mann", "", None)
+    assert questions["gold"][1] == "Ali, Thief"
 
 
 def test_replayed_replies_count_as_if_they_had_been_asked_for(runs: list[Run]) -> None:
