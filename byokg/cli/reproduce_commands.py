@@ -142,7 +142,7 @@ def comparison_table(runs: Sequence[Run], title: str) -> Table:
     from byokg.evaluation.compare import compare_runs, score_cases
     from byokg.evaluation.metrics import PROFILE
     from byokg.evaluation.profiles import PROFILES
-    from byokg.evaluation.report.summary import average_usage
+    from byokg.evaluation.report.view import average_usage
     from byokg.evaluation.significance import Difference
     from byokg.evaluation.tables import TITLES, figures, labels, table, two_lines
 
@@ -399,7 +399,7 @@ class Reproduction:
 def _figure(run: Run, metric: str, profiles: Mapping[str, Profile]) -> float | None:
     """Return one figure of a run: shares in per cent."""
     from byokg.evaluation.compare import score_cases
-    from byokg.evaluation.report.summary import average_usage
+    from byokg.evaluation.report.view import average_usage
 
     profile, _, name = metric.rpartition(":")
     if profile:
