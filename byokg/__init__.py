@@ -7,7 +7,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from byokg.api import Byokg, KnowledgeGraph, offline_pipeline
+    from byokg.api import Byokg, KnowledgeGraph
     from byokg.errors import ByokgError
     from byokg.evaluation.datasets.base import Example
     from byokg.evaluation.datasets.benchmarks import MetaQA
@@ -20,6 +20,7 @@ if typing.TYPE_CHECKING:
     from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
     from byokg.index.hosted_embedders import LangChainEmbedder
     from byokg.linking.entities import EntityLinker
+    from byokg.offline import offline_pipeline
     from byokg.types import Answer, AnswerItem, Question
 
     __version__: str
@@ -44,7 +45,7 @@ _HOMES = {
     "atlas": "byokg.evaluation.datasets.folder",
     "import_graph": "byokg.graph.importers.choose",
     "metrics_tables": "byokg.evaluation.tables",
-    "offline_pipeline": "byokg.api",
+    "offline_pipeline": "byokg.offline",
     "run_evaluation": "byokg.evaluation.runner",
 }
 

@@ -3,43 +3,43 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from byokg.errors import ConfigError, EntityNotFound
-from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.choose import build_graph
-from byokg.graph.importers.dialects import DETECTED, TableOptions
-from byokg.graph.paths import Walks, follow
 from byokg.graph.store import Direction, GraphStore, Schema
-from byokg.graph.traversal import neighbours, triples
-from byokg.index.embedders import Embedder
-from byokg.linking.entities import EntityLinker
-from byokg.linking.parts import Parts
-from byokg.llm.model import LanguageModel
-from byokg.offline import mention_spotter as mention_spotter
-from byokg.offline import offline_pipeline as offline_pipeline
-from byokg.open import open_graph, open_queryable
-from byokg.pipelines.byokg import byokg_pipeline
-from byokg.pipelines.loop import Loop
-from byokg.prompts import PromptLibrary
-from byokg.text.languages import LanguageChoice
+from byokg.text.tabular import TableView, Tabular
 from byokg.types import Answer, EntityId, Node, Question, Triple
 
 if TYPE_CHECKING:
     import networkx
     import torch_geometric
     from langchain_core.language_models.chat_models import BaseChatModel
+    from langchain_core.runnables import Runnable
 
+    from byokg.graph.importers.dialects import TableOptions
     from byokg.graph.pathql.budget import PathLimits
     from byokg.graph.pathql.extras.rules import Inferred
     from byokg.graph.pathql.query import InferenceRule
     from byokg.graph.pathql.result import PathResult
+    from byokg.graph.paths import Walks
+    from byokg.index.embedders import Embedder
+    from byokg.linking.entities import EntityLinker
+    from byokg.llm.model import LanguageModel
+    from byokg.offline import MentionSpotter
+    from byokg.pipelines.follow_up import Turn
+    from byokg.pipelines.instrumentation import StageHook
+    from byokg.pipelines.loop import Loop
+    from byokg.pipelines.streaming import StreamEvent
+    from byokg.prompts import PromptLibrary
+    from byokg.text.languages import LanguageChoice
 
 
-class KnowledgeGraph:
+class KnowledgeGraph(Tabular):
     """Asks any store about single entities by id; whatever asks for many uses `store` and `traversal`.
 
     >>> kg = KnowledgeGraph.from_triples([("France", "capital", "Paris"), ("Seine", "flows_through", "Paris")])
@@ -49,6 +49,13 @@ class KnowledgeGraph:
 
     def __init__(self, store: GraphStore) -> None:
         self.store = store
+
+    def __repr__(self) -> str:
+        return f"KnowledgeGraph({self.store!r})"
+
+    def _table(self) -> TableView:
+        summary, columns, rows = self.schema()._table()
+        return TableView(f"{self.store.name}: {summary}", columns, rows)
 
     @classmethod
     def open(cls, place: str | Path, queries: bool = False, **settings: Any) -> KnowledgeGraph:
@@ -60,25 +67,31 @@ class KnowledgeGraph:
 
         `close` a graph on a server or with an engine, or open it in a `with` statement.
         """
+        from byokg.open import open_graph, open_queryable
+
         return cls(open_queryable(place, **settings) if queries else open_graph(place, **settings))
 
     @classmethod
     def build(
-        cls, source: str | Path, out: str | Path, overwrite: bool = False, options: TableOptions = DETECTED
+        cls, source: str | Path, out: str | Path, overwrite: bool = False, options: TableOptions | None = None
     ) -> KnowledgeGraph:
         """Import a file or folder (see `importers`), save it to `out` with indexes of names and values, and open that.
 
         The columns of tables are detected unless `options` decide; `importers.choose.files_read(graph.store)` says how.
         """
+        from byokg.graph.importers.choose import build_graph
+        from byokg.graph.importers.dialects import DETECTED
         from byokg.graph.value_indexes import build_indexes
 
-        graph = build_graph(source, out, overwrite, options)
+        graph = build_graph(source, out, overwrite, options or DETECTED)
         build_indexes(graph)
         return cls(graph)
 
     @classmethod
     def from_triples(cls, triples: Iterable[tuple[str, str, str]]) -> KnowledgeGraph:
         """Hold (head, relation, tail) triples in memory."""
+        from byokg.graph.columnar.graph import ColumnarGraph
+
         return cls(ColumnarGraph.from_triples(triples))
 
     def close(self) -> None:
@@ -105,10 +118,14 @@ class KnowledgeGraph:
         self, entity: str, direction: Direction = Direction.BOTH, relations: Collection[str] | None = None
     ) -> list[Triple]:
         """Return the edges touching one entity. Raises `EntityNotFound` or `RelationNotFound`."""
+        from byokg.graph.traversal import neighbours, triples
+
         return triples(self.store, neighbours(self.store, [EntityId(entity)], direction, relations))
 
     def follow(self, entity: str, metapath: Sequence[str]) -> Walks:
         """Walk a relation path out of one entity. Raises `EntityNotFound` or `RelationNotFound`."""
+        from byokg.graph.paths import follow
+
         return follow(self.store, [EntityId(entity)], metapath)
 
     def paths(
@@ -121,7 +138,8 @@ class KnowledgeGraph:
 
         Raises:
             PathQueryInvalid: the text is no path query, or asks for infinitely many paths.
-            EntityNotFound: a start or end is not in the graph; the nearest nodes are proposed.
+            EntityNotFound: no node has the id or name of a start or end; the nearest nodes are proposed.
+            NameAmbiguous: several nodes have its name.
             RelationNotFound: a relation is not in the graph.
         """
         from byokg.graph.pathql.evaluate import paths
@@ -152,6 +170,9 @@ class Byokg:
     kg = KnowledgeGraph.open("graphs/films")
     answer = Byokg(kg, llm=ChatAnthropic(model="claude-sonnet-5")).ask("Who directed Heat?")
 
+    It has the methods of a LangChain runnable, whose input is a text, a `Question`, or a mapping with `question` and
+    possibly `history`; `runnable` is one, and `|` makes a chain.
+
     Args:
         graph: the graph.
         llm: any LangChain chat model; or a `LanguageModel`, which also records, counts and limits.
@@ -179,22 +200,109 @@ class Byokg:
         language: LanguageChoice = "auto",
         **settings: Any,
     ) -> None:
+        from byokg.linking.parts import Parts
+        from byokg.llm.model import LanguageModel
+
         self.graph = graph if isinstance(graph, KnowledgeGraph) else KnowledgeGraph(graph)
-        _check_names(settings, asks=llm is not None)
+        make = _checked_pipeline(settings, asks=llm is not None)
         if isinstance(llm, str):
             raise ConfigError(f"llm={llm!r} is a name; pass a LangChain chat model, such as ChatOpenAI(model={llm!r})")
-        model = llm if llm is None or isinstance(llm, LanguageModel) else LanguageModel(llm)
-        parts = Parts(self.graph.store, model, embedder, entities, prompts, language)
-        self.pipeline: Loop = (offline_pipeline if llm is None else byokg_pipeline)(parts, **settings)
+        self._model = llm if llm is None or isinstance(llm, LanguageModel) else LanguageModel(llm)
+        self._prompts = prompts
+        self.pipeline: Loop = make(
+            Parts(self.graph.store, self._model, embedder, entities, prompts, language), **settings
+        )
         """The parts, which can be looked at and exchanged."""
 
     def run(self, question: Question) -> Answer:
         """Answer one question. Raises what `Loop.run` raises."""
         return self.pipeline.run(question)
 
-    def ask(self, text: str) -> Answer:
-        """Answer a question given as text."""
-        return self.run(Question(id="ask", text=text))
+    def ask(self, text: str, history: Sequence[Turn] = ()) -> Answer:
+        """Answer a question given as text.
+
+        Args:
+            text: the question.
+            history: earlier questions with their answers, which it may lean on (see `pipelines.follow_up`).
+
+        >>> byokg = Byokg(KnowledgeGraph.from_triples([("France", "capital", "Paris"), ("Spain", "capital", "Madrid")]))
+        >>> first = byokg.ask("What is the capital of France?")
+        >>> byokg.ask("And of Spain?", history=[("What is the capital of France?", first)]).items[0].name
+        'Madrid'
+        """
+        return self._answer({"question": text, "history": history})
+
+    def batch(
+        self,
+        inputs: Sequence[Asked],
+        config: Any = None,
+        *,
+        workers: int = 4,
+        progress: bool = False,
+        return_exceptions: bool = False,
+    ) -> list[Any]:
+        """Answer several questions concurrently, in their order.
+
+        Args:
+            inputs: the questions.
+            config: of LangChain; its `max_concurrency` takes the place of `workers`.
+            workers: questions answered at a time.
+            progress: True to show a progress bar.
+            return_exceptions: True to return the error of a question in place of its answer.
+
+        Raises:
+            ByokgError: the first error of a question, unless they are returned.
+        """
+        from rich.progress import track
+
+        def attempt(asked: Asked) -> Answer | Exception:
+            try:
+                return self._answer(asked)
+            except Exception as error:
+                if return_exceptions:
+                    return error
+                raise
+
+        most = (config or {}).get("max_concurrency") or workers
+        with ThreadPoolExecutor(most, thread_name_prefix="byokg-batch") as pool:
+            answers = pool.map(attempt, inputs)
+            return list(track(answers, "questions", len(inputs)) if progress else answers)
+
+    def invoke(self, input: Asked, config: Any = None, **_: Any) -> Answer:
+        """Answer a question. Raises what `Loop.run` raises."""
+        return self._answer(input)
+
+    async def ainvoke(self, input: Asked, config: Any = None, **_: Any) -> Answer:
+        """Answer a question beside the event loop; its cancellation ends the work. Raises what `Loop.run` raises."""
+        async for event in self.astream(input):
+            if isinstance(event, Answer):
+                return event
+        raise AssertionError("a stream ends with an answer or an error")
+
+    def stream(self, input: Asked, config: Any = None, **_: Any) -> Iterator[StreamEvent | Answer]:
+        """Yield stages and tokens as they come (`StreamEvent`), and the answer last. Raises what `Loop.run` raises."""
+        from byokg.pipelines.streaming import stream
+
+        return stream(lambda hook: self._answer(input, hook))
+
+    def astream(self, input: Asked, config: Any = None, **_: Any) -> AsyncIterator[StreamEvent | Answer]:
+        """Yield what `stream` does, beside the event loop."""
+        from byokg.pipelines.streaming import astream
+
+        return astream(lambda hook: self._answer(input, hook))
+
+    @cached_property
+    def runnable(self) -> Runnable[Asked, Answer]:
+        """The same as an instance of LangChain's `Runnable`."""
+        from byokg.retrieval.langchain import Answering
+
+        return Answering(self)
+
+    def __or__(self, other: Any) -> Any:
+        return self.runnable | other
+
+    def __ror__(self, other: Any) -> Any:
+        return other | self.runnable
 
     def paths(
         self,
@@ -205,15 +313,44 @@ class Byokg:
         """Run a path query on the graph; see `KnowledgeGraph.paths`."""
         return self.graph.paths(query, limits, rules)
 
+    def _answer(self, asked: Asked, hook: StageHook | None = None) -> Answer:
+        history: Sequence[Turn] = ()
+        if isinstance(asked, Mapping):
+            if "question" not in asked:
+                raise ConfigError(f"an input needs a question, and has {', '.join(map(str, asked)) or 'nothing'}")
+            history, asked = asked.get("history", ()), asked["question"]
+        question = asked if isinstance(asked, Question) else Question("ask", str(asked))
+        pipeline = self.pipeline if hook is None else self.pipeline.hooked(hook)
+        if not history:
+            return pipeline.run(question)
+        from byokg.pipelines.follow_up import answer_follow_up
 
-def _check_names(settings: Mapping[str, object], asks: bool) -> None:
-    """Refuse settings that the pipeline does not have."""
+        return answer_follow_up(pipeline, question, history, self._model, self._prompts)
+
+
+def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
+    """Return the offline pipeline's mention detector, by itself."""
+    from byokg.offline import mention_spotter as make
+
+    return make(store, embedder, entities)
+
+
+Asked = str | Question | Mapping[str, Any]
+"""A question: its text, a record, or a mapping with `question` (either of these) and possibly `history`."""
+
+
+def _checked_pipeline(settings: Mapping[str, object], asks: bool) -> Callable[..., Loop]:
+    """Return the pipeline for a graph with a language model, or without. Raises `ConfigError` for unknown settings."""
+    from byokg.offline import offline_pipeline
+    from byokg.pipelines.byokg import byokg_pipeline
+
     with_model = _settings_of(byokg_pipeline)
     known = with_model if asks else _settings_of(offline_pipeline)
     for name in settings:
         if name not in known:
             place = " without a language model" if name in with_model else ""
             raise ConfigError(f"no setting {name!r}{place}; there is {', '.join(known)}")
+    return byokg_pipeline if asks else offline_pipeline
 
 
 def _settings_of(make: Callable[..., Loop]) -> list[str]:

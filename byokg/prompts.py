@@ -62,6 +62,8 @@ VARIABLES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         # Choosing among queries that exist.
         "candidate_numbers": ("picks", "candidates", "question"),
         "candidate_choice": ("question",),
+        # A question that leans on earlier ones, completed.
+        "follow_up": ("history", "question"),
         # Questions made from a graph, in other words.
         "rewrite": ("names", "question"),
         # Query languages.

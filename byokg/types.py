@@ -10,6 +10,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, NewType, Protocol, TypeAlias
 
+from byokg.text.tabular import TableView, Tabular, listed
+
 EntityId = NewType("EntityId", str)
 """Identity of a node in one store. Never a name: names are not unique."""
 
@@ -562,8 +564,8 @@ class Spending:
         return self.asked.calls + self.replayed.calls + self.failed
 
 
-@dataclass(frozen=True)
-class Answer:
+@dataclass(frozen=True, repr=False)
+class Answer(Tabular):
     """The outcome for one question: answers best first, and every round that led to them.
 
     >>> answer = Answer("q1", (AnswerItem("Paris", EntityId("city/paris"), 0.9),), rounds=())
@@ -587,7 +589,13 @@ class Answer:
     rows: tuple[AnswerRow, ...] = ()
     """Result of the query that the answers rest on, in its order; empty if no query ran."""
     translation: str = ""
-    """The question in English, if the pipeline translated it."""
+    """The question as it was read: in English, if the pipeline translated it; complete, if it followed others."""
+
+    def _table(self) -> TableView:
+        found = listed([item.name for item in self.items]) or "no answer"
+        rows = ((one.name, one.id, one.score, one.support, ", ".join(one.citations)) for one in self.items)
+        noted = f" ({self.note})" if self.note else ""
+        return TableView(f"{self.question_id}: {found}{noted}", ("answer", "id", "score", "support", "citations"), rows)
 
     @property
     def unknown(self) -> tuple[UnknownValue, ...]:

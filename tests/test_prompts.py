@@ -25,6 +25,7 @@ FIRST_ROUND = ("task_entities", "task_paths", "task_opencypher", "task_answers")
 SAMPLE = {
     "schema": "Node types:\nFilm (4)\n  released: int, e.g. 1995\nRelations:\n(Film)-[directed_by]->(Person) 4",
     "names": "Heat",
+    "history": "Who directed {Heat}?\n= Michael Mann",
     "question": "Who directed {Heat}, and what is {{schema}}?",
     "graph_context": "[e1] Heat → directed_by → Michael Mann\n[e2] Heat → starred_actors → Al Pacino | Robert De Niro",
     "limit": "5",

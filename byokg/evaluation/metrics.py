@@ -30,6 +30,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from byokg.evaluation.significance import RESAMPLES, Codes, Values, cluster_codes, effective_n, intervals
+from byokg.text.tabular import TableView, Tabular
 from byokg.types import Support
 
 Stage = Literal["failed", "not_linked", "not_retrieved", "not_shown", "not_cited", "not_answered", "answered"]
@@ -242,8 +243,8 @@ class Summary:
     """Effective number of independent questions, if a cluster is answered alike; None if each stands alone."""
 
 
-@dataclass(frozen=True)
-class Metrics:
+@dataclass(frozen=True, repr=False)
+class Metrics(Tabular):
     """Means over all questions, and over those of each type and hop count.
 
     The breakdowns are empty when no question states a type (a hop count); when only some do, the
@@ -257,6 +258,17 @@ class Metrics:
     overall: Summary
     by_type: Mapping[str, Summary]
     by_hops: Mapping[str, Summary]
+
+    def _table(self) -> TableView:
+        groups = {"all": self.overall, **self.by_type, **{f"hops: {hops}": one for hops, one in self.by_hops.items()}}
+        rows = [
+            (name, one.n, one.failed, *(one.estimates[metric].value for metric in METRICS))
+            for name, one in groups.items()
+        ]
+        overall = self.overall
+        told = ", ".join(f"{name} {100 * overall.estimates[name].value:.1f} %" for name in ("hit", "hits@1", "f1"))
+        summary = f"{overall.n:,} questions, {overall.failed:,} failed: {told}"
+        return TableView(summary, ("questions", "n", "failed", *METRICS), rows)
 
 
 @lru_cache(maxsize=1 << 17)

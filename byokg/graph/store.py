@@ -21,6 +21,7 @@ import numpy.typing as npt
 from byokg.arrays import Bools, Int64, Integers
 from byokg.errors import EntityNotFound
 from byokg.graph.sorted_ids import changes, distinct, match_rows, positions
+from byokg.text.tabular import TableView, Tabular, listed
 from byokg.types import NO_PROPERTIES, Cell, EntityId, Language, Node, Properties, Value
 
 if TYPE_CHECKING:
@@ -234,8 +235,8 @@ class RelationSchema:
         return 0 < self.count == self.undirected
 
 
-@dataclass(frozen=True)
-class Schema:
+@dataclass(frozen=True, repr=False)
+class Schema(Tabular):
     """Node types with counts, relations with ends and counts, node properties by type."""
 
     node_types: dict[str, int]
@@ -246,6 +247,16 @@ class Schema:
     """Kinds and examples by type, in the order of `node_properties`; types it knows nothing of are missing."""
     sampled: str = ""
     """Extent of the sample and its uncertainty; empty after a full scan."""
+
+    def _table(self) -> TableView:
+        sampled = f" ({self.sampled})" if self.sampled else ""
+        rows = (
+            (one.name, one.count, ", ".join(one.domain), ", ".join(one.range), ", ".join(one.properties))
+            for one in sorted(self.relations, key=lambda one: (-one.count, one.name))
+        )
+        types = listed([f"{name or '(no type)'} {count:,}" for name, count in self.node_types.items()], 6)
+        summary = f"{len(self.relations):,} relations, {len(self.node_types):,} node types: {types}{sampled}"
+        return TableView(summary, ("relation", "edges", "from", "to", "properties"), rows)
 
 
 def schema_from_json(data: Mapping[str, Any]) -> Schema:

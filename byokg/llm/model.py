@@ -14,11 +14,12 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from byokg.errors import (
@@ -46,13 +47,13 @@ from byokg.llm.messages import (
     from_langchain,
     to_langchain,
 )
-from byokg.llm.retry import Deadline, RateLimits, RetryPolicy, Spent, current_question, current_sample
+from byokg.llm.retry import Deadline, RateLimits, RetryPolicy, Spent, current_question, current_sample, token_receiver
 from byokg.service_errors import as_llm_error, is_filtered, known_secrets
 
 if TYPE_CHECKING:
     from langchain_core.callbacks import BaseCallbackHandler
     from langchain_core.language_models.chat_models import BaseChatModel
-    from langchain_core.messages import AIMessage
+    from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 
 T = TypeVar("T")
 
@@ -305,6 +306,8 @@ class LanguageModel:
         reply = self.store.get(call)
         if reply is not None:
             self._count(call, reply, stage, question_id, replayed=True)
+            if (receive := token_receiver()) is not None:
+                receive(stage, reply.text)
         elif self.store.replay_only or (self.chat_model is None and self.pending is None):
             raise ReplyMissing(self.name, question_id, stage, call.key, self.store.nearest(call))
         return reply
@@ -411,14 +414,17 @@ class LanguageModel:
             if schema and not body:
                 with suppress(NotImplementedError):  # the chat model has no structured output
                     asked = asked.with_structured_output(schema, include_raw=True)
-            answered = asked.invoke(
-                to_langchain(call.messages, self._marks),
-                config={
-                    "callbacks": list(self.callbacks),
-                    "run_name": stage,
-                    "metadata": {"question_id": question_id, "stage": stage, "sample": call.sample},
-                },
-            )
+            messages = to_langchain(call.messages, self._marks)
+            config = {
+                "callbacks": list(self.callbacks),
+                "run_name": stage,
+                "metadata": {"question_id": question_id, "stage": stage, "sample": call.sample},
+            }
+            receive = None if schema else token_receiver()
+            if receive is None:
+                answered = asked.invoke(messages, config=config)
+            else:
+                answered = _read_stream(asked.stream(messages, config=config), partial(receive, stage))
             structured = answered if isinstance(answered, dict) else None
             message = answered if structured is None else _convert_structured(structured)
             reply = from_langchain(message, self.chat_model, self.name, time.perf_counter() - began)
@@ -434,6 +440,18 @@ class LanguageModel:
     def _count(self, call: Call, reply: Reply, stage: str, question_id: str, replayed: bool) -> None:
         if self.meter is not None:
             self.meter.after(call, reply, stage, question_id, replayed)
+
+
+def _read_stream(chunks: Iterable[AIMessageChunk], receive: Callable[[str], object]) -> BaseMessage:
+    """Return the message of a stream; its texts are handed on as they come."""
+    from langchain_core.messages import AIMessageChunk, message_chunk_to_message
+
+    whole: AIMessageChunk | None = None
+    for chunk in chunks:
+        if text := str(chunk.text):
+            receive(text)
+        whole = chunk if whole is None else whole + chunk
+    return message_chunk_to_message(AIMessageChunk(content="") if whole is None else whole)
 
 
 def _convert_structured(answered: Mapping[str, Any]) -> AIMessage:

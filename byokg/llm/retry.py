@@ -91,6 +91,24 @@ def current_question() -> str | None:
 _QUESTION: ContextVar[str | None] = ContextVar("question", default=None)
 
 
+@contextmanager
+def receive_tokens(receive: Callable[[str, str], object]) -> Iterator[None]:
+    """Call a function with stage and text of all that language models write inside, in this thread, as they do."""
+    token = _TOKENS.set(receive)
+    try:
+        yield
+    finally:
+        _TOKENS.reset(token)
+
+
+def token_receiver() -> Callable[[str, str], object] | None:
+    """Return the function that receives tokens; None if there is none."""
+    return _TOKENS.get()
+
+
+_TOKENS: ContextVar[Callable[[str, str], object] | None] = ContextVar("tokens", default=None)
+
+
 @dataclass(frozen=True)
 class RetryPolicy:
     """How often a call is repeated, and how long to wait before.

@@ -7,19 +7,20 @@ Each runs in a chain's own ways: `invoke`, `batch` (in threads), `ainvoke` (in a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Annotated, Any, Protocol
 
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, SkipValidation
 
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.retrieval.verbalize import names_of, nodes_of, verbalize, verbalize_path
 from byokg.types import (
+    Answer,
     Artifacts,
     Context,
     Evidence,
@@ -69,6 +70,46 @@ class GraphRetriever(BaseRetriever):
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         request = _request(query, self.linker, self.entities)
         return documents(self.store, self.retriever.retrieve(request), self.shown)
+
+
+class Answers(Protocol):
+    """A pipeline with the methods of a runnable, such as `Byokg`."""
+
+    def invoke(self, input: Any, config: Any = None) -> Answer:
+        """Answer a question."""
+
+    async def ainvoke(self, input: Any, config: Any = None) -> Answer:
+        """Answer a question beside the event loop."""
+
+    def stream(self, input: Any, config: Any = None) -> Iterator[Any]:
+        """Yield events, and the answer last."""
+
+    def astream(self, input: Any, config: Any = None) -> AsyncIterator[Any]:
+        """Yield events, and the answer last, beside the event loop."""
+
+
+class Answering(Runnable[Any, Answer]):
+    """A pipeline as a runnable, from a question to an `Answer`; its stream has stages and tokens before it."""
+
+    def __init__(self, pipeline: Answers) -> None:
+        self._pipeline = pipeline
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Answer:
+        """Answer a question."""
+        return self._call_with_config(self._pipeline.invoke, input, config)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Answer:
+        """Answer a question beside the event loop."""
+        return await self._acall_with_config(self._pipeline.ainvoke, input, config)
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Iterator[Any]:
+        """Yield stages and tokens, and the answer last."""
+        return self._pipeline.stream(input)
+
+    async def astream(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> AsyncIterator[Any]:
+        """Yield stages and tokens, and the answer last, beside the event loop."""
+        async for event in self._pipeline.astream(input):
+            yield event
 
 
 def kg_linker(linker: Proposes) -> Runnable[str, Artifacts]:

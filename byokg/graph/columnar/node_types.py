@@ -114,7 +114,9 @@ class NodeTypes:
     @property
     def _codes(self) -> Integers:
         assert self._first is not None
-        codes: Integers = self._first.indices.to_numpy()
+        held = self._first.indices  # no `to_numpy`, which imports pandas
+        kind = np.dtype(str(held.type))
+        codes: Integers = np.frombuffer(held.buffers()[1], kind, len(held), held.offset * kind.itemsize)
         return codes
 
     def cells(self, start: int, stop: int) -> pa.Array:

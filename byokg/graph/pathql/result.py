@@ -21,6 +21,7 @@ from byokg.graph.pathql.names import NameResolver, shown_literal
 from byokg.graph.pathql.query import PathQuery
 from byokg.graph.store import GraphStore
 from byokg.text.names import normalize_name, on_one_line
+from byokg.text.tabular import TableView, Tabular
 from byokg.types import EntityId, Node, Path, Triple
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class PathSpeller:
         return self.names.shown(str(bound.value))
 
 
-class PathResult(Sequence[FoundPath]):
+class PathResult(Tabular, Sequence[FoundPath]):
     """The paths that a query found, by start and then by length."""
 
     def __init__(
@@ -200,6 +201,10 @@ class PathResult(Sequence[FoundPath]):
         return self._speller.store.nodes(ids)
 
     # Writing
+
+    def _table(self) -> TableView:
+        rows = ((path.start, path.end, len(path.edges), self.line(path), path.cost) for path in self)
+        return TableView(self.summary(), ("start", "end", "length", "path", "cost"), rows)
 
     def _node(self, id: EntityId) -> str:
         """Return how a node is written: by its id, after its name unless the id ends with that."""
