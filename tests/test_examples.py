@@ -19,7 +19,7 @@ PRINTED = {
     "04_own_pipeline": "Hits@1 ",
     "05_evaluate": "max_hops=1 -> max_hops=3, 100 questions",
     "06_language_model": "replayed: ['Prague', 'Berlin']",
-    "07_llama_index": "Austria → capital → Vienna",
+    "07_llama_index": "source: common-knowledge] → Vienna",
     "08_dspy": "10 answers, such as Austria",
 }
 NEEDED = {"07_llama_index": ("llama_index.core", "llama-index-core"), "08_dspy": ("dspy", "dspy")}

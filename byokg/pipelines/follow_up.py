@@ -86,7 +86,8 @@ def completions(text: str, history: Sequence[Turn]) -> Iterator[str]:
 
     >>> from byokg import AnswerItem
     >>> paris = AnswerItem("Paris", "city/paris", 0.9)
-    >>> list(completions("Which river flows through it?", [("What is the capital of France?", Answer("q", (paris,), ()))]))
+    >>> history = [("What is the capital of France?", Answer("q", (paris,), ()))]
+    >>> list(completions("Which river flows through it?", history))
     ['Which river flows through Paris?', 'Which river flows through it?']
     """
     before, answer = history[-1]
