@@ -102,12 +102,13 @@ class GraphPlace:
 
     Args:
         path: folder written by `byokg graph build`, or a server (neo4j://…); null takes the data set's own
-        per_question: true: each question has its own subgraph, if the data set has them (dataset=rog)
+        per_question: each question has its own subgraph; null: if the data set has them (dataset=rog) and no other
+            graph is named
         cache: folder of built graphs of data sets; null is the user's cache folder
     """
 
     path: Path | str | None = None
-    per_question: bool = False
+    per_question: bool | None = None
     cache: Path | None = None
 
 

@@ -108,21 +108,18 @@ def audit(
 
     Exit code 4: there are findings. --json lists all questions of each finding.
     """
-    from byokg.cli.evaluation import open_store
+    from byokg.cli.evaluation import open_store, subgraphs_of
     from byokg.cli.questions import keyed
     from byokg.evaluation.datasets.audit import audit as look
-    from byokg.evaluation.datasets.base import SubgraphDataset
     from byokg.graph.name_indexes import name_index
 
     settings, dataset, examples = _questions(words)
     if without_graph:
         result = look(examples, None, hops, dataset.left_out())
-    elif settings.run.graph.per_question:
-        if not isinstance(dataset, SubgraphDataset):
-            raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog")
+    elif subgraphs := subgraphs_of(settings, dataset):
 
         def own(example: Example) -> tuple[GraphStore, NameIndex]:
-            store = dataset.subgraph(example.id)
+            store = subgraphs.subgraph(example.id)
             return store, name_index(store)
 
         result = look(examples, own, hops, dataset.left_out())

@@ -215,8 +215,8 @@ def open_session(
         tracing = Tracing()
     model = ModelOnDemand(settings, note, batch, tracing)
     try:
-        if settings.run.graph.per_question:
-            session = _subgraph_session(settings, dataset, model)
+        if subgraphs := subgraphs_of(settings, dataset):
+            session = _subgraph_session(settings, subgraphs, model)
         else:
             session = _shared_session(settings, dataset, note, model, batch)
         model.report_idle()
@@ -254,17 +254,33 @@ def _shows_dataset(settings: Settings) -> bool:
     return isinstance(examples, Mapping) and str(examples.get("source")) == _OF_DATASET
 
 
-def _subgraph_session(settings: Settings, dataset: Dataset | None, model: ModelOnDemand) -> Session:
-    """Build a pipeline that makes another one for each question; only embedder and model are shared."""
+def subgraphs_of(settings: Settings, dataset: Dataset | None) -> SubgraphDataset | None:
+    """Return the data set if each question is asked over a graph of its own, else None.
+
+    Raises:
+        ConfigError: that is demanded, and the questions have no graphs, or another graph is named.
+        DatasetError: the data set cannot be read.
+    """
     from byokg.evaluation.datasets.base import SubgraphDataset
+
+    wanted, named = settings.run.graph.per_question, settings.run.graph.path is not None
+    named |= settings.options["graph"] != "columnar"
+    if wanted is False or (wanted is None and (named or not isinstance(dataset, SubgraphDataset))):
+        return None
+    if isinstance(dataset, SubgraphDataset) and not named and dataset.has_subgraphs():
+        return dataset
+    if wanted is None:
+        return None
+    if named:
+        reason = "graph.per_question=true reads the subgraphs of the data set; leave graph= and graph.path= out"
+        raise ConfigError(reason)
+    raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog; leave it out")
+
+
+def _subgraph_session(settings: Settings, dataset: SubgraphDataset, model: ModelOnDemand) -> Session:
+    """Build a pipeline that makes another one for each question; only embedder and model are shared."""
     from byokg.evaluation.runner import PerQuestionPipeline
 
-    if not isinstance(dataset, SubgraphDataset):
-        raise ConfigError("graph.per_question=true needs a data set with subgraphs, such as dataset=rog; leave it out")
-    if settings.run.graph.path is not None or settings.options["graph"] != "columnar":
-        raise ConfigError(
-            "graph.per_question=true reads the subgraphs of the data set; leave graph= and graph.path= out"
-        )
     if _shows_dataset(settings):
         raise ConfigError("pipeline.examples.source=dataset needs one graph for all questions; name a file")
     embedder = settings.build("embedding")

@@ -66,6 +66,13 @@ def narrow(examples: Sequence[Example], run: RunOptions, graph: Graph, note: Cal
         result = execute(kept, store.engines[0])
         kept = list(result.examples)
         _tell_left_out("executable", len(examples), len(kept), result.left_out, note)
+    unscored = [example for example in kept if not example.answers and not example.rows]
+    if unscored and len(unscored) == len(kept):
+        reason = "these questions have gold queries and no published answers; add require=executable with a graph"
+        raise ConfigError(f"{reason} that takes queries (graph=arcadedb, graph=oxigraph or a server)")
+    if unscored:
+        kept = [example for example in kept if example.answers or example.rows]
+        note(f"{len(unscored):,} questions are left out: no published answer")
     if "answers_in_graph" in run.require:
         before = len(kept)
         kept = [example for example in kept if with_answer([example], *graph(example))]

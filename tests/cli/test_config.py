@@ -23,6 +23,7 @@ from byokg.cli.config import (
 )
 from byokg.errors import ConfigError, MissingExtra
 from byokg.evaluation.datasets.folder import Folder
+from byokg.evaluation.datasets.layouts import layouts
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.rdf.files import graph_quads
 from byokg.graph.store import Direction, GraphStore
@@ -52,6 +53,7 @@ FAKE = "langchain_core.embeddings.DeterministicFakeEmbedding"
 ALL_OPTIONS = [(group, option) for group in groups() for option in options(group)]
 
 NEEDED = {
+    **{f"dataset={name}": ("dataset.root=.",) for name in layouts()},
     "budget=calls": ("budget.max_calls=10",),
     "budget=usd": ("budget.max_usd=0.5",),
     "dataset=metaqa": ("dataset.root=.", "dataset.hops=1"),

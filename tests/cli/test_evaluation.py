@@ -133,11 +133,11 @@ def test_questions_are_asked_of_their_own_graphs(byokg: Run) -> None:
     Path("rog").mkdir()
     Path("rog/test.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records), "utf-8")
     words = ["eval", "dataset=rog", "dataset.root=rog", "linking.entities=gold"]
-    assert byokg(*words, "graph.per_question=true", "out=own").code == 0
+    assert byokg(*words, "out=own").code == 0
     answers = [json.loads(line)["answers"] for line in Path("own/predictions.jsonl").read_text("utf-8").splitlines()]
     assert answers == [["Ulm"], ["Bonn"]]
     assert yaml.safe_load(Path("own/config.yaml").read_text("utf-8"))["graph"]["checksum"].startswith("subgraphs:")
-    assert byokg(*words, "out=one").code == 0
+    assert byokg(*words, "graph.per_question=false", "out=one").code == 0
     answers = [json.loads(line)["answers"] for line in Path("one/predictions.jsonl").read_text("utf-8").splitlines()]
     assert [sorted(each) for each in answers] == [["Bonn", "Ulm"], ["Bonn", "Ulm"]]
     refused = byokg("eval", "dataset=atlas", "graph.per_question=true")

@@ -22,11 +22,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
-from byokg.errors import ConfigError, DatasetError
+from byokg.errors import ConfigError, DatasetError, GraphError
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.importers.python_graphs import from_record
 from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question, asked_first
 
 SUFFIXES = ("", ".xz", ".gz")
+
+_FASTEST = 1
 
 TABLES = {".csv": ",", ".tsv": "\t"}
 """Endings of tables and the separators that they promise."""
@@ -434,6 +438,9 @@ class SubgraphDataset(Dataset, Protocol):
     def subgraph(self, id: str) -> GraphStore:
         """Return the graph of one question, held in memory. Raises `DatasetError` for an unknown id."""
 
+    def has_subgraphs(self) -> bool:
+        """Return True if the questions do bring graphs, and no other one is named. Raises `DatasetError`."""
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -562,6 +569,41 @@ class QuestionSet:
         if not loaded.examples:
             raise DatasetError(loaded.path, None, "holds no question that can be scored; check dataset.split")
         return replace(loaded, examples=tuple(map(by_name, loaded.examples))) if self._ids == "names" else loaded
+
+
+class SubgraphSet(QuestionSet):
+    """Questions that may each bring a graph of their own; a `SubgraphDataset`. Arguments as for `QuestionSet`.
+
+    The graphs are held packed, as `pack` is given them, and unpacked one at a time.
+    """
+
+    @cached_property
+    def _packed(self) -> dict[str, bytes]:
+        return {}
+
+    def pack(self, record: Record, id: str) -> None:
+        """Keep the triples that the record of a question holds under `graph`, if it does."""
+        if "graph" in record.fields:
+            triples = json.dumps(list(map(list, record.several("graph"))), ensure_ascii=False)
+            self._packed[id] = zlib.compress(triples.encode("utf-8", "surrogatepass"), _FASTEST)
+
+    def has_subgraphs(self) -> bool:
+        """Return True if the questions bring graphs, and no other one is named. Raises `DatasetError`."""
+        return self._graph is None and len(self._loaded.examples) > 0 and bool(self._packed)
+
+    def subgraph(self, id: str) -> ColumnarGraph:
+        """Return the graph of one question, held in memory; each call builds it anew.
+
+        Raises:
+            DatasetError: there is no such question, or its graph is malformed.
+        """
+        path = self._loaded.path
+        if id not in self._packed:
+            raise DatasetError(path, None, f"holds no question {id!r} with a graph")
+        try:
+            return from_record({"id": id, "graph": json.loads(zlib.decompress(self._packed[id]))})
+        except GraphError as error:
+            raise DatasetError(path, None, f"question {id!r}: {error}") from error
 
 
 def graph_finder(root: str | Path, *names: str, convert: str = "") -> Callable[[], Path]:

@@ -13,19 +13,18 @@ Berant, "The Web as a Knowledge-Base for Answering Complex Questions" (arXiv:180
 
 from __future__ import annotations
 
-import json
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from byokg.errors import DatasetError, GraphError
+from byokg.errors import DatasetError
 from byokg.evaluation.datasets.base import (
     Example,
     Ids,
     Loaded,
     QuestionSet,
     Record,
+    SubgraphSet,
     graph_finder,
     load,
     locate,
@@ -36,14 +35,10 @@ from byokg.evaluation.datasets.base import (
     require_file,
 )
 from byokg.files import in_bytes
-from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.python_graphs import from_record
 from byokg.types import EntityId
 
 GRAPHS = ("graph.tsv", "graph.csv", "graph.jsonl", "triples.tsv")
 """Names under which a graph that lies beside the questions is found."""
-
-_FASTEST = 1
 
 
 def webqsp(
@@ -201,18 +196,16 @@ def _topics(record: Record) -> dict[str, str]:
     return {str(id): str(name) for id, name in record.mapping("topic_entity").items()}
 
 
-class Rog(QuestionSet):
+class Rog(SubgraphSet):
     """The questions of one split with their subgraphs; a `SubgraphDataset`.
 
-    The subgraphs are held packed and unpacked one at a time.
-
     Args:
-        root: folder that holds `SPLIT.jsonl` (or `.xz`, `.gz`), or `SPLIT-*.parquet`, there or in `data`.
+        root: folder that holds `SPLIT.jsonl` (or `.xz`, `.gz`), or `SPLIT-*.parquet`, there or in `data`; or one file.
         split: `train`, `validation`, `test`, or whatever the files are named after.
         graph: file or folder of one graph for all questions. Left out, it is the file of JSON lines itself: the union
-            of all subgraphs in it, for runs without `graph.per_question`.
+            of all subgraphs in it, for runs with `graph.per_question=false`.
         questions: name of the file, if it is none of these.
-        name: of the set, for tables; the folder's own name when empty.
+        name: of the set, for tables; the folder's or the file's own name when empty.
     """
 
     def __init__(
@@ -223,8 +216,6 @@ class Rog(QuestionSet):
         questions: str = "",
         name: str = "",
     ) -> None:
-        self._packed: dict[str, bytes] = {}
-
         def read() -> Loaded:
             paths = _rog_files(Path(root), split, questions)
             file = read_parquet(paths) if paths[0].suffix == ".parquet" else read_json_lines(paths[0])
@@ -232,8 +223,7 @@ class Rog(QuestionSet):
 
         def example(record: Record) -> Example:
             id, answers = record.text("id"), _texts(record, "answer")
-            triples = json.dumps(list(record.several("graph")), ensure_ascii=False).encode("utf-8", "surrogatepass")
-            self._packed[id] = zlib.compress(triples, _FASTEST)
+            self.pack(record, id)
             topics = _texts(record, "q_entity")
             return Example(
                 id=id,
@@ -248,30 +238,17 @@ class Rog(QuestionSet):
         def own_graph() -> Path:
             path = _rog_files(Path(root), split, questions)[0]
             if path.suffix == ".parquet":
-                reason = (
-                    "has a graph for each question only; ask with graph.per_question=true, or name one with graph.path="
-                )
-                raise DatasetError(path, None, reason)
+                reason = "has a graph for each question only; leave graph.per_question=false out, or name one graph"
+                raise DatasetError(path, None, f"{reason} with graph.path=")
             return path
 
-        super().__init__(f"{name or Path(root).resolve().name} {split}", read, graph, own_graph)
-
-    def subgraph(self, id: str) -> ColumnarGraph:
-        """Return the graph of one question, held in memory; each call builds it anew.
-
-        Raises:
-            DatasetError: there is no such question, or its graph is malformed.
-        """
-        path = self._loaded.path
-        if id not in self._packed:
-            raise DatasetError(path, None, f"holds no question {id!r}")
-        try:
-            return from_record({"id": id, "graph": json.loads(zlib.decompress(self._packed[id]))})
-        except GraphError as error:
-            raise DatasetError(path, None, f"question {id!r}: {error}") from error
+        place = Path(root).resolve()
+        super().__init__(f"{name or (place.stem if place.is_file() else place.name)} {split}", read, graph, own_graph)
 
 
 def _rog_files(root: Path, split: str, questions: str) -> list[Path]:
+    if root.is_file():
+        return [root]
     path = locate(root, *([questions] if questions else [f"{split}.jsonl", f"data/{split}.jsonl"]))
     if path is not None:
         return [path]

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from byokg.errors import ConfigError, DatasetError, import_extra
-from byokg.evaluation.datasets.base import Ids, Loaded, QuestionFile, QuestionSet, Record, graph_finder, load, one_of
+from byokg.evaluation.datasets.base import (
+    Example,
+    Ids,
+    Loaded,
+    QuestionFile,
+    Record,
+    SubgraphSet,
+    graph_finder,
+    load,
+    one_of,
+)
 from byokg.evaluation.datasets.folder import LISTS, example_of
 
 _BUILDERS = {".json": "json", ".jsonl": "json", ".csv": "csv", ".parquet": "parquet", ".arrow": "arrow"}
@@ -28,12 +38,12 @@ def hugging_face(
     ids: Ids = "ids",
     columns: Mapping[str, str] | None = None,
     name: str = "",
-) -> QuestionSet:
+) -> SubgraphSet:
     """Return the questions of a Hugging Face data set on this machine, without network access.
 
     Columns are named as the fields of `folder`, or as in `columns`. A text in place of a list is a list of one, or the
     list that `to_csv` serialised as that text; questions without an id are numbered from 1; those without answers are
-    left out.
+    left out. A column `graph` of lists of triples is the graph of each question.
 
     Args:
         path: a folder written by `save_to_disk`, a file (JSON, JSON lines, CSV, Parquet, Arrow), or a folder of such
@@ -68,14 +78,20 @@ def hugging_face(
         def kept(record: Record) -> bool:
             return split in splits or not split or record.fields["split"] == split
 
-        loaded = load(QuestionFile(place, "", records()), lambda record: example_of(record, {}, gold=False), kept)
+        def example(record: Record) -> Example:
+            made = example_of(record, {}, gold=False)
+            questions.pack(record, made.id)
+            return made
+
+        loaded = load(QuestionFile(place, "", records()), example, kept)
         if not loaded.examples and split and split not in splits:
             if not any(splits):
                 raise ConfigError(f"{place} has no splits; leave dataset.split={split} out")
             one_of("dataset.split", split, list(splits))
         return Loaded(place, digest.hexdigest(), loaded.examples, loaded.left_out)
 
-    return QuestionSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids)
+    questions = SubgraphSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids)
+    return questions
 
 
 def _load_splits(place: Path) -> Mapping[str, Any]:

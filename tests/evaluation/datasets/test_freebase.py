@@ -222,8 +222,11 @@ def test_parquet_in_several_files_reads_as_json_lines_do(tmp_path: Path) -> None
     assert dataset.examples() == Rog(tmp_path / "lines").examples()
     assert sorted(dataset.subgraph("q3").entities()) == ["Ann", "Eve"]
     assert len(dataset.checksum) == 64
-    with pytest.raises(DatasetError, match=r"ask with graph\.per_question=true"):
+    with pytest.raises(DatasetError, match=r"leave graph\.per_question=false out"):
         dataset.graph_source()
+    one = Rog(tmp_path / "data/test-00000-of-00002-abc.parquet")
+    assert one.has_subgraphs() and one.name == "test-00000-of-00002-abc test"
+    assert one.examples() == dataset.examples()[:1]
 
 
 NAMES = pa.list_(pa.string())

@@ -89,3 +89,18 @@ def test_a_cell_may_hold_a_list_and_a_files_name_its_split(rows: Any, tmp_path: 
     (tmp_path / "films_test.csv").rename(tmp_path / "films.csv")
     with pytest.raises(ConfigError, match="leave dataset"):
         hugging_face(tmp_path / "films.csv", "test", columns=COLUMNS).examples()
+
+
+def test_a_column_of_graphs_gives_each_question_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"question": "Who?", "answers": [name], "topic_entities": ["Heat"], "graph": [["Heat", "by", name]]}
+        for name in ("Ann", "Bob")
+    ]
+    monkeypatch.setattr("byokg.evaluation.datasets.hugging_face._load_splits", lambda place: {"test": rows})
+    questions = hugging_face(tmp_path)
+    assert questions.has_subgraphs()
+    assert sorted(questions.subgraph("2").entities()) == ["Bob", "Heat"]
+    assert not hugging_face(tmp_path, graph=tmp_path).has_subgraphs()
+    without = [{key: value for key, value in row.items() if key != "graph"} for row in rows]
+    monkeypatch.setattr("byokg.evaluation.datasets.hugging_face._load_splits", lambda place: {"test": without})
+    assert not hugging_face(tmp_path).has_subgraphs()
