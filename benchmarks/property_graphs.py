@@ -3,7 +3,7 @@
 python benchmarks/property_graphs.py [--data DIR] [--json FILE] [--questions N] [--split test] [--sets NAME …]
 
 ZOGRASCOPE (split by query template, so that a template occurs in one half alone), the same with one letter of one value
-misspelt, Mind-the-Query `er` (questions of one column), Northwind and Movies; entities and values are linked.
+misspelt, and with one value that is nowhere (the share of questions for which it is named as unknown), Mind-the-Query `er` (questions of one column), Northwind and Movies; entities and values are linked.
 Questions whose answer depends on the order of the engine are left out.
 """
 
@@ -83,6 +83,25 @@ def misspelt(one: Record, seed: int = 0) -> Record | None:
     return {**one, "question": one["question"].replace(value, wrong, 1)}
 
 
+def invented(one: Record, seed: int = 0) -> Record | None:
+    """Return a question with every digit, vowel and consonant of one value replaced by another; None without a value."""
+    chance = random.Random(f"{seed} {one['id']}")
+    named = [text for each in one["mentions"] if len(text := each["text"]) >= _SHORTEST and text in one["question"]]
+    if not named:
+        return None
+    value = chance.choice(named)
+    kinds = ("0123456789", "aeiou", "bcdfghklmnprstvw", "AEIOU", "BCDFGHKLMNPRSTVW")
+    drawn = "".join(chance.choice(next((kind for kind in kinds if sign in kind), sign)) for sign in value)
+    return {**one, "question": one["question"].replace(value, drawn, 1)}
+
+
+def unknown_share(name: str, graph: ColumnarGraph, asked: Sequence[Record]) -> Row:
+    """Return the share of questions for which an unknown value is named."""
+    pipeline = offline_pipeline(Parts(graph))
+    found = [bool(pipeline.run(Question(one["id"], one["question"])).unknown) for one in asked]
+    return Row(f"{name}_unknown", float(np.mean(found)), "share")
+
+
 def measure(name: str, graph: ColumnarGraph, asked: Sequence[Record], show_wrong: bool) -> Iterator[Row]:
     """Yield Hits@1 and F1 with their intervals, and the time of a question."""
     pipeline = offline_pipeline(Parts(graph))
@@ -133,6 +152,9 @@ def main() -> None:
                 for row in measure(variant, graph, some, options.wrong):
                     rows.append(row)
                     console.print(f"{row.name} {row.value:.4g} {row.unit}", highlight=False)
+            if len(variants) > 1:
+                strange = [each for one in asked if (each := invented(one, options.seed))]
+                rows.append(unknown_share(f"{name}_nowhere", graph, strange))
     show(rows, f"offline pipeline on property graphs, {options.split} half", options.json)
 
 

@@ -141,14 +141,15 @@ class QuestionReader:
         """Return the runs of words that are names or values by their form and place, and no value of a constraint.
 
         These are quoted; or written like values of the graph that have digits; or numbers right behind a word for a
-        property; or they begin with capitals, and are rare, or a word of the schema stands before them and, unless it
-        is a property, none behind.
+        property; or they begin with capitals, right behind a word for a property, or are no acronym and rare, or stand
+        behind a word for a type and before none of the schema.
         """
         words = [text[start:end] for start, end in pieces]
         bounds = [*((group[0].start, group[0].end) for group in spans), *((one.start, one.end) for one in counts)]
         taken = {at for start, end in bounds for at in range(start, end)}
         heard = (explained.max(axis=0, initial=0.0) >= WORDS.heard).tolist()
         valued = (explained[self._words.first_property :].max(axis=0, initial=0.0) >= WORDS.heard).tolist()
+        typed = (explained[: self._words.first_relation].max(axis=0, initial=0.0) >= WORDS.heard).tolist()
         plain = [word.casefold() in FUNCTION_WORDS | QUESTION_WORDS | REQUESTS for word in words]
         runs = []
         for start, end in quoted_spans(text, pieces):
@@ -171,9 +172,9 @@ class QuestionReader:
                 cut = end < len(words) and not plain[end]  # ISO 3166 code
                 known = not self._schema.has_form(piece) and (cut or not valued[at - 1] or read_literal(piece) is None)
             else:
-                cued = any(heard[max(0, at - VALUES.naming) : at])
-                named = cued and (valued[at - 1] or not any(heard[end : end + 1]))
-                known = titled or not (named or any(map(self._values.is_rare, words[at:end])))
+                cued = any(typed[max(0, at - VALUES.naming) : at]) and not any(heard[end : end + 1])
+                named = not piece.isupper() and (cued or any(map(self._values.is_rare, words[at:end])))
+                known = titled or not (valued[at - 1] or named)
             if not known:
                 runs.append((at, end))
         return tuple(sorted(runs))
