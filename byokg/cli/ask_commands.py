@@ -1,4 +1,4 @@
-"""`byokg ask` and `byokg trace`: an answer with its evidence, and its rounds, as trees."""
+"""`byokg ask` and `byokg trace`: an answer with its evidence, and its rounds as a tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,7 +32,7 @@ from byokg.graph.property_view import node_names
 from byokg.graph.store import GraphStore
 from byokg.linking.entities import EntityLinker
 from byokg.pipelines.loop import ENDED
-from byokg.retrieval.verbalize import Hop, names_of, nodes_of, types_text, verbalize
+from byokg.retrieval.verbalize import Hop, names_of, verbalize, verbalize_path
 from byokg.text.names import on_one_line
 from byokg.types import (
     Answer,
@@ -41,10 +41,7 @@ from byokg.types import (
     Feedback,
     LinkedEntity,
     Mention,
-    Node,
-    NodeEvidence,
     PathEvidence,
-    Properties,
     Question,
 )
 from byokg.types import Path as GraphPath
@@ -56,13 +53,13 @@ _ANSWERS = 20
 """Answers listed; the rest is counted."""
 
 _WALKS = 3
-"""Answers to which evidence draws a walk; the rest is counted."""
+"""Answers of a path whose walks are shown; the rest is counted."""
 
-_TREES = 3
-"""Cited paths that are drawn; further ones are lines, as is all other evidence."""
+_PATHS = 3
+"""Cited paths that are shown walk by walk; further ones are lines, as is all other evidence."""
 
 _LINES = 5
-"""Cited evidence that is not drawn, written as lines; the rest is counted."""
+"""Other cited evidence, a line each; the rest is counted."""
 
 
 def ask(
@@ -220,26 +217,47 @@ def show(answer: Answer, store: GraphStore, console: Console) -> None:
         console.print()
         for entity in linked:
             console.print(_linked(entity), soft_wrap=True)
-    arrows = _Arrows("-", "<", ">") if console.options.ascii_only else _Arrows("─", "◀", "▶")
     drawn: set[str] = set()
     for item in found:
         ends = set(item.ends)
         answers = [one.id for one in answer.items if one.id in ends and item.id in one.citations and one.id is not None]
-        if answers and len(drawn) < _TREES:
+        if answers and len(drawn) < _PATHS:
             drawn.add(item.id)
-            console.print()
-            console.print(f"evidence {item.id}: a path, score {item.score:.1f}")
-            console.print(_tree(item, answers, _walks(item, answers[:_WALKS], linked, store), store, arrows))
+            _show_walks(item, answers, linked, store, console)
     _show_lines([item for item in evidence if item.id in cited - drawn], store, console)
     rest = [item for item in found if item.id not in cited]
     if rest:
         best = max(rest, key=lambda item: item.score)
-        console.print()
         noun = "one other path" if len(rest) == 1 else f"{len(rest)} other paths"
-        path = " ".join(arrows.around(hop.relation, hop.inverse, hop.undirected) for hop in Hop.all_of(best))
-        console.print(
-            Text(f"{noun} considered; the best of them, score {best.score:.1f}: {path}", "dim"), soft_wrap=True
-        )
+        line = verbalize(best, names_of(store, [best], _WALKS), _WALKS)
+        console.print()
+        _print(f"{noun} considered; the best of them, score {best.score:.1f}: {line}", console, "dim")
+
+
+def _show_walks(
+    item: PathEvidence, answers: Sequence[EntityId], linked: Sequence[LinkedEntity], store: GraphStore, console: Console
+) -> None:
+    """Print a walk to each of the first answers, as a prompt shows it, and count omitted ends."""
+    walks = _walks(item, answers[:_WALKS], linked, store)
+    names = node_names(store, list(dict.fromkeys(node for walk in walks for node in walk.nodes)))
+    console.print()
+    _print(f"evidence {item.id}: a path, score {item.score:.1f}", console)
+    for walk in walks:
+        _print(f"  {verbalize_path(walk, names)}", console)
+    left_out = []
+    if more := len(answers) - len(walks):
+        left_out.append(f"+{more:,} more {'answer' if more == 1 else 'answers'}")
+    if others := len(item.ends) - len(answers):
+        left_out.append("one end that is no answer" if others == 1 else f"{others:,} ends that are no answers")
+    if item.truncated:
+        left_out.append("the search was cut short")
+    if left_out:
+        _print(f"  ({', '.join(left_out)})", console, "dim")
+
+
+def _print(text: str, console: Console, style: str = "") -> None:
+    """Print text as it is, in one line however long, in the characters of the terminal."""
+    console.print(_in_ascii(Text(text, style)) if console.options.ascii_only else Text(text, style), soft_wrap=True)
 
 
 def _show_lines(evidence: Sequence[Evidence], store: GraphStore, console: Console) -> None:
@@ -249,7 +267,7 @@ def _show_lines(evidence: Sequence[Evidence], store: GraphStore, console: Consol
     names = names_of(store, evidence[:_LINES], _WALKS)
     console.print()
     for item in evidence[:_LINES]:
-        console.print(Text(f"evidence {item.id}: {verbalize(item, names, _WALKS)}"))
+        _print(f"evidence {item.id}: {verbalize(item, names, _WALKS)}", console)
     if (more := len(evidence) - _LINES) > 0:
         console.print(Text(f"(+{more:,} more cited; all of it: --trace)", "dim"))
 
@@ -290,23 +308,6 @@ def _linked(entity: LinkedEntity) -> Text:
     return line.append(f"  ({sure})")
 
 
-@dataclass(frozen=True)
-class _Arrows:
-    """The characters of an arrow: its line, and its two heads."""
-
-    line: str
-    left: str
-    right: str
-
-    def around(self, label: str, inverse: bool, undirected: bool = False) -> str:
-        """Draw an arrow from the edge's head to its tail, read from left to right; a line for an undirected edge."""
-        if undirected:
-            return f"{self.line}{self.line} {label} {self.line}{self.line}"
-        if inverse:
-            return f"{self.left}{self.line} {label} {self.line}{self.line}"
-        return f"{self.line}{self.line} {label} {self.line}{self.right}"
-
-
 def _walks(
     item: PathEvidence, answers: Sequence[EntityId], linked: Sequence[LinkedEntity], store: GraphStore
 ) -> list[GraphPath]:
@@ -324,43 +325,6 @@ def _walks(
     return [kept[end] for end in answers]
 
 
-def _tree(
-    item: PathEvidence, answers: Sequence[EntityId], walks: Sequence[GraphPath], store: GraphStore, arrows: _Arrows
-) -> Tree:
-    """Draw walks from the topic entity to the first answers, merged at common prefixes; count omitted ones."""
-    ids = dict.fromkeys([item.source, *(node for path in walks for node in path.nodes)])
-    nodes = dict(zip(ids, store.nodes(ids), strict=True))
-    root = Tree(_format_node(nodes[item.source], "bold"))
-    branches: dict[tuple[int, ...], Tree] = {(): root}
-    for path in walks:
-        place: tuple[int, ...] = ()
-        for triple, inverse, node in zip(path.triples, path.inverse, path.nodes[1:], strict=True):
-            parent, place = branches[place], (*place, triple.edge)
-            if place not in branches:
-                label = Text(f"{arrows.around(triple.relation, inverse, triple.undirected)} ", "cyan")
-                label.append_text(_format_node(nodes[node], "bold green" if len(place) == len(path.triples) else ""))
-                branches[place] = parent.add(label.append(_bracketed(triple.properties), "not bold dim"))
-    left_out = []
-    if more := len(answers) - len(walks):
-        left_out.append(f"+{more:,} more {'answer' if more == 1 else 'answers'}")
-    if others := len(item.ends) - len(answers):
-        left_out.append("one end that is no answer" if others == 1 else f"{others:,} ends that are no answers")
-    if item.truncated:
-        left_out.append("the search was cut short")
-    if left_out:
-        root.add(Text(f"({', '.join(left_out)})", "dim"))
-    return root
-
-
-def _format_node(node: Node, style: str) -> Text:
-    label = Text().append(node.name, style)
-    return label.append(f"  {types_text(node)}", "not bold dim") if node.type else label
-
-
-def _bracketed(properties: Properties) -> str:
-    return f"  ({', '.join(f'{key} {value}' for key, value in properties.items())})" if properties else ""
-
-
 # Traces
 
 
@@ -370,7 +334,7 @@ _LISTED = 8
 _ENDS = 5
 """Ends, or rows, of one item that are listed."""
 
-_ASCII = {"→": "->", "←": "<-", "…": "...", "–": "-"}
+_ASCII = {"→": "->", "←": "<-", "…": "...", "–": "-", "—": "--"}
 
 _EMPTY: tuple[object, ...] = (None, "", [], {}, ())
 """Empty values in a step's record; numbers are informative also when 0."""
@@ -387,7 +351,9 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
         console: where to.
         store: gives the names of nodes; without one those that the trace does not name stand as their ids.
     """
-    names = _names(record, store)
+    from byokg.evaluation.report.view import NodeNames
+
+    names = {id: name for id, (name, _) in NodeNames(store, _ENDS).of([record]).items()}
     cited = {citation for answer in record["answers"] for citation in answer["citations"]}
     root = Tree(Text(f"question {record['id']}", "bold"))
     if record.get("translation"):
@@ -407,7 +373,7 @@ def show_trace(record: Mapping[str, Any], console: Console, store: GraphStore | 
     if record.get("note"):
         answers.add(Text(record["note"], "yellow"))
     if console.options.ascii_only:
-        _in_ascii(root)
+        _tree_in_ascii(root)
     console.print(root)
 
 
@@ -507,33 +473,17 @@ def _answer(answer: Mapping[str, Any]) -> Text:
     return line.append(f"  {_ranges(answer['citations']) or 'not grounded'}", "not bold default")
 
 
-def _in_ascii(tree: Tree) -> None:
-    """Write arrows and dashes as a terminal that knows no others can show them."""
-    label = tree.label if isinstance(tree.label, Text) else Text(str(tree.label))
+def _in_ascii(text: Text) -> Text:
+    """Return text with arrows and dashes in ASCII."""
     for character, shown in _ASCII.items():
-        label.plain = label.plain.replace(character, shown)
-    tree.label = label
+        text.plain = text.plain.replace(character, shown)
+    return text
+
+
+def _tree_in_ascii(tree: Tree) -> None:
+    tree.label = _in_ascii(tree.label if isinstance(tree.label, Text) else Text(str(tree.label)))
     for child in tree.children:
-        _in_ascii(child)
-
-
-def _names(record: Mapping[str, Any], store: GraphStore | None) -> dict[EntityId, str]:
-    """Return the names of the nodes that will be shown, as far as they are known."""
-    from byokg.evaluation.records import read_evidence
-
-    names: dict[EntityId, str] = {}
-    nodes: dict[EntityId, None] = {}
-    for one in record["rounds"]:
-        for link in (*one["linked"]["entities"], *one["linked"]["drafts"]):
-            names[link["id"]] = link["name"]
-        for item in map(read_evidence, one["evidence"]):
-            if isinstance(item, NodeEvidence):
-                names[item.node.id] = item.node.name
-            nodes |= dict.fromkeys(nodes_of(item, _ENDS))
-    names |= {answer["id"]: answer["name"] for answer in record["answers"] if answer["id"] is not None}
-    if store is not None:
-        names |= node_names(store, nodes)
-    return names
+        _tree_in_ascii(child)
 
 
 def _ranges(ids: Sequence[str]) -> str:

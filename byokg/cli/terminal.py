@@ -13,7 +13,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -379,19 +379,10 @@ def show(rows: Rows, console: Console) -> None:
 
 
 def _text(cell: Cell) -> str:
-    """Write one cell on one line, as a reader of the graph would."""
-    from byokg.types import EdgeCell, NodeCell, PathCell
+    """Write one cell on one line; a node by its name and id, other values as evidence shows them."""
+    from byokg.retrieval.verbalize import cell_text
+    from byokg.types import NodeCell
 
     if isinstance(cell, NodeCell):
         return f"{cell.name} ({cell.id})" if cell.name != cell.id else cell.name
-    if isinstance(cell, EdgeCell):
-        return f"{cell.head} → {cell.relation} → {cell.tail}"
-    if isinstance(cell, PathCell):
-        return " · ".join(_text(edge) for edge in cell.edges) or " · ".join(_text(node) for node in cell.nodes)
-    if cell is None:
-        return ""
-    if isinstance(cell, Mapping):
-        return "{" + ", ".join(f"{key}: {_text(value)}" for key, value in cell.items()) + "}"
-    if isinstance(cell, str | bool | int | float):
-        return str(cell)
-    return "[" + ", ".join(_text(value) for value in cell) + "]"
+    return "" if cell is None else cell if isinstance(cell, str) else cell_text(cell, {})

@@ -402,7 +402,7 @@ def test_every_answer_is_in_the_drawing_without_scrolling(drawn: Callable[..., P
         for left, top, right, bottom in shown
     )
     assert frame[3] - frame[1] <= 600 and tab.evaluate("document.documentElement.scrollWidth") <= width
-    assert tab.locator("script:not([id])").count() == 2 and not tab.title().startswith("1")  # no more than the page's own
+    assert tab.locator("script:not([id])").count() == 2 and not tab.title().startswith("1")
     tab.close()
 
 
