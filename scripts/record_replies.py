@@ -6,7 +6,7 @@
 Each pass runs the pipelines of the comparison over their part of the questions as far as replies go. Every prompt
 without a reply becomes a file DIR/NNN.prompt.txt (system and user text in full); the reply belongs into
 DIR/NNN.reply.txt, as the model writes it. The next pass takes all replies in and writes the prompts that follow from
-them. Exit status: 3 while replies are pending, 0 when none is, 2 if a question failed for another reason. Gold answers
+them. Exit status: 3 while replies are pending, 0 when none is, 1 if a question failed for another reason. Gold answers
 are never in DIR. Shards divide the questions, so several people can record at the same time, each in a folder; with
 five shards (one a pipeline), nobody meets a question in two pipelines.
 
