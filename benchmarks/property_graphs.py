@@ -3,7 +3,8 @@
 python benchmarks/property_graphs.py [--data DIR] [--json FILE] [--questions N] [--split test] [--sets NAME …]
 
 ZOGRASCOPE (split by query template, so that a template occurs in one half alone), the same with one letter of one value
-misspelt, and with one value that is nowhere (the share of questions for which it is named as unknown), Mind-the-Query `er` (questions of one column), Northwind and Movies; entities and values are linked.
+misspelt, and with one value that is nowhere (the share of questions for which it is named as unknown); Mind-the-Query
+`er` (questions of one column), Northwind and Movies. Entities and values are linked.
 Questions whose answer depends on the order of the engine are left out.
 """
 
@@ -84,7 +85,7 @@ def misspelt(one: Record, seed: int = 0) -> Record | None:
 
 
 def invented(one: Record, seed: int = 0) -> Record | None:
-    """Return a question with every digit, vowel and consonant of one value replaced by another; None without a value."""
+    """Return a question with each digit, vowel and consonant of one value replaced; None without a value."""
     chance = random.Random(f"{seed} {one['id']}")
     named = [text for each in one["mentions"] if len(text := each["text"]) >= _SHORTEST and text in one["question"]]
     if not named:
