@@ -304,6 +304,8 @@ class CypherNames:
         self.templates: dict[str, str] = {}
         """Display templates of labels without a property of names, as far as they were needed; empty for none."""
         self._vectors: tuple[str, str] | None = None
+        self._searches = True
+        """False once the server has refused the clause SEARCH."""
         self._listed_labels: Sequence[str] | None = None
         self._text_indexes: Sequence[str] | None = None
 
@@ -474,13 +476,22 @@ class CypherNames:
 
     def nearest(self, vectors: npt.NDArray[np.floating], k: int) -> Sequence[Sequence[Any]]:
         """Return rows of the nodes whose vectors are nearest to each, with the vector and the place of the request."""
-        _, key = self._find_vectors()
-        return self._reads.ask(
-            "UNWIND range(0, size($vectors) - 1) AS at "
-            "CALL db.index.vector.queryNodes($index, $k, $vectors[at]) YIELD node AS n "
-            f"RETURN {self.node_columns('n')}, n.{quote(key)} AS vector, at",
-            {"index": self.vector_index, "k": k, "vectors": vectors.tolist()},
-        )
+        label, key = self._find_vectors()
+        each = "UNWIND range(0, size($vectors) - 1) AS at "
+        returned = f" RETURN {self.node_columns('n')}, n.{quote(key)} AS vector, at"
+        given = {"k": k, "vectors": vectors.tolist()}
+        if self._searches:  # the clause of Neo4j 2026.01, which deprecates the procedure
+            index = quote(self.vector_index or "")
+            clause = f"SEARCH n IN (VECTOR INDEX {index} FOR $vectors[at] LIMIT $k)"
+            text = f"CYPHER 25 {each}CALL (at) {{ MATCH (n:{quote(label)}) {clause} RETURN n }}{returned}"
+            try:
+                return self._reads.ask(text, given)
+            except QueryTimeout:
+                raise
+            except QueryFailed:
+                self._searches = False
+        call = "CALL db.index.vector.queryNodes($index, $k, $vectors[at]) YIELD node AS n"
+        return self._reads.ask(f"{each}{call}{returned}", {"index": self.vector_index, **given})
 
 
 class CypherCells:
