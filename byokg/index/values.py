@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-from byokg.arrays import Int32, Int64
+from byokg.arrays import Int32, Int64, values_of
 from byokg.errors import GraphCorrupt, at_least
 from byokg.files import find_changed, list_files, write_json
 from byokg.index.name_candidates import USUAL, WIDE
@@ -494,7 +494,7 @@ _SHORT = 4
 
 def _described(column: ValueColumn) -> tuple[IndexedProperty, ValueColumn]:
     """Return the facts of a column, and the column without nulls."""
-    kept = column.values.is_valid().to_numpy(zero_copy_only=False)
+    kept = values_of(column.values.is_valid())
     values, counts = column.values.drop_null(), column.counts[kept]
     kind = kind_of(values, counts)
     order = np.lexsort((np.arange(len(counts)), -counts))[:3]

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Float64, Int64
+from byokg.arrays import Float64, Int64, values_of
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.columnar.schema import PropertyColumn
 from byokg.graph.sorted_ids import distinct
@@ -349,7 +349,7 @@ class _DistinctValues:
         if isinstance(values, pa.ChunkedArray):
             values = values.combine_chunks()
         coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-        return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int32)
+        return coded.dictionary.to_pylist(), values_of(coded.indices).astype(np.int32)
 
     @cached_property
     def _by_code(self) -> tuple[npt.NDArray[np.int32], Int64]:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Int64, Integers
+from byokg.arrays import Int64, Integers, values_of
 from byokg.graph.sorted_ids import distinct, spread
 
 SEPARATOR = "|"
@@ -114,9 +114,7 @@ class NodeTypes:
     @property
     def _codes(self) -> Integers:
         assert self._first is not None
-        held = self._first.indices  # no `to_numpy`, which imports pandas
-        kind = np.dtype(str(held.type))
-        codes: Integers = np.frombuffer(held.buffers()[1], kind, len(held), held.offset * kind.itemsize)
+        codes: Integers = values_of(self._first.indices)
         return codes
 
     def cells(self, start: int, stop: int) -> pa.Array:

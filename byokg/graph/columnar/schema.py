@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Int64, Integers
+from byokg.arrays import Int64, Integers, values_of
 from byokg.errors import GraphError
 from byokg.graph.columnar.ids import first_rows
 from byokg.graph.columnar.node_types import NO_FURTHER, FurtherTypes
@@ -194,7 +194,7 @@ class PropertyColumn(NamedTuple):
         """Return the nodes that have it, ascending, and their values."""
         if self.nodes is not None:
             return self.nodes, self.values
-        nodes = np.flatnonzero(self.values.is_valid().to_numpy(zero_copy_only=False))
+        nodes = np.flatnonzero(values_of(self.values.is_valid()))
         return nodes.astype(np.int32), self.values if len(nodes) == len(self.values) else self.values.drop_null()
 
 
@@ -378,7 +378,7 @@ def count_schema(
     """
     if "type" in nodes.schema.names:
         types: list[str] = nodes.column("type").dictionary.to_pylist()
-        codes = nodes.column("type").indices.to_numpy()
+        codes = values_of(nodes.column("type").indices)
     else:
         types, codes = [""], np.zeros(count, np.int32)
     relation = edge_columns.relation
