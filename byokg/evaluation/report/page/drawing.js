@@ -150,7 +150,7 @@ function shapes(made, state, view, redraw) {
     lay(false);
     return { head, tail, group, text, lay };
   });
-  const types = typesOf(made, view);
+  const types = typesOf(view);
   const dots = [...nodes.values()].map((node) => {
     const role = view.topics.has(node.id) ? "topic" : (made.roles.get(node.id) ?? "");
     const type = state.byType ? types.get(view.types[node.id]) : undefined;
@@ -252,17 +252,18 @@ function bent(head, tail, label) {
   return [path, to.tight ? [] : [[to.x + 2 + (LETTER * label.length) / 2, to.y - NODE_HEIGHT / 2 - 3]]];
 }
 
-// The types of the nodes in a picture, each with its colour: those of most nodes first.
-function typesOf({ nodes }, view) {
+// The types of all nodes, each with its colour: those of most nodes first.
+function typesOf(view) {
   const counts = new Map();
-  for (const { id } of nodes.values()) if (view.types?.[id]) counts.set(view.types[id], (counts.get(view.types[id]) ?? 0) + 1);
+  for (const type of Object.values(view.types ?? {})) counts.set(type, (counts.get(type) ?? 0) + 1);
   return new Map([...counts].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).map(([type], at) => [type, at % 8]));
 }
 
 function legend(made, state, view) {
   const used = new Set([...made.nodes.keys()].map((id) => (view.topics.has(id) ? "topic" : made.roles.get(id))));
   const entries = [["topic", "linked"], ["right", "right answer"], ["wrong", "wrong answer"], ["missed", "gold, not answered"], ["given", "answer"]].filter(([role]) => used.has(role));
-  const types = state.byType ? [...typesOf(made, view)].slice(0, 8).map(([type, at]) => [`type-${at}`, cut(type, 30)]) : [];
+  const drawn = new Set([...made.nodes.keys()].map((id) => view.types?.[id]));
+  const types = state.byType ? [...typesOf(view)].filter(([type]) => drawn.has(type)).slice(0, 12).map(([type, at]) => [`type-${at}`, cut(type, 30)]) : [];
   return el("figcaption", { class: "legend" }, [...entries, ...types].map(([role, title]) => el("span", {}, el("i", { class: role, "aria-hidden": "true" }), view.titles?.[role] ?? title)));
 }
 
