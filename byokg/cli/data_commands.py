@@ -14,7 +14,19 @@ import typer
 
 from byokg.cli.language_model import replies_file
 from byokg.cli.options import expand_records
-from byokg.cli.terminal import AsJson, ConfigDir, Words, note, part_words, print_json, print_line, stderr, stdout
+from byokg.cli.terminal import (
+    AsJson,
+    ConfigDir,
+    Output,
+    Words,
+    counted,
+    note,
+    part_words,
+    print_json,
+    print_line,
+    stderr,
+    stdout,
+)
 from byokg.errors import ConfigError
 from byokg.llm.reply_store import RecordedReplies
 
@@ -367,7 +379,8 @@ def make(
     if rewrite and not rewrite.startswith("llm="):
         raise ConfigError(f"--rewrite {rewrite} names no language model; write --rewrite llm=anthropic, for instance")
     settings = read_settings([rewrite, *(words or []), "pipeline=direct"]) if rewrite else None
-    made = make_testset(ColumnarGraph.open(graph), drawn.questions, drawn.seed, kinds)
+    with counted("questions", drawn.questions, Output()) as progress:
+        made = make_testset(ColumnarGraph.open(graph), drawn.questions, drawn.seed, kinds, progress)
     if settings is not None:
         made = _rewritten(made, settings)
     write_testset(made, out, overwrite)

@@ -23,6 +23,7 @@ from byokg.cli.options import ServerOptions, expand_records
 from byokg.cli.terminal import (
     AsJson,
     Place,
+    elapsing,
     folder_given,
     in_these_words,
     note,
@@ -422,7 +423,8 @@ def build(
         read = [*files_read(graph), *_templates(graph)]
         del graph  # Windows renames no folder with files that are mapped
         for language in wanted:
-            add_engine(partial, language)
+            with elapsing(f"loading {counts} into the {ENGINE_NAMES[language]} engine", stderr()):
+                add_engine(partial, language)
     for line in read:
         print(line)
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
@@ -557,7 +559,7 @@ def engine(
     folder = folder_given(place, "byokg graph engine")
     refuse_missing(wanted)
     for language in wanted:
-        with in_these_words():
+        with in_these_words(), elapsing(f"building the {ENGINE_NAMES[language]} engine", stderr()):
             add_engine(folder, language, overwrite)
         _say_engines(folder, [language])
 
@@ -661,42 +663,54 @@ def schema(
 def query(
     *,
     place: Place,
-    text: Annotated[str, typer.Argument(metavar="QUERY", help="One reading query, in quotes.")],
+    texts: Annotated[list[str], typer.Argument(metavar="QUERY…", help="Reading queries, each in quotes.")],
     language: Annotated[str | None, typer.Option(metavar="cypher|sparql", help="When a folder holds both.")] = None,
     timeout: Annotated[float, typer.Option(min=0.001, metavar="SECONDS", help="Stop it after this long.")] = 10.0,
     max_rows: Annotated[int, typer.Option(min=1, help="Rows to return at most.")] = 1000,
     layout: Annotated[str, typer.Option("--format", metavar="table|json", help="How to print the rows.")] = "table",
     server: ServerOptions,
 ) -> None:
-    """Run one query that only reads, guarded, with a time limit and a row limit.
+    """Run queries that only read, guarded, each with a time limit and a row limit.
 
     GRAPH is a folder built with --cypher or --sparql, or neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST,
     sparql+https://…; credentials come from the environment. Labels, relations and properties that the graph does not
     have are named on standard error, with the nearest that it has.
+
+    The engine of a folder starts with each command, and that of openCypher takes seconds: several queries in one
+    command share it, and byokg mcp serve keeps it.
     """
     if language not in (None, "cypher", "sparql"):
         raise ConfigError(f"--language {language} is not known; use cypher or sparql")
     if layout not in ("table", "json"):
         raise ConfigError(f"--format {layout} is not known; use table or json")
-    from byokg.cli.terminal import show
-    from byokg.graph.store import QueryLimits, as_json
-    from byokg.open import open_queryable
+    from byokg.open import is_address, open_queryable
 
     settings = server.settings(place)
     with closing(open_queryable(place, cast("Language | None", language), **settings)) as store:
-        try:
-            rows = store.run(text, limits=QueryLimits(timeout, max_rows))
-        except (QueryRefused, QueryTimeout, StoreUnavailable):
-            raise
-        except QueryFailed:
-            _say_unknown_names(store, text)
-            raise
-        if layout == "json":
-            print_json(as_json(rows))
-        else:
-            show(rows, stdout())
-        if not rows.rows or store.holds_schema():  # an answer does not wait until the whole graph has been looked at
-            _say_unknown_names(store, text)
+        if store.language == "cypher" and not is_address(place):
+            note("starting the openCypher engine; several queries in one command share it")
+        for text in texts:
+            _run_query(store, text, timeout, max_rows, layout)
+
+
+def _run_query(store: Queryable, text: str, timeout: float, max_rows: int, layout: str) -> None:
+    """Run a query, and print its rows."""
+    from byokg.cli.terminal import show
+    from byokg.graph.store import QueryLimits, as_json
+
+    try:
+        rows = store.run(text, limits=QueryLimits(timeout, max_rows))
+    except (QueryRefused, QueryTimeout, StoreUnavailable):
+        raise
+    except QueryFailed:
+        _say_unknown_names(store, text)
+        raise
+    if layout == "json":
+        print_json(as_json(rows))
+    else:
+        show(rows, stdout())
+    if not rows.rows or store.holds_schema():  # an answer does not wait until the whole graph has been looked at
+        _say_unknown_names(store, text)
 
 
 def _say_unknown_names(store: Queryable, text: str) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TextIO
 
 import typer
 
@@ -223,6 +223,35 @@ def _progress(
                 print_line(output.err, f"{title}: {done.done:,}/{done.total:,}  {line(done)}".rstrip())
 
         yield show
+
+
+class _Count(NamedTuple):
+    done: int
+    total: int
+
+
+@contextmanager
+def counted(title: str, total: int, output: Output) -> Iterator[Callable[[int, int], None]]:
+    """Give a callback for how many are done of how many."""
+    with _progress(title, total, output, lambda done: "", lambda done: "") as show:
+        yield lambda done, of: show(_Count(done, of))
+
+
+@contextmanager
+def elapsing(title: str, console: Console) -> Iterator[None]:
+    """Show that something goes on that cannot be counted: a line, on a terminal with the time."""
+    if not console.is_terminal:
+        print_line(console, title)
+        yield
+        return
+    from rich import progress
+
+    text = progress.TextColumn("{task.description}", markup=False)
+    with progress.Progress(
+        progress.SpinnerColumn(), text, progress.TimeElapsedColumn(), console=console, transient=True
+    ) as bar:
+        bar.add_task(title, total=None)
+        yield
 
 
 def _bar(console: Console, counted: bool) -> Progress:

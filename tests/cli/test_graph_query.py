@@ -102,3 +102,12 @@ def test_an_exported_graph_can_be_built_again(graph: Path, tmp_path: Path, capsy
     assert run("graph", "export", str(graph), "--out", str(tmp_path / "csv")) == 0
     assert run("graph", "build", str(tmp_path / "csv"), "--out", str(tmp_path / "again")) == 0
     assert "3 nodes, 2 edges, 1 relations" in capsys.readouterr().out
+
+
+def test_several_queries_in_one_command_share_the_engine(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = (FILMS, "MATCH (n) RETURN count(n) AS n")
+    assert run("graph", "query", str(graph), *texts, "--format", "json") == 0
+    said = capsys.readouterr()
+    first, second = said.out.replace("}\n{", "}\0{").split("\0")
+    assert [json.loads(each)["columns"] for each in (first, second)] == [["film"], ["n"]]
+    assert said.err.count("starting the openCypher engine") == 1
