@@ -25,8 +25,8 @@ from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.parse_constraints import normalize_when, parse_constraints
 from byokg.offline.path_scorer import MAX_HOPS, UNIT, PathFeatures, PathScorer, QuestionScorer, Weights, logarithms
 from byokg.offline.rules import rule
-from byokg.text.labels import split_label
-from byokg.text.names import locate, split_words
+from byokg.text.labels import label_words, split_label
+from byokg.text.names import FUNCTION_WORDS, locate, singular, split_words
 from byokg.types import (
     Artifacts,
     Context,
@@ -237,7 +237,7 @@ class OfflineLinker:
         missing = [name for mention, name in mentions if mention.start < 0]
         constraints = parse_constraints(question.text, [mention for mention, _ in mentions])
         rest = constraints.rest if self._literals is None else normalize_when(constraints.rest)
-        named = [mention for mention, _ in mentions]
+        named = self._names_alone([mention for mention, _ in mentions], topics)
         parsed = parse_question(rest, named, missing, lambda: self._kinds(topics), self.scorer.steps.has_relation)
         values, only = (None, False) if self._literals is None else self._literals.detect(parsed, constraints)
         scorer = self.scorer.question(parsed)
@@ -266,6 +266,26 @@ class OfflineLinker:
                 topics.setdefault(node, _Topic(node, candidate.id, position))
         named = [(mention, found[0].name if found else "") for mention, found in zip(mentions, linked, strict=True)]
         return named, list(topics.values())
+
+    def _names_alone(self, mentions: Sequence[Mention], topics: Sequence[_Topic]) -> list[Mention]:
+        """Return the mentions without those of several words that also name a relation of another mention's entity.
+
+        The words of `form of government` beside a country name its relation as well as a node.
+        """
+        if len({topic.mention for topic in topics}) < 2:
+            return list(mentions)
+        counts = self._edges.relation_counts(np.array([topic.node for topic in topics], np.int64))
+        labels = self._edges.relations
+        said: dict[frozenset[str], set[int]] = defaultdict(set)
+        for origin, relation in zip(counts.origin.tolist(), counts.relation.tolist(), strict=True):
+            words = _meant_words(label_words(labels[relation])[1])
+            said[words if len(words) > 1 else frozenset()].add(topics[origin].mention)
+        said.pop(frozenset(), None)
+        return [
+            mention
+            for place, mention in enumerate(mentions)
+            if mention.start < 0 or not said.get(_meant_words(split_words(mention.text)), set()) - {place}
+        ]
 
     def _kinds(self, topics: Sequence[_Topic]) -> set[str]:
         """Return the class nouns of the topics from their types: the last word of each (`region`)."""
@@ -420,6 +440,11 @@ class OfflineLinker:
     @cached_property
     def _united(self) -> Int64:
         return unite_steps(twin_steps(self._edges, self._store.relations))
+
+
+def _meant_words(words: Sequence[str]) -> frozenset[str]:
+    """Return the content words of a name in the singular."""
+    return frozenset(singular(word) for word in words if word not in FUNCTION_WORDS)
 
 
 def _choose_varied(

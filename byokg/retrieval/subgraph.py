@@ -36,6 +36,7 @@ from byokg.retrieval.candidates import (
 )
 from byokg.retrieval.enumerate_candidates import CandidateFinder
 from byokg.text.dates import DATE
+from byokg.text.names import on_one_line
 from byokg.types import Cell, EntityId, Evidence, Feedback, Node, NodeCell, Request, RowsEvidence, Value, best_first
 
 RETRIEVER = "subgraph"
@@ -311,7 +312,7 @@ class FoundNode:
 
     def text(self) -> str:
         """Return patterns, name and details, as Figure 4 of the paper shows a node."""
-        lines = [f"pattern: [{', '.join(self.patterns)}]", f"name: {self.cell.name}"]
+        lines = [f"pattern: [{', '.join(self.patterns)}]", f"name: {on_one_line(self.cell.name)}"]
         if self.cell.properties:
             lines.append(f"details: {json.dumps(dict(self.cell.properties), ensure_ascii=False)}")
         return "\n".join(lines)

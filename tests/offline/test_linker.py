@@ -12,7 +12,7 @@ from byokg.errors import ConfigError, EntityNotFound
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.paths import Growth, follow
 from byokg.linking.entities import EntityLinker
-from byokg.offline.linker import GrowthLimits, OfflineLinker
+from byokg.offline.linker import GrowthLimits, OfflineLinker, _Topic
 from byokg.offline.mentions import MentionSpotter
 from byokg.offline.path_scorer import PathScorer, Weights
 from byokg.offline.schema_linking import RelationSimilarity
@@ -50,6 +50,17 @@ class TestWhatIsProposed:
         for text in ("who directed Alien", "when did the films directed by Ridley Scott come out"):
             assert propose(walked, text).paths[0].relations == propose(film_linker, text).paths[0].relations
             assert propose(walked, text) == propose(linker(films(), walked=True), text)
+
+    def test_a_mention_that_names_a_relation_of_another_entity_counts_among_the_words_of_the_question(self) -> None:
+        graph = ColumnarGraph.from_triples(
+            [("Brazil", "form_of_government", "Republic"), ("Brazil", "lake", "Titicaca"), ("Lima", "lake", "Titicaca")]
+        )
+        named = [Mention("form of government", 12, 30), Mention("Brazil", 34, 40)]
+        topics = [
+            _Topic(int(graph.numbers([EntityId(id)])[0]), EntityId(id), at) for at, id in ((0, "Lima"), (1, "Brazil"))
+        ]
+        assert linker(graph)._names_alone(named, topics) == named[1:]
+        assert linker(graph)._names_alone(named, topics[:1]) == named
 
     def test_mentions_are_given_where_they_stand(self, film_linker: OfflineLinker) -> None:
         assert propose(film_linker, "who directed Alien").mentions == (Mention("Alien", 13, 18),)
