@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 import byokg.cli.reproduce_commands as commands
+from byokg.cli.config import read_settings
 from byokg.cli.terminal import Output
 from byokg.errors import RunError
 from byokg.evaluation.comparability import read_tables
@@ -218,5 +219,8 @@ def test_every_published_table_has_figures_for_its_columns_and_settings_that_exi
                 wanted = len(table.models) if len(table.models) > 1 else len(table.columns[column])
                 assert len(figures) == wanted, (table.paper, row.system)
                 assert datasets[column].n > 0
+                if row.run or "questions" in table.columns[column]:
+                    words = (*table.settings, *row.run, *row.also.get(column, ()))
+                    read_settings([*datasets[column].settings, *words, "dataset.root=DIR"])
                 pipelines = [word.removeprefix("pipeline=") for word in (*row.run, *row.also.get(column, ()))]
                 assert not row.run or any(name in usage for name in pipelines), row.system
