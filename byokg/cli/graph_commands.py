@@ -6,7 +6,7 @@ Descriptions of a graph are for people and as JSON.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -434,6 +434,66 @@ def build(
         if language not in wanted:
             again = f"byokg graph engine {out} --{language}"
             note(f"its {ENGINE_NAMES[language]} engine went with the graph before; build it anew: {again}")
+
+
+@graph_app.command("sniff")
+@expand_records
+def sniff(
+    *,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="File or folder to look at.")],
+    layout: TableLayout,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write a graph.yaml to edit: in the folder, or beside the file.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Print the content of a source as `graph build` would read it: format, counts, types, names and some edges.
+
+    byokg graph sniff FILE
+
+    byokg graph sniff FOLDER --write
+
+    A large file whose lines are records is sampled. For tables that are not named as nodes and edges, keys and foreign
+    keys are guessed; --write puts the guess into graph.yaml, which `graph build` reads.
+    """
+    from byokg.graph.importers.sniff import example_edges, mapping_text, sniff
+
+    found, place = sniff(source, layout.options), Path(source)
+    graph, schema = found.graph, found.graph.schema()
+    relations = {relation.name: relation.count for relation in by_count(schema.relations)}
+    text = mapping_text(found.mapping)
+    target = place / "graph.yaml" if place.is_dir() else place.with_name(f"{place.name.partition('.')[0]}.graph.yaml")
+    if write:
+        if target.exists():
+            raise ConfigError(f"{target} is there already; move it away, or edit it")
+        target.write_text(f"# Written by: byokg graph sniff {place.name} --write\n{text}", "utf-8", newline="\n")
+    named = dict(graph.display_names)
+    if as_json:
+        facts = {"format": found.format, "sampled": found.sampled, "nodes": graph.node_count, "edges": graph.edge_count}
+        more = {
+            "types": dict(schema.node_types),
+            "relations": relations,
+            "names": named,
+            "mapping": dict(found.mapping),
+        }
+        print_json({**facts, **more, "files": list(found.files), "written": str(target) if write else None})
+        return
+    part = " in the beginning of the file" if found.sampled else ""
+    print(f"format     {found.format}")
+    print(f"counts     {graph.node_count:,} nodes, {graph.edge_count:,} edges{part}")
+    print(f"types      {_counted({kind or _UNTYPED: count for kind, count in schema.node_types.items()})}")
+    print(f"relations  {_counted(relations)}")
+    print(f"names      {'; '.join(_templates(graph)).partition(': ')[2] or 'as given, or the id'}")
+    for line in (*found.files, *example_edges(graph)):
+        print(f"           {line}")
+    again = f"byokg graph build {place if place.is_dir() else target} --out DIR"
+    print(f"wrote {target}; edit it, then: {again}" if write else text)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """List names with their counts, not all of many."""
+    listed = ", ".join(f"{name} ({count:,})" for name, count in list(counts.items())[:_ROWS])
+    return f"{listed}, +{len(counts) - _ROWS}" if len(counts) > _ROWS else listed
 
 
 def _make(

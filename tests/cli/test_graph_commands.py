@@ -383,3 +383,17 @@ def test_tables_are_described_in_one_line_each_and_options_decide(byokg: Run, tm
 def test_options_of_tables_are_not_for_servers(byokg: Run, server: str) -> None:
     refused = byokg("graph", "build", server, "--out", "copy", "--undirected", *by_id(server))
     assert refused.code == WRONG and "are for tables" in refused.err
+
+
+def test_a_source_is_sniffed_and_its_graph_yaml_written_once(byokg: Run, tmp_path: Path) -> None:
+    (tmp_path / "friends.csv").write_text("Ann;knows;Bob\nBob;knows;Cid\nCid;likes;Ann\n")
+    told = byokg("graph", "sniff", tmp_path / "friends.csv")
+    assert told.code == 0
+    assert "format     delimited (Arrow)\ncounts     3 nodes, 3 edges\n" in told.out
+    assert "relations  knows (2), likes (1)\n" in told.out and "source: friends.csv" in told.out
+    written = byokg("graph", "sniff", tmp_path / "friends.csv", "--write", "--json")
+    target = tmp_path / "friends.graph.yaml"
+    assert json.loads(written.out)["written"] == str(target)
+    assert byokg("graph", "build", target, "--out", tmp_path / "g").code == 0
+    again = byokg("graph", "sniff", tmp_path / "friends.csv", "--write")
+    assert again.code == 2 and "is there already" in again.err

@@ -1,0 +1,253 @@
+"""What would be read from a source, and a `graph.yaml` that says so, to edit.
+
+A file whose lines are records is sampled if it is large. Tables that no rule makes a graph of are explained by a
+`graph.yaml` that is guessed: a table with a column of distinct values holds nodes, a column named like another table's
+key holds edges to that, and a table with two such columns and no key of its own holds edges.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import yaml
+
+from byokg.errors import ImportFailed
+from byokg.files import TextFile, in_bytes, uncompressed
+from byokg.graph.columnar.graph import ColumnarGraph
+from byokg.graph.columnar.schema import TEXT
+from byokg.graph.importers.choose import DELIMITED_ENDINGS, files_read, import_graph, source_files
+from byokg.graph.importers.columns import InferredKinds, node_header, words
+from byokg.graph.importers.delimited import RecordFile
+from byokg.graph.importers.dialects import DETECTED, TableOptions
+from byokg.graph.importers.formats import Format, find_format
+from byokg.graph.importers.tables import MAPPING, edge_table
+from byokg.graph.importers.zip_archives import ZIP
+from byokg.graph.store import Direction
+
+SAMPLED_FROM, _SAMPLE_BYTES = 1 << 26, 1 << 23
+"""Size of files from which on they are sampled, and of the sample, in bytes."""
+
+
+@dataclass(frozen=True)
+class Sniffed:
+    """What would be read from a source."""
+
+    format: str
+    """Name of the format, and the library that parses it."""
+    graph: ColumnarGraph
+    """The graph of the source, or of the sample."""
+    sampled: bool
+    """True if the graph is that of the beginning of a file."""
+    files: Sequence[str]
+    """How each table was read."""
+    mapping: Mapping[str, Any]
+    """Content of a `graph.yaml` that says the same."""
+
+
+def sniff(source: str | Path, options: TableOptions = DETECTED) -> Sniffed:
+    """Read a source, or a sample of it, and describe it. Raises `ImportFailed` as `import_graph` does."""
+    place = Path(source)
+    tables = _loose_tables(place)
+    if tables:
+        mapping = _guessed(tables)
+        with tempfile.TemporaryDirectory(prefix="byokg-") as folder:
+            written = Path(folder) / MAPPING
+            written.write_text(mapping_text({"folder": str(place.resolve()), **mapping}), "utf-8")
+            graph = import_graph(written)
+        return Sniffed("tables, explained by a guess (Arrow)", graph, False, files_read(graph), mapping)
+    whole = place.is_dir() or place.suffix.lower() in (ZIP, ".yaml", ".yml")
+    form = None if whole else find_format(place)
+    with _sample(place, form) as part:
+        graph = import_graph(part, options)
+    name = f"{form.name} ({form.library})" if form else str(graph.source.get("kind", "folder"))
+    found: dict[str, Any] = {"source": place.name}
+    if form and form.name == "delimited":
+        found |= _decisions(place, options)
+    if templates := dict(graph.display_names):
+        found["names"] = templates
+    return Sniffed(name, graph, part != place, files_read(graph), found)
+
+
+def mapping_text(mapping: Mapping[str, Any]) -> str:
+    """Write the content of a `graph.yaml`."""
+    return yaml.safe_dump(dict(mapping), sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
+
+
+@contextmanager
+def _sample(place: Path, form: Format | None) -> Iterator[Path]:
+    """Give the beginning of a large file whose lines are records, as a file of its own; else the file itself."""
+    by_line = form is not None and (form.lines or form.name in ("Wikidata JSON", "SIF"))
+    if not by_line or place.stat().st_size <= SAMPLED_FROM:
+        yield place
+        return
+    with tempfile.TemporaryDirectory(prefix="byokg-") as folder:
+        part = Path(folder) / uncompressed(place).name
+        with TextFile(place).reading(), TextFile(place).open() as stream:
+            data = stream.read(_SAMPLE_BYTES)
+        part.write_bytes(data[: data.rfind(b"\n") + 1] or data)
+        yield part
+
+
+def _decisions(place: Path, options: TableOptions) -> dict[str, Any]:
+    """Return the decisions about a delimited file of edges that are otherwise detected."""
+    file = RecordFile.at(place, options=options)
+    table = edge_table(file, options)
+    shown = {"head": "source", "tail": "target", "relation": "relation"}
+    roles = {column.position: shown.get(column.role, column.name) for column in table.columns}
+    named = {} if table.file.titled else {"columns": [roles.get(at, "-") for at in range(len(table.fields))]}
+    separator = {"\t": "tab", " ": "space"}.get(file.dialect.separator, file.dialect.separator)
+    return {
+        **named,
+        "header": table.file.titled,
+        "delimiter": separator,
+        "comment": file.dialect.comment,
+        "undirected": table.undirected,
+    }
+
+
+# Tables that were not made for graphs
+
+
+@dataclass(frozen=True)
+class _LooseTable:
+    """A table with its sample."""
+
+    name: str
+    type: str
+    fields: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    key: str
+    """The column that identifies its rows; empty if none does."""
+
+    def values(self, column: str) -> set[str]:
+        """Return the values of a column in the sample."""
+        at = list(self.fields).index(column)
+        return {row[at] for row in self.rows if at < len(row) and row[at]}
+
+
+def _loose_tables(place: Path) -> list[_LooseTable]:
+    """Return the tables of a folder that is no graph by its names of files; none for another source."""
+    if not place.is_dir() or (place / MAPPING).exists():
+        return []
+    paths = [path for path in place.iterdir() if uncompressed(path).suffix.lower() in DELIMITED_ENDINGS]
+    if len(paths) < 2:
+        return []
+    try:
+        source_files(place)
+    except ImportFailed as error:
+        if "tables" not in error.reason and "edges.csv" not in error.reason:
+            raise
+        return [_loose_table(path) for path in sorted(paths, key=in_bytes) if not path.name.startswith(".")]
+    return []
+
+
+def _loose_table(path: Path) -> _LooseTable:
+    (_, fields), *rows = RecordFile.at(path).sample() or [(1, [])]
+    records = [row for _, row in rows]
+    stem = uncompressed(path).name.partition(".")[0]
+    distinct = [
+        name
+        for at, name in enumerate(fields)
+        if records and len({row[at] for row in records if at < len(row) and row[at]}) == len(records)
+    ]
+    header = node_header(fields, records)
+    named = next((column.name for column in header or () if column.role == "id"), "")
+    own = (*words(_singular(stem)), "id")
+    key = next((name for name in distinct if words(name) in (own, ("id",)) or name == named), "")
+    shown = uncompressed(path).name
+    return _LooseTable(shown, _singular(stem).title().replace("_", "").replace("-", ""), fields, records, key)
+
+
+def _singular(name: str) -> str:
+    if name.endswith("ies"):
+        return f"{name[:-3]}y"
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") else name
+
+
+def _guessed(tables: Sequence[_LooseTable]) -> dict[str, Any]:
+    """Return the content of a `graph.yaml` that explains some tables. Raises `ImportFailed` if none holds nodes."""
+    nodes = [table for table in tables if table.key]
+    if not nodes:
+        names = ", ".join(table.name for table in tables)
+        reason = "no table has a column of distinct values named like an id; describe them in graph.yaml"
+        raise ImportFailed(names, None, reason)
+    found: dict[str, Any] = {"nodes": {}, "edges": {}}
+    kinds = _common_kinds(tables)
+    for table in nodes:
+        entry: dict[str, Any] = {"file": table.name, "id": table.key}
+        if own := {name: kinds[name] for name in table.fields if name in kinds}:
+            entry["kinds"] = own
+        found["nodes"][table.type] = entry
+    edges: list[tuple[str, dict[str, Any]]] = []
+    for table in tables:
+        links = list(_links(table, nodes))
+        if table.key:
+            for column, other in links:
+                ends = {"head": {table.type: table.key}, "tail": {other.type: column}}
+                edges.append((f"HAS_{_relation(other.type)}", {"file": table.name, **ends, "missing": "skip"}))
+        elif len(links) > 1:
+            (column, one), (column_2, other), *_ = links
+            ends = {"head": {one.type: column}, "tail": {other.type: column_2}}
+            own = {name: kinds.get(name, "string") for name in table.fields if name not in (column, column_2)}
+            entry = {"file": table.name, **ends, "missing": "skip"} | ({"properties": own} if own else {})
+            edges.append((_relation(table.type), entry))
+    counts = Counter(relation for relation, _ in edges)
+    for relation, entry in edges:
+        if counts[relation] > 1:
+            found["edges"].setdefault(relation, []).append(entry)
+        else:
+            found["edges"][relation] = entry
+    if wide := [table.name for table in tables if any(len(row) > len(table.fields) for row in table.rows)]:
+        found["files"] = {name: {"surplus": "drop"} for name in wide}
+    return found
+
+
+def _relation(type_: str) -> str:
+    """Return the name of a relation that a type names: `ORDER_DETAIL` of `OrderDetail`."""
+    return "_".join(words(type_)).upper()
+
+
+def _links(table: _LooseTable, nodes: Sequence[_LooseTable]) -> Iterator[tuple[str, _LooseTable]]:
+    """Yield the columns of a table that hold keys of another one."""
+    for column in table.fields:
+        for other in nodes:
+            if column == table.key or (other is table and words(column) == words(other.key)):
+                continue
+            same = words(column) == words(other.key) and words(column) != ("id",)
+            named = words(column)[-2:] in ((_singular(other.type.lower()), "id"), (other.type.lower(), "id"))
+            held, keys = table.values(column), other.values(other.key)
+            if (same or named) and held and len(held & keys) * 2 >= min(len(held), len(keys)):
+                yield column, other
+                break
+
+
+def _common_kinds(tables: Sequence[_LooseTable]) -> dict[str, str]:
+    """Return the kinds of columns whose values are no texts in any table."""
+    keys = {table.key for table in tables}
+    names = dict.fromkeys(name for table in tables for name in table.fields if name not in keys)
+    inferred = InferredKinds(names)
+    for table in tables:
+        for at, name in enumerate(table.fields):
+            if name in keys:
+                continue
+            inferred.see(name, pa.array([row[at] or None if at < len(row) else None for row in table.rows], TEXT))
+    return {name: kind for name in names if (kind := inferred.kind(name)) != "string"}
+
+
+def example_edges(graph: ColumnarGraph, count: int = 3) -> list[str]:
+    """Return some edges of a graph as text, the first of the nodes in their order."""
+    numbers = graph.numbers(list(graph.entities())[:1000])
+    batch = graph.edges(numbers, Direction.OUT)
+    ends = list(chain(graph.ids(batch.head[:count]), graph.ids(batch.tail[:count])))
+    names = [node.name for node in graph.nodes(ends)]
+    half = len(names) // 2
+    labels = [graph.relations[number] for number in batch.relation[:count].tolist()]
+    return [f"{names[at]} -[{label}]-> {names[half + at]}" for at, label in enumerate(labels)]
