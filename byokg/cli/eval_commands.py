@@ -450,7 +450,7 @@ def _table(grid: Grid, outcomes: Sequence[JobOutcome]) -> Table:
         asked = asked or took["calls"] > 0
         shown = (percent(summary.estimates[name].value) for name in _SHOWN)
         evidence = summary.retrieval.get("recall")
-        costs = f"{took['seconds']:.2f}", f"{took['calls']:.2f}", f"{took['input_tokens'] + took['output_tokens']:,.0f}"
+        costs = f"{took['seconds']:.2f}", f"{took['calls']:.2f}", f"{took['tokens']:,.0f}"
         recall = "" if evidence is None else percent(evidence.value)
         rows.append((job.name, f"{summary.n:,}", f"{summary.failed:,}", *shown, recall, *costs))
     columns = [*labels(""), *figures("n", "failed", *(TITLES[name] for name in _SHOWN), "evid.", "sec.")]

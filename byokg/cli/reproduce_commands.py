@@ -156,13 +156,12 @@ def comparison_table(runs: Sequence[Run], title: str) -> Table:
     for run, changed in zip(runs, changes, strict=True):
         [scored] = score_cases(run.cases, [profile])
         took = average_usage(list(run.timings.values()))
-        tokens = took["input_tokens"] + took["output_tokens"]
         rows.append(
             [
                 run.name,
                 *(two_lines(scored.estimates[metric]) for metric in metrics),
                 f"{took['calls']:.2f}",
-                f"{tokens:,.0f}",
+                f"{took['tokens']:,.0f}",
                 *(change(changed[metric]) if changed else "" for metric in metrics),
             ]
         )

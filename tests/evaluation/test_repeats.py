@@ -155,7 +155,7 @@ def test_shards_of_repeats_are_merged_to_the_same_run(tmp_path: Path) -> None:
 def test_the_table_for_papers_has_pass_at_k_and_the_majority(tmp_path: Path) -> None:
     runs = [asked(tmp_path / "once", 1), asked(tmp_path / "thrice", 3)]
     made = paper_table(runs, STRICT)
-    assert made.columns[:2] == ("pass@3", "majority")
+    assert [column for column in made.columns if column not in made.metrics][:2] == ["pass@3", "majority"]
     text = written(made, "markdown")
     assert "| pass@3 | Majority |" in text and "| 75.0 | 50.0 |" in text
     assert "asked several times: thrice 3 times" in text

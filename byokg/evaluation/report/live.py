@@ -17,7 +17,6 @@ from byokg.evaluation.datasets.base import Example
 from byokg.evaluation.metrics import METRICS, PROFILE
 from byokg.evaluation.profiles import PROFILES
 from byokg.evaluation.records import CONFIG, PREDICTIONS, TRACE, Prediction, parse_prediction, read_config, read_timings
-from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.report.view import (
     NodeNames,
     asked_by,
@@ -259,8 +258,7 @@ class LiveRuns:
             return average_usage(list(read_timings(run.folder)))
         name = kind.removeprefix("repeats ")
         if name != kind:
-            finished = run.state == "finished"
-            return repeats_shown(repeat_figures(self._read(run).cases, PROFILES[name])) if finished else {}
+            return repeats_shown(self._read(run), PROFILES[name]) if run.state == "finished" else {}
         [scored] = score_cases(self._read(run).cases, [PROFILES[name]], 0)
         return {metric: asdict(each) for metric, each in scored.estimates.items()}
 

@@ -16,8 +16,7 @@ from byokg.errors import RunError
 from byokg.evaluation.comparability import comparison_key, find_differences, group_by_key
 from byokg.evaluation.compare import ProfileScores, compare_runs, score_cases
 from byokg.evaluation.profiles import Profile
-from byokg.evaluation.repeats import repeat_figures
-from byokg.evaluation.report.view import average_usage
+from byokg.evaluation.report.view import average_usage, repeats_shown
 from byokg.evaluation.run_folder import Run
 from byokg.evaluation.tables import TITLES, half_width, percent, questions_told
 from byokg.files import csv_lines
@@ -116,7 +115,7 @@ def paper_table(runs: Sequence[Run], profile: Profile, seed: int = 0, columns: S
         names = ", ".join(runs[at].name for at in group)
         apart = "; ".join(contracts[0].differences(contracts[group[0]]))
         notes.append(f"Under another contract than the runs above, and not ranked with them: {names} ({apart}).")
-    extra = tuple({**_of_repeats(run, profile, seed), **_extra(run)} for run in runs)
+    extra = tuple(_extra(run, profile, seed) for run in runs)
     return PaperTable(
         tuple(run.name for run in runs),
         tuple(map(tuple, groups)),
@@ -144,23 +143,14 @@ def _repeats(run: Run) -> int:
     return 1 + max((example.repeat for example in run.questions), default=0)
 
 
-def _of_repeats(run: Run, profile: Profile, seed: int) -> dict[str, float | None]:
-    found = repeat_figures(run.cases, profile, seed)
-    if found is None:
-        return {}
-    k, passed = list(found.pass_at.items())[-1]
-    return {f"pass@{k}": passed.value, "majority": found.majority[found.metric].value}
-
-
-def _extra(run: Run) -> dict[str, float | None]:
+def _extra(run: Run, profile: Profile, seed: int) -> dict[str, float | None]:
     found = None if run.metrics is None else run.metrics.overall.retrieval.get("recall")
-    took = average_usage(list(run.timings.values()))
-    tokens = took["input_tokens"] + took["output_tokens"]
+    took, repeats = average_usage(list(run.timings.values())), repeats_shown(run, profile, seed)
+    again = {f"pass@{repeats['times']}": repeats["pass"], "majority": repeats["majority"]} if repeats else {}
     return {
+        **{column: estimate["value"] for column, estimate in again.items()},
         "recall of evidence": None if found is None else found.value,
-        "calls": took["calls"],
-        "tokens": tokens,
-        "seconds": took["seconds"],
+        **took,
         "usd": took["usd"] if took["calls"] else None,
     }
 

@@ -31,9 +31,9 @@ from byokg.evaluation.metrics import (
     selective,
     selective_by_score,
 )
-from byokg.evaluation.profiles import PROFILES
+from byokg.evaluation.profiles import PROFILES, Profile
 from byokg.evaluation.records import Prediction, Timing, read_evidence
-from byokg.evaluation.repeats import RepeatFigures, repeat_figures
+from byokg.evaluation.repeats import repeat_figures
 from byokg.evaluation.retrieval_metrics import flat_cells
 from byokg.evaluation.run_folder import Run, flat_settings, read_runs
 from byokg.evaluation.runner import outcome
@@ -154,7 +154,7 @@ def _run(run: Run, metrics: Metrics, outcomes: Outcomes) -> dict[str, Any]:
         "selective": [asdict(point) for point in selective(list(outcomes.values()))] or None,
         "by_score": _by_score(list(outcomes.values())),
         "took": average_usage(list(run.timings.values())),
-        "repeats": _repeats(run),
+        "repeats": repeats_shown(run, PROFILES[PROFILE]) or None,
     }
 
 
@@ -184,15 +184,13 @@ def _by_score(outcomes: Sequence[QuestionScores]) -> dict[str, Any] | None:
     }
 
 
-def _repeats(run: Run) -> dict[str, Any] | None:
-    """Return a run's repeats for pages; None without repeats, in which case no prediction is read."""
-    if not any(example.repeat for example in run.questions):
-        return None
-    return repeats_shown(repeat_figures(run.cases, PROFILES[PROFILE])) or None
+def repeats_shown(run: Run, profile: Profile, seed: int = 0) -> dict[str, Any]:
+    """Return how often a run asks each question, pass@k of all of these, and what most replies agree on.
 
-
-def repeats_shown(found: RepeatFigures | None) -> dict[str, Any]:
-    """Return the page's line on repeated questions of a run; empty without repeats."""
+    Empty for a run that asks once, of which no prediction is read.
+    """
+    asked = any(example.repeat for example in run.questions)
+    found = repeat_figures(run.cases, profile, seed) if asked else None
     if found is None:
         return {}
     k, passed = list(found.pass_at.items())[-1]
@@ -218,15 +216,14 @@ def _estimate(estimate: Estimate) -> dict[str, Any]:
 
 
 def average_usage(timings: Sequence[Timing]) -> dict[str, Any]:
-    """Average the usage of questions, as if every reply had been requested now."""
+    """Return the means of calls, tokens, US$ and seconds of a question, as if every reply had been requested now."""
     spent = [_spent(timing) for timing in timings]
     n = max(len(spent), 1)
     total = sum(spent, Spending())
     took = total.asked + total.replayed
     return {
         "calls": _rounded(total.calls / n),
-        "input_tokens": _rounded(took.input_tokens / n),
-        "output_tokens": _rounded(took.output_tokens / n),
+        "tokens": _rounded((took.input_tokens + took.output_tokens) / n),
         # Of a model without a price nothing is known: free would be wrong.
         "usd": None if took.unpriced else _rounded(took.usd / n),
         "seconds": _rounded(sum(map(_seconds, timings)) / n),
@@ -247,16 +244,7 @@ def _delta(runs: Sequence[Run], baseline: int, other: int, seed: int) -> dict[st
     pair = runs[baseline], runs[other]
     common = set.intersection(*({example.first_id for example in run.questions} for run in pair))
     found = compare_pair(*pair, PROFILES[PROFILE], METRICS[0], seed).differences if common else {}
-    metrics = {
-        metric: {
-            **_estimate(Estimate(one.value, one.ci95)),
-            "p": one.p,
-            "test": one.test,
-            "won": one.won,
-            "lost": one.lost,
-        }
-        for metric, one in found.items()
-    }
+    metrics = {name: asdict(one) | _estimate(Estimate(one.value, one.ci95)) for name, one in found.items()}
     changed = _changed(pair[0].config, pair[1].config)
     apart = comparison_key(pair[0], PROFILE).differences(comparison_key(pair[1], PROFILE))
     return {"run": other, "n": len(common), "changed": changed, "apart": list(apart), "metrics": metrics}

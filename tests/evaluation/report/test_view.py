@@ -165,7 +165,7 @@ def test_replayed_replies_count_as_if_they_had_been_asked_for(runs: list[Run]) -
     timing = Timing("q1", {"total": 2.0}, {"answer": Spending(asked, replayed)})
     [shown] = summary(replace(runs[0], timings={"q1": timing}))["runs"]
     assert shown["took"] == {
-        "calls": 2, "input_tokens": 200, "output_tokens": 20, "usd": 0.05, "seconds": 3.5,
+        "calls": 2, "tokens": 220, "usd": 0.05, "seconds": 3.5,
     }  # fmt: skip
     unpriced = Timing("q1", {"total": 2.0}, {"answer": Spending(replace(asked, unpriced=1))})
     [shown] = summary(replace(runs[0], timings={"q1": unpriced}))["runs"]

@@ -36,9 +36,6 @@ function axis(values) {
   return wide ? [logarithmic, low / 1.6, high * 1.6] : [linear, 0, high * 1.12 || 1];
 }
 
-const taken = (run, measure) =>
-  measure === "tokens" ? run.took.input_tokens + run.took.output_tokens : run.took[measure];
-
 // Width, height and margins of a chart; on a phone its letters would be too small otherwise.
 const frame = () => [matchMedia("(max-width: 600px)").matches ? 350 : 560, 310, 40, 16, 30, 40];
 
@@ -48,7 +45,7 @@ const LEVELS = [0, 14, -14, 28, -28, 42, -42, 56, -56, 70, -70];
 function tradeoff(runs, metric, measure) {
   const [width, height, left, right, top, bottom] = frame();
   const points = runs
-    .map((run, at) => ({ at, name: run.name, x: taken(run, measure), ...run.metrics[metric] }))
+    .map((run, at) => ({ at, name: run.name, x: run.took[measure], ...run.metrics[metric] }))
     .filter((point) => point.x !== null);
   if (!points.length) return el("p", { class: "empty" }, "Prices of the models are not known.");
   const [scale, least, most] = axis(points.map((point) => point.x));

@@ -4,7 +4,7 @@ const COLUMNS = {
   usd: ["US$", (run) => run.took.usd, (value) => (value === null ? "unknown" : MEASURES.usd.text(value))],
   seconds: ["Time", (run) => run.took.seconds, (value) => MEASURES.seconds.text(value)],
   calls: ["Calls", (run) => run.took.calls, significant],
-  tokens: ["Tokens", (run) => taken(run, "tokens"), (value) => number(value)],
+  tokens: ["Tokens", (run) => run.took.tokens, (value) => number(value)],
 };
 
 const timesOf = (run) => run.repeats?.times ?? run.repeated ?? 1;

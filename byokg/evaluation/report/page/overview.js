@@ -53,7 +53,7 @@ function drawCharts() {
   const panels = [];
   if (runs.length > 1) {
     const measures = ["usd", "seconds", "calls", "tokens"]
-      .filter((each) => runs.some((run) => taken(run, each)))
+      .filter((each) => runs.some((run) => run.took[each]))
       .map((each) => [each, MEASURES[each].short]);
     const against = choice("Against", measures, measure, (value) => {
       overview.measure = value;
