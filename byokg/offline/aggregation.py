@@ -25,7 +25,8 @@ from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.rerank import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal_neighbors import TemporalNeighbors
-from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, split_words
+from byokg.text.labels import split_label
+from byokg.text.names import FUNCTION_WORDS, WORD, normalize_name, singular, split_words
 from byokg.types import (
     INVERSE,
     Artifacts,
@@ -82,6 +83,22 @@ class _Task:
     linked: Mapping[int, Sequence[EntityId]]
     """Candidate nodes of each mention, by its number."""
     paths: Sequence[PathEvidence]
+
+
+def grouping(store: GraphStore, context: Context) -> str:
+    """Return the noun by which a question groups its result, if it names a type, relation or property; else "".
+
+    One result per group takes a query with a GROUP BY, which only a language model writes; `quantityPerUnit` has none.
+    """
+    mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
+    noun = parse_constraints(context.question, mentions).grouped.casefold()
+    if not noun:
+        return ""
+    schema = store.schema()
+    properties = (name for names in schema.node_properties.values() for name in names)
+    labels = [split_words(split_label(label)) for label in (*schema.node_types, *store.relations, *properties)]
+    grouped = any(singular(noun) == singular(words[-1]) for words in labels if words)
+    return noun if grouped and not any(("per", noun) in pairwise(words) for words in labels) else ""
 
 
 class AggregationLinker:

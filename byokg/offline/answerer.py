@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
+from byokg.offline.aggregation import grouping
 from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
 from byokg.offline.parse_constraints import expected_literal
 from byokg.offline.rerank import Candidate, CandidateReranker
@@ -72,9 +73,9 @@ class ExtractiveAnswerer:
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the computed result, else the ends of the best path evidence.
 
-        Empty if there is neither, or the question names a value that is nowhere.
+        Empty if there is neither, the question names a value that is nowhere, or it asks for one result per group.
         """
-        if any(one.artifacts.unknown for one in context.rounds):
+        if any(one.artifacts.unknown for one in context.rounds) or grouping(self._store, context):
             return []
         for item in context.evidence:
             if isinstance(item, ComputedEvidence):

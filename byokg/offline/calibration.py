@@ -187,6 +187,8 @@ class Confidence:
                 else f"nothing is left: {computed[-1].text}"
             )
         mentions = context.rounds[0].artifacts.mentions if context.rounds else ()
+        if noun := parse_constraints(context.question, mentions).grouped:
+            return f"the question asks for one result per {noun}; only a pipeline with a language model groups results"
         asked, words = expected_literal(context.question, mentions)
         if asked and any(isinstance(item, PathEvidence) for item in context.evidence):
             constraints = parse_constraints(context.question, mentions)

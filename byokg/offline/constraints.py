@@ -94,6 +94,9 @@ class QueryConstraints:
     when: PeriodPart | None = None
     """End of a period, if the question asks when two mentions were related."""
 
+    grouped: str = ""
+    """Noun of the groups, if the question asks for one result of each (`the average price per city`)."""
+
     @property
     def plain(self) -> bool:
         """True if the question is a path question only."""

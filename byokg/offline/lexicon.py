@@ -218,6 +218,8 @@ class Patterns:
         self.no = _made(rf"{any_of(sets['no'])}\s+(?P<thing>[a-z]+(?:\s+[a-z]+)?)")
         self.not_done = _made(rf"\b(?:do|does|did)\s+not\s+(?P<thing>[a-z]+)(?!\s*{HIDDEN})")
         self.year_asked = _made(any_of(time["asks"]))
+        self.grouped = _made(rf"{any_of(sets['each'])}\s+(?P<noun>[a-z]+)|(?<!ed )\bby\s+(?P<by>[a-z]+)\W*$")
+        self.aggregate = _made(any_of(sets["aggregates"]))
         self.either = _made(rf"(?P<a>{NAMED})\s*,?\s+or\s+(?:(?:in|of|for|with|by)\s+)?(?P<b>{NAMED})")
         self.pair = _made(rf"(?P<a>{NAMED})\s*,?\s+(?:or|and)\s+(?P<b>{NAMED})")
 

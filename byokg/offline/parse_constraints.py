@@ -35,7 +35,7 @@ from byokg.offline.lexicon import (
 from byokg.offline.parse import ParsedQuestion, parse_question
 from byokg.offline.relation_words import FORBIDDING
 from byokg.offline.rules import cached, rule
-from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD
+from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, singular
 from byokg.text.values import read_literal
 from byokg.types import Mention
 
@@ -59,7 +59,8 @@ _TRIGGERS = re.compile(
     r"\d{4}|^\W*(?:is|are|was|were|do|does|did|has|have|had)\b|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
     r"earliest|best|recent|recently|newest|final|after|before|when|followed|succeed\w*|follow|preced\w*|replace\w*|"
     r"predecessor|successor|take\s+over|took\s+over|same|share\w*|together|alongside|beside|jointly|year|not|never|"
-    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't)\b|n't",
+    r"without|except|excluding|leaving|other|apart|no|lacking|or|and|aside|outside|often|times|\w+est|\w+n't|per|each|"
+    r"every|grouped|broken)\b|n't|\bby\s+[a-z]+\W*$",
     re.IGNORECASE,
 )
 """Pattern of any aggregation or constraint: a quick check that spares most questions the rest."""
@@ -315,7 +316,17 @@ class _ConstraintParser(_SuperlativeParser):
             union,
             self._verifies(),
             self._asks(),
+            self._grouped(count, order),
         )
+
+    @rule("groups", "how many films did each actor make", lambda self, count, order: "")
+    def _grouped(self, count: str, order: Superlative | None) -> str:
+        """Parse «the average price per city»: the noun of the groups of an aggregation."""
+        match = patterns().grouped.search(self._whole)
+        if match is None or not (count or order or patterns().aggregate.search(self._whole)):
+            return ""
+        # the largest by area, investigated by officers
+        return match["noun"] or ("" if order or singular(match["by"]) != match["by"] else match["by"])
 
     @rule("pair of mentions", "which films star {Tom} or {Ann}", lambda self: ())
     def _pair(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from byokg.graph.name_indexes import name_index
 from byokg.graph.value_indexes import value_index
 from byokg.index.embedders import StaticEmbedder
 from byokg.index.values import ValueIndex
-from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
+from byokg.offline.aggregation import AggregationLinker, AggregationRetriever, grouping
 from byokg.offline.calibration import UNSURE
 from byokg.offline.query_candidates import QuerySearch
 from byokg.offline.query_graphs import QueryExecution, QueryExecutor, QueryGraph, QueryResult, cypher
@@ -196,7 +196,7 @@ class QueryChooser:
     def better(self, question: Question, context: Context) -> QueryAnswer | None:
         """Return the answer of the query graphs if it is likelier right than what the context gives."""
         answer = self._queries.answer(question.text)
-        if answer is None:
+        if answer is None or grouping(self._queries.graph, context):
             return None
         items = self._answerer.answer(question, context)
         other = self._estimator.estimate(question, context, items).probability if items else 0.0

@@ -70,6 +70,21 @@ def test_a_threshold_has_a_number_and_a_measure() -> None:
     assert (bound.nouns, bound.more, bound.value) == (("population", "employees"), True, 20e6)
 
 
+@pytest.mark.parametrize(
+    ("text", "noun"),
+    [
+        ("What is the average population per continent?", "continent"),
+        ("How many rivers flow through each country?", "country"),
+        ("total population by region", "region"),
+        ("Which country is the largest by area?", ""),
+        ("How many crimes were investigated by officers?", ""),
+        ("Which rivers flow through every country?", ""),
+    ],
+)
+def test_an_aggregation_may_be_grouped(text: str, noun: str) -> None:
+    assert demand(text).grouped == noun
+
+
 def test_a_difference_names_what_is_taken_away() -> None:
     found = demand("Which neighbours of Peru do not have English as an official language?", "Peru", "English")
     assert found.without == (1,)

@@ -178,6 +178,20 @@ class TestPipeline:
         assert "MATCH (x0:Member) WHERE x0.surname = 'Powell' RETURN DISTINCT x0.card_no" in evidence[0].text
         assert answer.items[0].citations[0] == evidence[0].id
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "What is the average population per state?",
+            "How many rivers run through each state?",
+            "number of rivers for every state",
+            "total population by state",
+        ],
+    )
+    def test_one_result_per_group_is_left_to_a_language_model(self, text: str) -> None:
+        answer = self.ask(geography(), text)
+        assert not answer.items
+        assert answer.note.startswith("the question asks for one result per state")
+
     def test_a_value_that_is_nowhere_is_named_with_the_nearest_ones(self) -> None:
         answer = self.ask(records(), "How many members have the card number 70-5911?")
         (unknown,) = answer.unknown
