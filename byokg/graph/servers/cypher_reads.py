@@ -43,6 +43,10 @@ _FUZZY_FROM = 3
 
 _SAMPLED = 1000
 """Nodes of a label that its display template is chosen by."""
+_SORTED = 100_000
+"""Nodes of a label up to which the sample is the first ones by id; of more, those that the server returns first."""
+_TRIES = 3
+"""Failed samples of a label after which its nodes keep their ids as names."""
 
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -303,6 +307,8 @@ class CypherNames:
         self.label_counts: dict[str, int] = {}
         self.templates: dict[str, str] = {}
         """Display templates of labels without a property of names, as far as they were needed; empty for none."""
+        self._failed: dict[str, int] = {}
+        """Failed samples by label."""
         self._vectors: tuple[str, str] | None = None
         self._searches = True
         """False once the server has refused the clause SEARCH."""
@@ -312,7 +318,7 @@ class CypherNames:
     def refresh(self) -> None:
         """Forget the schema, labels and indexes, so that they are read again on demand."""
         self.schema = self._listed_labels = self._text_indexes = self._vectors = None
-        self.templates = {}
+        self.templates, self._failed = {}, {}
 
     def name_property(self, label: str) -> str | None:
         """Return the property that most likely holds the names of nodes with a label, by the schema."""
@@ -366,14 +372,23 @@ class CypherNames:
         return fill_one(template, properties) if template else ""
 
     def template(self, label: str) -> str:
-        """Return the display template of a label, chosen by a sample of its nodes, once; empty for none."""
+        """Return the display template of a label, chosen by a sample of its nodes, once; empty for none.
+
+        Also empty if the server refuses the sample, which is then asked for again.
+        """
         if not writable(label):
             return ""
         if label not in self.templates:
-            text = f"MATCH (n:{quote(label)}) WITH n LIMIT {_SAMPLED} RETURN {self.held('n')}"
+            many = self.schema is not None and self.schema.node_types.get(label, 0) > _SORTED
+            element, entity = self._reads.identity_of("n")
+            order = "" if many else f"ORDER BY {element if self._reads.id_property is None else entity} "
+            text = f"MATCH (n:{quote(label)}) WITH n {order}LIMIT {_SAMPLED} RETURN {self.held('n')}"
             try:
                 rows = self._reads.ask(text, {})
             except QueryFailed:
+                self._failed[label] = self._failed.get(label, 0) + 1
+                if self._failed[label] < _TRIES:
+                    return ""
                 rows = []
             kept = [{key: plain_value(value) for key, value in row[0].items()} for row in rows]
             self.templates[label] = sampled_template(label, kept)
