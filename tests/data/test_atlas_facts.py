@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpora import each_of
+
 ATLAS = Path(__file__).parents[2] / "byokg" / "data" / "atlas"
 
 Row = dict[str, str]
@@ -399,7 +401,7 @@ def test_land_borders_leave_two_great_landmasses_and_small_pairs(facts: dict[str
     assert sorted(sizes) == [2, 2, 22, 128]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("country", "count"),
     [
         ("China", 14),
@@ -426,7 +428,7 @@ def test_number_of_neighbours(country: str, count: int, facts: dict[str, dict[st
     assert len(facts["borders"][country]) == count
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("country", "neighbours"),
     [
         ("Switzerland", {"Austria", "France", "Germany", "Italy", "Liechtenstein"}),
@@ -521,7 +523,7 @@ def test_the_fourteen_eight_thousanders_are_there(listed: list[Row]) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("river", "countries"),
     [
         (
@@ -554,7 +556,7 @@ def test_countries_on_a_river(river: str, countries: set[str], facts: dict[str, 
     assert facts["flows_through"][river] == countries
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("river", "end"),
     [
         ("Danube", "Black Sea"),
@@ -576,7 +578,7 @@ def test_end_of_a_river(river: str, end: str, facts: dict[str, dict[str, set[str
     assert facts["flows_into"].get(river, facts["tributary_of"].get(river)) == {end}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mountain", "elevation_m", "countries"),
     [
         ("Mount Everest", 8849, {"China", "Nepal"}),
@@ -600,7 +602,7 @@ def test_elevation_and_countries_of_a_mountain(
     assert facts["mountain_in"][mountain] == countries
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("lake", "countries"),
     [
         ("Lake Victoria", {"Kenya", "Tanzania", "Uganda"}),
@@ -620,7 +622,7 @@ def test_countries_on_a_lake(lake: str, countries: set[str], facts: dict[str, di
 # Capitals, money, languages
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("country", "capital"),
     [
         ("Australia", "Canberra"),
@@ -704,7 +706,7 @@ def test_members_of_the_two_cfa_francs(facts: dict[str, dict[str, set[str]]]) ->
     }
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("country", "currencies"),
     [
         ("Japan", {"Japanese yen"}),
@@ -720,7 +722,7 @@ def test_currency(country: str, currencies: set[str], facts: dict[str, dict[str,
     assert facts["currency"][country] == currencies
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("country", "languages"),
     [
         ("Belgium", {"Dutch", "French", "German"}),
@@ -751,7 +753,7 @@ def test_portuguese_is_official_in_nine_members(facts: dict[str, dict[str, set[s
     }
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("larger", "smaller", "column"),
     [
         ("Russia", "Canada", "area_km2:float"),
@@ -770,7 +772,7 @@ def test_order_of_countries_by_size(larger: str, smaller: str, column: str, coun
     assert float(countries[larger][column]) > float(countries[smaller][column])
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("city", "country"),
     [
         ("Sydney", "Australia"),

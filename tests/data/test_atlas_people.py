@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.corpora import each_of
+
 ATLAS = Path(__file__).parents[2] / "byokg" / "data" / "atlas"
 FIRST_PRIZE_YEAR, LAST_PRIZE_YEAR = 1950, 2024
 PRIZES = {"physics": 174, "chemistry": 148, "literature": 77}
@@ -104,7 +106,7 @@ def test_everyone_is_there_for_a_prize_or_an_office(people: dict[str, Row], edge
     assert reasons == set(people)
 
 
-@pytest.mark.parametrize("field", PRIZES)
+@each_of("field", PRIZES)
 def test_each_prize_went_to_one_two_or_three_people_in_every_year(edges: list[Row], field: str) -> None:
     prizes = [edge for edge in of(edges, "won") if edge["tail"] == f"award/nobel-prize-in-{field}"]
     a_year = Counter(int(edge["start:int"]) for edge in prizes)
@@ -162,7 +164,7 @@ def test_heads_of_government_are_given_for_ten_countries(edges: list[Row]) -> No
     assert sorted(found) == [f"country/{country}" for country in COUNTRIES]
 
 
-@pytest.mark.parametrize("country", COUNTRIES)
+@each_of("country", COUNTRIES)
 def test_an_office_passes_from_holder_to_holder_without_gap_or_overlap(edges: list[Row], country: str) -> None:
     terms = terms_of(edges, country)
     assert terms[0][0] <= 1990
@@ -177,7 +179,7 @@ def test_an_office_passes_from_holder_to_holder_without_gap_or_overlap(edges: li
 # Spot facts
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "field", "years"),
     [
         ("Cecil Powell", "physics", [1950]),
@@ -225,7 +227,7 @@ def test_a_known_laureate_has_the_known_years(
     assert sorted(won) == [(f"award/nobel-prize-in-{field}", year) for year in years]
 
 
-@pytest.mark.parametrize(
+@each_of(
     "absent",
     ["Marie Curie", "Albert Einstein", "Niels Bohr", "William Faulkner", "T. S. Eliot"],
 )
@@ -234,7 +236,7 @@ def test_laureates_before_1950_are_not_in(people: dict[str, Row], absent: str) -
     assert absent not in {row["name"] for row in people.values()}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "country", "born"),
     [
         ("Max Born", "poland", "1882"),
@@ -263,7 +265,7 @@ def test_a_known_birth_is_given_in_the_country_of_today(
     assert [edge["tail"] for edge in of(edges, "born_in") if edge["head"] == person] == [f"country/{country}"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("country", "year", "holders"),
     [
         ("united-kingdom", 1990, {"margaret-thatcher", "john-major"}),
@@ -295,7 +297,7 @@ def test_the_known_people_were_in_office_in_a_year(
     assert in_office == {f"person/{holder}" for holder in holders}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("holder", "country", "terms"),
     [
         ("silvio-berlusconi", "italy", [(1994, 1995), (2001, 2006), (2008, 2011)]),
@@ -313,7 +315,7 @@ def test_separate_terms_are_separate_edges(
     assert found == terms
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("person", "fields"),
     [
         ("geoffrey-hinton", {"computer-science"}),

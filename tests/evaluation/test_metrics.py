@@ -30,12 +30,13 @@ from byokg.evaluation.metrics import (
     stage,
 )
 from byokg.types import Support
+from tests.corpora import each_of
 
 NAMES = st.lists(st.sampled_from(["Paris", "paris!", "The Rome", "Rome", "Oslo", "Lima", "!!!", ""]), max_size=6)
 GOLD = st.lists(st.sampled_from(["Paris", "Rome", "the oslo", "Quito", "!!!"]), min_size=1, max_size=5)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "normal"),
     [
         ("The Beatles", "beatles"),
@@ -59,7 +60,7 @@ def test_spelling_that_does_not_tell_answers_apart_is_dropped(text: str, normal:
     assert normalise(text) == normal
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "normal"),
     [
         ("3.5", "3.5"),
@@ -78,12 +79,12 @@ def test_numbers_keep_what_tells_them_apart(text: str, normal: str) -> None:
     assert normalise(text) == normal
 
 
-@pytest.mark.parametrize(("one", "other"), [("C", "C++"), ("C", "C#"), ("Iran", "Tirana"), ("F", "F#"), ("a", "the")])
+@each_of(("one", "other"), [("C", "C++"), ("C", "C#"), ("Iran", "Tirana"), ("F", "F#"), ("a", "the")])
 def test_different_answers_stay_different(one: str, other: str) -> None:
     assert normalise(one) != normalise(other)
 
 
-@pytest.mark.parametrize(("text", "kept"), [("!!!", "!!!"), ("The The", "the the"), (" ? ", "?"), ("A", "a"), ("", "")])
+@each_of(("text", "kept"), [("!!!", "!!!"), ("The The", "the the"), (" ? ", "?"), ("A", "a"), ("", "")])
 def test_a_text_that_would_vanish_only_loses_case_and_outer_space(text: str, kept: str) -> None:
     assert normalise(text) == kept
 
@@ -236,7 +237,7 @@ def test_linking_is_averaged_over_the_questions_that_have_topics_failed_ones_inc
 NOTHING = Retrieved((None,), cited=(False,))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("hit", "failed", "linked", "retrieved", "expected"),
     [
         (False, True, 0.0, None, "failed"),

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anthropic
 import pytest
 
 from byokg.errors import LlmAuthFailed, LlmError, LlmInvalidRequest, ReplyPending
@@ -164,6 +163,8 @@ def store(tmp_path: Path) -> RecordedReplies:
 @pytest.fixture
 def batches(server: ModelServer, store: RecordedReplies, tmp_path: Path) -> Callable[..., AnthropicBatches]:
     def make(key: str = SECRET) -> AnthropicBatches:
+        import anthropic
+
         client = anthropic.Anthropic(api_key=key, base_url=server.url, max_retries=0)
         policy = RetryPolicy(attempts=3, sleep=lambda seconds: None)
         return AnthropicBatches(client, store, tmp_path / "run", "anthropic/claude-test", 0.0, policy, lambda s: None)
@@ -294,6 +295,8 @@ def test_a_connection_that_breaks_while_sending_does_not_send_twice(
         def create(self, requests: Any) -> Any:
             sent = create(requests=requests)
             if next(broken):
+                import anthropic
+
                 raise anthropic.APIConnectionError(request=None)  # type: ignore[arg-type]
             return sent
 
@@ -306,6 +309,8 @@ def test_a_service_that_is_gone_is_an_error_and_the_batch_is_sent_later(
     server: ModelServer, store: RecordedReplies, batches: Callable[..., AnthropicBatches], tmp_path: Path
 ) -> None:
     calls = expect(store, waiting("one"))
+    import anthropic
+
     client = anthropic.Anthropic(api_key=SECRET, base_url="http://127.0.0.1:9", max_retries=0)
     gone = batches()
     gone._client = client

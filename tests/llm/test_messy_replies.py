@@ -6,15 +6,14 @@ and in other scripts' brackets, answers that were taken back, and the ways to sa
 
 from __future__ import annotations
 
-import pytest
-
 from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
+from tests.corpora import each_of
 
 PARIS = {"Paris": ("e3",)}
 BOTH = {"Paris": ("e3",), "Lyon": ("e4",)}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "said"),
     [
         (
@@ -168,7 +167,7 @@ def test_answers_of_messy_replies(text: str, said: dict[str, tuple[str, ...]]) -
     assert {answer.name: answer.citations for answer in read_answers(text)} == said
 
 
-@pytest.mark.parametrize(
+@each_of(
     "line",
     [
         "I'm sorry, but the facts don't say.",
@@ -187,19 +186,19 @@ def test_no_answer_in_many_words_and_languages(line: str) -> None:
     assert read_answers(f"<answers>\n{line}\n</answers>") == ()
 
 
-@pytest.mark.parametrize("arrow", [*"→⟶➔➜⇒⟹⟾↦⟼▶▸►⇢➝➞⭢⮕⇨⤳⇥↠↣⇾➙➛➤🡒", "~>", "|>", "->", "-->", "=>", ">>", "›", "»"])
+@each_of("arrow", [*"→⟶➔➜⇒⟹⟾↦⟼▶▸►⇢➝➞⭢⮕⇨⤳⇥↠↣⇾➙➛➤🡒", "~>", "|>", "->", "-->", "=>", ">>", "›", "»"])
 def test_any_arrow_leads_from_one_relation_to_the_next(arrow: str) -> None:
     path = f"film.directed_by {arrow} person.spouse"
     assert read_paths(f"<paths>\n{path}\n</paths>") == (("film.directed_by", "person.spouse"),)
 
 
-@pytest.mark.parametrize("arrow", ["←", "⟵", "⇐", "⇠", "⬅", "<-", "<--", "<~"])
+@each_of("arrow", ["←", "⟵", "⇐", "⇠", "⬅", "<-", "<--", "<~"])
 def test_any_arrow_back_walks_a_relation_backwards(arrow: str) -> None:
     path = f"film.directed_by {arrow} film.genre"
     assert read_paths(f"<paths>\n{path}\n</paths>") == (("film.directed_by", "^film.genre"),)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("content", "paths"),
     [
         ("| # | path |\n|---|---|\n| 1 | a.b -> c.d |\n| 2 | a.b |", (("a.b", "c.d"), ("a.b",))),
@@ -219,7 +218,7 @@ def test_paths_of_messy_replies(content: str, paths: tuple[tuple[str, ...], ...]
 QUERY = "MATCH (a:Country {name: 'France'}) RETURN a.capital"
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         f"<opencypher>\n1. {QUERY}\n</opencypher>",
@@ -236,7 +235,7 @@ def test_queries_of_messy_replies(text: str) -> None:
     assert read_query(text, "opencypher") == QUERY
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("content", "items"),
     [
         ("| Entity |\n|---|\n| France |\n| Paris |", ("France", "Paris")),

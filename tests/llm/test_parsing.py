@@ -6,7 +6,6 @@ import html
 import json
 import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from byokg.llm.parsing import (
 from byokg.llm.reply_blocks import TAGS, blocks
 from byokg.llm.reply_lines import WrittenAnswer
 from byokg.llm.shown_names import ShownNames
+from tests.corpora import each_of
 
 ANY_TAG = st.sampled_from(sorted(TAGS))
 
@@ -81,7 +81,7 @@ def test_no_text_makes_a_reader_fail(text: str, tag: str) -> None:
     assert read_score(text) in (None, 0.0, 0.5, 1.0)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "unit",
     ["[", '{"a":[', "(", "<think>", "```", "`a", "~", " ", "\n", "a -> ", "e1, ", "; ", "-", "<![CDATA[", "\u202b"],
 )
@@ -172,7 +172,7 @@ def test_queries_come_back_with_their_line_breaks(query: str) -> None:
     assert read_query(f"<opencypher>\n{query}\n</opencypher>", "opencypher") == query.strip()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "expected"),
     [
         ("<entities>\nA\nB", ["\nA\nB"]),  # cut off
@@ -200,7 +200,7 @@ def test_a_comparison_in_a_query_is_no_tag() -> None:
     assert read_query(f"<opencypher>{query}</opencypher>", "opencypher") == query
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("content", "items"),
     [
         ("1. Paris", ["Paris"]),
@@ -240,7 +240,7 @@ def test_items_of_all_blocks_are_put_together() -> None:
     assert read_list(text, "entities").items == ("Paris", "London")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "finished", "items"),
     [
         ("<entities>FINISH</entities>", True, ()),
@@ -261,7 +261,7 @@ def test_finish_in_its_variants(text: str, finished: bool, items: tuple[str, ...
     assert (listing.finished, listing.items) == (finished, items)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "items"),
     [
         ("Paris\nLondon", ("Paris", "London")),
@@ -287,7 +287,7 @@ def test_answers_come_with_their_citations() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("line", "path"),
     [
         ("directed_by", ("directed_by",)),
@@ -311,7 +311,7 @@ def test_a_path_in_the_ways_models_write_it(line: str, path: tuple[str, ...]) ->
     assert read_paths(f"<paths>\n{line}\n</paths>") == ((path,) if path else ())
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "query"),
     [
         ("<opencypher>\nMATCH (n)\nRETURN n\n</opencypher>", "MATCH (n)\nRETURN n"),
@@ -343,7 +343,7 @@ def test_queries_of_several_languages_are_kept_apart() -> None:
     assert read_query("```sparql\nSELECT ?s {}\n```", "sparql") == "SELECT ?s {}"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "value"),
     [
         ('{"a": [1, 2,], }', {"a": [1, 2]}),
@@ -365,7 +365,7 @@ def test_an_object_in_the_ways_models_write_it(text: str, value: dict[str, objec
         assert read_object(f"prose {{}}\n<bfsql>\n```json\n{text}\n```</bfsql>", "bfsql") == value
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "score"),
     [
         ("<reason>1 of 2 is right</reason><score>\n0.5\n</score>", 0.5),

@@ -6,8 +6,6 @@ revisions, thoughts, tables, JSON, headings, fences, entities in paths, any arro
 
 from __future__ import annotations
 
-import pytest
-
 from byokg.llm.parsing import (
     read_answers,
     read_list,
@@ -16,6 +14,7 @@ from byokg.llm.parsing import (
     read_queries,
     read_query,
 )
+from tests.corpora import each_of
 
 Said = dict[str, tuple[str, ...]]
 
@@ -24,7 +23,7 @@ def cited(text: str) -> Said:
     return {answer.name: answer.citations for answer in read_answers(text)}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("line", "said"),
     [
         ("Paris [e3]", {"Paris": ("e3",)}),
@@ -124,7 +123,7 @@ def test_answers_and_what_they_cite(line: str, said: Said) -> None:
     assert cited(f"<answers>\n{line}\n</answers>") == said
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "said"),
     [
         ("<answers>Lyon [e1]</answers>\nWait, e3 says otherwise.\n<answers>Paris [e3]</answers>", {"Paris": ("e3",)}),
@@ -162,7 +161,7 @@ def test_where_the_answers_of_a_reply_stand(text: str, said: Said) -> None:
     assert cited(text) == said
 
 
-@pytest.mark.parametrize(
+@each_of(
     "line",
     [
         "",
@@ -195,7 +194,7 @@ def test_a_reply_that_abstains_has_no_answer(line: str) -> None:
         assert read_answers(text) == ()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("content", "finished", "items"),
     [
         ("FINISH - the context contains the answer", True, ()),
@@ -230,7 +229,7 @@ def test_entities_and_the_end_of_the_search(content: str, finished: bool, items:
     assert (listing.finished, listing.items) == (finished, items)
 
 
-@pytest.mark.parametrize("text", ["FINISH - nothing is missing", "FINISH\n\nThe context holds the answer."])
+@each_of("text", ["FINISH - nothing is missing", "FINISH\n\nThe context holds the answer."])
 def test_finish_alone_is_a_reply(text: str) -> None:
     for tag in ("entities", "next-entities"):
         listing = read_list(text, tag, bare=True)
@@ -240,7 +239,7 @@ def test_finish_alone_is_a_reply(text: str) -> None:
 CAPITAL, BORN = "location.country.capital", "people.person.place_of_birth"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("line", "path"),
     [
         (f"{CAPITAL} {arrow} {BORN}", (CAPITAL, BORN))
@@ -324,7 +323,7 @@ def test_relations_of_the_graph_are_steps_however_they_are_spelled() -> None:
 QUERY = 'MATCH (c:Country {name: "France"})-[:capital]->(x)\nRETURN x.name'
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         f"<opencypher>\n{QUERY}\n</opencypher>",
@@ -421,7 +420,7 @@ Paris
 **BFS-QL:** {{"seeds": ["France"], "max_hops": 1}}"""
 
 
-@pytest.mark.parametrize("text", [WHOLE, HEADED, BOLD])
+@each_of("text", [WHOLE, HEADED, BOLD])
 def test_all_artifacts_are_found_in_json_and_under_headings(text: str) -> None:
     assert read_list(text, "entities").items == ("France", "Paris")
     assert read_paths(text) == ((CAPITAL, BORN), (CAPITAL,))

@@ -4,12 +4,11 @@ LaTeX, boxes to tick, superscripts, footnotes, half-closed tags, calls of tools,
 
 from __future__ import annotations
 
-import pytest
-
 from byokg.llm.parsing import read_answers, read_list, read_paths, read_query
+from tests.corpora import each_of
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "said"),
     [
         ("<answers>\n・Paris [e3]\n・Lyon [e4]\n</answers>", {"Paris": ("e3",), "Lyon": ("e4",)}),
@@ -104,7 +103,7 @@ def test_answers_of_replies_from_elsewhere(text: str, said: dict[str, tuple[str,
     assert {one.name: one.citations for one in read_answers(text)} == said
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "items"),
     [
         ("<entities>\n・東京\n・大阪\n</entities>", ("東京", "大阪")),
@@ -126,7 +125,7 @@ def test_entities_of_replies_from_elsewhere(text: str, items: tuple[str, ...]) -
     assert read_list(text, "entities").items == items
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "paths"),
     [
         (
@@ -156,7 +155,7 @@ def test_paths_of_replies_from_elsewhere(text: str, paths: tuple[tuple[str, ...]
     assert read_paths(text) == paths
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "query"),
     [
         ("<opencypher>\n```\ncypher\nMATCH (n) RETURN n\n```\n</opencypher>", "MATCH (n) RETURN n"),

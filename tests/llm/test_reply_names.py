@@ -19,6 +19,7 @@ from byokg.evaluation.datasets.folder import SHIPPED
 from byokg.llm.parsing import read_answers, read_list, read_object, read_paths
 from byokg.llm.reply_lines import WrittenAnswer, answers
 from byokg.llm.shown_names import Hiding, ShownNames, question_names
+from tests.corpora import each_of
 
 DATA = Path(os.environ.get("BYOKG_DATA") or Path(__file__).parents[3] / "shared" / "data")
 
@@ -65,7 +66,7 @@ PLAIN = [layout for layout in LAYOUTS if not layout.shown_only]
 OF_ENTITIES = [layout for layout in LAYOUTS if layout.name.startswith("entities")]
 
 
-@pytest.mark.parametrize(
+@each_of(
     "name",
     [
         *("Au bord d'une source", "The Source", "Source", "Open source", "Fun facts", "Where I Come From", "#1 Fan"),
@@ -88,7 +89,7 @@ def test_a_name_that_ends_in_a_word_for_evidence_is_whole_before_its_citation(na
     assert answers(name) == (WrittenAnswer(name),)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "line",
     [
         *("Paris (source: e1)", "Paris (Source: [e1])", "Paris, per e1", "Paris — from [e1]", "Paris, see [e1]"),
@@ -109,7 +110,7 @@ def test_every_name_of_atlas_is_whole_without_known_names(layout: ReplyLayout) -
 
 
 @pytest.mark.skipif(not (DATA / "metaqa").is_dir(), reason="set BYOKG_DATA to a folder with metaqa and freebase_core")
-@pytest.mark.parametrize("shown", [False, True])
+@each_of("shown", [False, True])
 def test_a_sample_of_the_names_of_real_graphs_is_whole(shown: bool) -> None:
     names = sorted(every_name(DATA))
     sample = random.Random(34).sample(names, 400)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import anthropic
 import httpx
 import pytest
 
 from tests.llm.servers.model_server import SECRET, ModelServer
+
+if TYPE_CHECKING:
+    import anthropic
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,10 +32,14 @@ def requests(*texts: str) -> list[Any]:
 @pytest.fixture
 def client(server: ModelServer) -> anthropic.Anthropic:
     """Anthropic's own client."""
+    import anthropic  # takes a second, which collection spares
+
     return anthropic.Anthropic(api_key=SECRET, base_url=server.url, max_retries=0)
 
 
 def test_a_batch_is_created_polled_and_fetched(server: ModelServer, client: anthropic.Anthropic) -> None:
+    import anthropic
+
     server.batches.looks = 3  # the client looks once more before it fetches results
     server.batches.fails = {"id-1": "errored", "id-2": "expired"}
     batch = client.messages.batches.create(requests=requests("one", "two", "three"))
@@ -62,6 +68,8 @@ def test_a_cancelled_batch_ends(client: anthropic.Anthropic) -> None:
 
 
 def test_batches_want_the_key_unique_ids_and_a_known_id(server: ModelServer, client: anthropic.Anthropic) -> None:
+    import anthropic
+
     with pytest.raises(anthropic.BadRequestError, match="unique"):
         client.messages.batches.create(requests=requests("one") * 2)
     with pytest.raises(anthropic.NotFoundError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from byokg.offline.parse import NO_ROLE, ParsedQuestion, Role, Use, parse_question
 from byokg.text.names import FUNCTION_WORDS, QUESTION_WORDS, WORD, locate, normalize_name
 from byokg.types import EntityId, Mention
+from tests.corpora import each_of
 
 FILM = (EntityId("film"),)
 
@@ -51,7 +51,7 @@ class TestMasking:
     def test_question_words_are_not_hidden_by_resemblance(self) -> None:
         assert not any(parse_question("who wrote it", [], ["Who"]).masked)
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "unmasked"),
         [
             ("people of the UN region of Peru", "people of the of"),
@@ -67,7 +67,7 @@ class TestMasking:
 
 
 class TestFocus:
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "asks", "focus"),
         [
             ("which languages are spoken in Peru", "which", "languages"),
@@ -114,7 +114,7 @@ class TestFocus:
     def test_what_someone_is_of_two_kinds_lies_one_step_beyond_him(self) -> None:
         assert read("is Peru's child a boy or a girl", "Peru").links == read("Peru's child", "Peru").links + 1
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "use"),
         [
             ("what interacts with Peru", "oblique"),
@@ -135,7 +135,7 @@ class TestFocus:
         assert words(visited, visited.content_tokens) == "visited 2020"
         assert Role("active", False) not in read("what may people eat in Peru", "Peru").roles
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "nouns"),
         [
             ("suppliers from Peru", "suppliers"),
@@ -149,7 +149,7 @@ class TestFocus:
         reading = read(text, "Peru")
         assert words(reading, reading.head_nouns) == nouns
 
-    @pytest.mark.parametrize("text", ["which of our factories are in Peru", "show me the factories in Peru"])
+    @each_of("text", ["which of our factories are in Peru", "show me the factories in Peru"])
     def test_what_is_asked_for_stands_behind_small_words(self, text: str) -> None:
         reading = read(text, "Peru")
         assert words(reading, reading.answer_type_span) == "factories"
@@ -255,7 +255,7 @@ def test_a_located_mention_is_a_piece_of_the_text_that_folds_like_the_name(befor
 
 
 class TestTies:
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "links"),
         [
             ("who directed Alien", 1),
@@ -299,7 +299,7 @@ class TestTies:
     def test_each_tie_from_one_noun_phrase_to_the_next_is_a_link(self, text: str, links: int) -> None:
         assert read(text, "Alien").links == links
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "asked", "passed"),
         [
             ("what is the official language of Alien", "official language", ""),
@@ -313,7 +313,7 @@ class TestTies:
         assert " ".join(reading.words[place] for place in reading.answer_type_span) == asked
         assert " ".join(reading.words[place] for place in reading.intermediate_nouns) == passed
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "words"),
         [
             ("who is Alien's grandmother", "who is alien s parent s mother"),
@@ -339,7 +339,7 @@ class TestTies:
         assert parse_question(text, mentions, known=lambda word: True).words == read(text, "Alien").words
         assert parse_question(text, mentions, known=lambda word: False).words == read(text, "Alien").words
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "word", "tie"),
         [
             ("who reports to Alien", "reports", Role("oblique", outward=False)),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from byokg.offline.constraints import QueryConstraints
 from byokg.offline.parse_constraints import normalize_when, parse_constraints
 from byokg.text.names import locate
+from tests.corpora import each_of
 
 
 def demand(text: str, *names: str) -> QueryConstraints:
@@ -17,7 +16,7 @@ def rest(found: QueryConstraints) -> str:
     return " ".join(found.rest.split())
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "left"),
     [
         ("How many countries does Austria border?", "which countries does Austria border?"),
@@ -39,7 +38,7 @@ def test_a_superlative_says_what_is_compared_and_which_way() -> None:
     assert (least.nouns, least.most) == (("area",), False)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("words", "first", "last", "strict"),
     [
         ("in 1998", "1998", "1998", False),
@@ -122,17 +121,17 @@ def test_a_question_for_a_year_asks_when() -> None:
     assert normalize_when("Until what year was Ada there?").startswith("when end")
 
 
-@pytest.mark.parametrize("text", ["how often is Atlas cited", "order count of Atlas", "how many times was Atlas cited"])
+@each_of("text", ["how often is Atlas cited", "order count of Atlas", "how many times was Atlas cited"])
 def test_counts_are_asked_for_in_other_words_too(text: str) -> None:
     assert parse_constraints(text, [locate("Atlas", text)]).count
 
 
-@pytest.mark.parametrize("text", ["which states count Atlas among theirs", "what is the count Atlas was made"])
+@each_of("text", ["which states count Atlas among theirs", "what is the count Atlas was made"])
 def test_a_verb_is_no_count(text: str) -> None:
     assert not parse_constraints(text, [locate("Atlas", text)]).count
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "noun", "most", "counted"),
     [
         ("Which medicine from Peru costs the most?", "price", True, False),

@@ -12,6 +12,7 @@ from byokg.linking.entities import EntityLinker
 from byokg.offline.mentions import MentionSpotter
 from byokg.text.aliases import full_names, other_names, untitled
 from byokg.types import Mention
+from tests.corpora import each_of
 
 LINES = [
     line
@@ -26,7 +27,7 @@ class TestPlaces:
         assert all(line.count(":") == 1 for line in LINES)
         assert len(own) == len(set(own))
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "place"),
         [
             ("jamaican", "Jamaica"),
@@ -98,7 +99,7 @@ class TestLinking:
 
 
 class TestSpotting:
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "mention"),
         [
             ("what do russians drink", "russians"),

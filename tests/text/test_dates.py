@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from byokg.text.dates import Period, read_date, read_periods
+from tests.corpora import each_of
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("question", "periods"),
     [
         ("films from 1996", [("1996", "1997")]),
@@ -73,7 +72,7 @@ def test_a_period_holds_years_and_dates_and_nothing_else() -> None:
     assert not Period("1998-06").holds(1998) and Period(None, "1998-06").holds(1998)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "begin", "end"),
     [
         (1906, "1906", "1907"),
@@ -93,7 +92,7 @@ def test_a_date_lasts_as_long_as_it_is_said_precisely(value: str | float, begin:
     assert read == Period(begin, end) and read.point
 
 
-@pytest.mark.parametrize("value", ["1906-13", "1906-02-30", "in 1906", "", True, 1906.5, "1906-4"])
+@each_of("value", ["1906-13", "1906-02-30", "in 1906", "", True, 1906.5, "1906-4"])
 def test_what_is_no_date_is_none(value: str | float) -> None:
     assert read_date(value) is None
 

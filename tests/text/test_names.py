@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,11 +18,12 @@ from byokg.text.names import (
     related,
     split_words,
 )
+from tests.corpora import each_of
 
 ARTICLES = st.lists(st.sampled_from(["The", "the ", "a ", "An ", "A. ", "A-", " "]), max_size=3).map("".join)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "folded"),
     [
         ("The  Côte-d'Ivoire", "cote d ivoire"),
@@ -51,7 +51,7 @@ def test_names_of_punctuation_alone_stay_apart() -> None:
     assert [normalize_name(name) for name in ("!!!", "???", " ´ ", "🎬")] == ["!!!", "???", "´", "🎬"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("one", "other"),
     [
         ("กิน", "กัน"),  # Thai: eat, together
@@ -98,7 +98,7 @@ def test_words_are_casefolded_runs_of_letters_and_digits() -> None:
     assert split_words("The Straße_42 l'Été İ") == ["the", "strasse", "42", "l", "été", "i̇"]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("label", "folded"),
     [("directedBy", "directed by"), ("DIRECTED_BY", "directed by"), ("film.URLPath", "film url path"), ("P31", "p31")],
 )
@@ -124,7 +124,7 @@ STEMS = st.text(st.sampled_from("abers"), max_size=6) | st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("word", "other"),
     [
         ("films", "film"),
@@ -141,7 +141,7 @@ def test_words_that_differ_in_endings_or_compounds_are_related(word: str, other:
     assert related(word, other)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("word", "other"),
     [("start", "star"), ("card", "cardinal"), ("capital", "captain"), ("us", "use"), ("", ""), ("a", "as")],
 )
@@ -172,7 +172,7 @@ def test_an_empty_lexicon_has_no_relatives() -> None:
 # Identifiers
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         "m.0abc_1",
@@ -190,7 +190,7 @@ def test_machine_identifiers_are_recognised(text: str) -> None:
     assert is_identifier(text)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     ["", "Alien", "m", "m.", "M. Butterfly", "M.A.S.H.", "g.i. joe", "Q", "Q5", "P51 Mustang", "1984", "_", "a m.0abc"],
 )

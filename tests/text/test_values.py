@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from byokg.text.values import is_wordless, read_literal
 from byokg.types import Value
+from tests.corpora import each_of
 
 
 def read(text: str) -> tuple[str, Value] | None:
@@ -17,7 +17,7 @@ def read(text: str) -> tuple[str, Value] | None:
     return None if found is None else (found.kind, found.value)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         *("1990-05-12", "12 May 1990", "12 may 1990", "12th of May, 1990", "12 May, 1990", "May 12, 1990"),
@@ -29,7 +29,7 @@ def test_a_day_is_read_however_it_is_written(text: str) -> None:
     assert read(text) == ("date", "1990-05-12")
 
 
-@pytest.mark.parametrize("text", ["May 1990", "May, 1990", "May of 1990", "1990-05"])
+@each_of("text", ["May 1990", "May, 1990", "May of 1990", "1990-05"])
 def test_a_month_keeps_its_precision(text: str) -> None:
     assert read(text) == ("date", "1990-05")
 
@@ -47,12 +47,12 @@ def test_a_day_that_only_one_order_allows_has_one_reading() -> None:
         assert not any("1990-25" in spelling for spelling in found.spellings)
 
 
-@pytest.mark.parametrize("text", ["31 February 1990", "1990-13-01", "31/31/1990", "0000-01-01", "May 32, 1990"])
+@each_of("text", ["31 February 1990", "1990-13-01", "31/31/1990", "0000-01-01", "May 32, 1990"])
 def test_a_day_that_is_in_no_calendar_is_none(text: str) -> None:
     assert read(text) is None
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "kind", "value"),
     [
         ("1990", "year", 1990),
@@ -86,7 +86,7 @@ def test_years_decades_and_numbers(text: str, kind: str, value: Value) -> None:
     assert type(read_literal(text).value) is type(value)  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "value"),
     [
         ("m.0abc", "m.0abc"),
@@ -116,7 +116,7 @@ def test_an_identifier_is_looked_up_under_the_spellings_that_graphs_use() -> Non
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         *("", " ", "Heat", "Jordan", "2001: A Space Odyssey", "Blink-182", "U2", "Q5", "5 km", "50 %", "$3", "1/2"),

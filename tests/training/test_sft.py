@@ -16,12 +16,10 @@ from byokg.offline.parse import parse_question
 from byokg.training.sft import IGNORED, Pair, SftSettings, fine_tune, read_pairs, token_rows
 from byokg.training.small_model import PROMPT, masked_question, path_text, small_model
 from byokg.types import Mention
+from tests.corpora import require
 from tests.llm.test_decoding import Query
 
-pytest.importorskip("torch", reason="torch is not installed: pip install 'byokg[train]'")
-pytest.importorskip("transformers", reason="transformers is not installed: pip install 'byokg[train]'")
-pytest.importorskip("peft", reason="peft is not installed: pip install 'byokg[train]'")
-pytest.importorskip("accelerate", reason="accelerate is not installed: pip install 'byokg[train]'")
+require("train", "torch", "transformers", "peft", "accelerate")
 
 PATHS = {"who directed _": "directed_by", "who starred in _": "starred_actors", "films by _": "^directed_by"}
 PAIRS = [Pair(question, path) for question, path in PATHS.items()] * 16

@@ -19,6 +19,7 @@ from byokg.graph.guard.cypher import parse_cypher
 from byokg.graph.guard.guard import CheckedQuery, check_cypher, check_sparql
 from byokg.graph.guard.sparql import parse_sparql
 from byokg.graph.guard.tokens import MAX_CHARACTERS, MAX_NESTING, Unreadable
+from tests.corpora import each_of
 from tests.graph.guard import corpus_cypher, corpus_sparql, corpus_tck
 
 Check = Callable[[str], CheckedQuery]
@@ -40,7 +41,7 @@ class TestCorpus:
         )
         assert len({*corpus_sparql.READS, *corpus_sparql.WRITES}) >= 100
 
-    @pytest.mark.parametrize("text", corpus_cypher.WRITES)
+    @each_of("text", corpus_cypher.WRITES)
     def test_writes_are_refused_as_such_and_not_merely_misunderstood(self, text: str) -> None:
         refusal(text)
         if not re.search(r"\\u+00(0a|0d|22|27|2a|2f|60)", text):  # a read for an engine that decodes escapes late
@@ -48,26 +49,26 @@ class TestCorpus:
                 parse_cypher(text)
             assert caught.value.forbidden
 
-    @pytest.mark.parametrize("text", corpus_cypher.UNREADABLE)
+    @each_of("text", corpus_cypher.UNREADABLE)
     def test_what_is_not_understood_is_refused(self, text: str) -> None:
         refusal(text)
 
-    @pytest.mark.parametrize("text", corpus_sparql.WRITES + corpus_sparql.UNREADABLE)
+    @each_of("text", corpus_sparql.WRITES + corpus_sparql.UNREADABLE)
     def test_other_sparql_is_refused(self, text: str) -> None:
         refusal(text, check_sparql)
 
-    @pytest.mark.parametrize("text", corpus_cypher.READS + corpus_tck.READS)
+    @each_of("text", corpus_cypher.READS + corpus_tck.READS)
     def test_reads_pass_and_what_is_handed_on_passes_unchanged(self, text: str) -> None:
         checked = check_cypher(text, row_cap=10)
         assert check_cypher(checked.text, row_cap=10).text == checked.text
 
-    @pytest.mark.parametrize("text", corpus_sparql.READS)
+    @each_of("text", corpus_sparql.READS)
     def test_sparql_reads_pass_and_what_is_handed_on_passes_unchanged(self, text: str) -> None:
         checked = check_sparql(text, row_cap=10)
         assert check_sparql(checked.text, row_cap=10).text == checked.text
 
 
-@pytest.mark.parametrize(("name", "questions"), [("northwind", 627), ("movies", 492)])
+@each_of(("name", "questions"), [("northwind", 627), ("movies", 492)])
 def test_published_gold_queries_pass(name: str, questions: int) -> None:
     folder = Path(os.environ.get("BYOKG_DATA") or Path(__file__).parents[3].parent / "shared" / "data") / name
     if not folder.is_dir():
@@ -80,7 +81,7 @@ def test_published_gold_queries_pass(name: str, questions: int) -> None:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "found", "line", "column", "says"),
         [
             ("MATCH (n)\nSET n.x = 1", "SET", 2, 1, "changes the graph"),
@@ -106,7 +107,7 @@ class TestRefusals:
         assert (error.found, error.line, error.column) == (found, line, column)
         assert says in error.reason
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "found", "says"),
         [
             ("SELECT ?x {\n SERVICE <http://e/> { ?x ?y ?z } }", "SERVICE", "this graph only"),
@@ -150,7 +151,7 @@ class TestTextHandedOn:
         assert check_cypher("MATCH (a)–[:R]–>(b) RETURN b").text == "MATCH (a)-[:R]->(b) RETURN b"
         assert check_cypher("MATCH (n) RETURN n.n\\u0061me").text == "MATCH (n) RETURN n.name"
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "expected"),
         [
             ("MATCH (n) RETURN n", "MATCH (n) RETURN n LIMIT 10"),
@@ -166,7 +167,7 @@ class TestTextHandedOn:
         checked = check_cypher(text, row_cap=10)
         assert checked == CheckedQuery(expected if expected != text else f"{text} LIMIT 10", capped=True)
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "expected"),
         [
             ("CYPHER 25 runtime=slotted MATCH (n) RETURN n", "MATCH (n) RETURN n LIMIT 10"),
@@ -189,7 +190,7 @@ class TestTextHandedOn:
         checked = check_cypher(text, row_cap=10)
         assert (" ".join(checked.text.split()), checked.capped) == (expected, True)
 
-    @pytest.mark.parametrize(
+    @each_of(
         "text",
         [
             "MATCH (n) RETURN n LIMIT 5",
@@ -209,7 +210,7 @@ class TestTextHandedOn:
     def test_keeps_its_own_end_where_a_limit_would_be_wrong(self, text: str) -> None:
         assert check_cypher(text, row_cap=10) == CheckedQuery(text, capped=False)
 
-    @pytest.mark.parametrize(
+    @each_of(
         ("text", "expected"),
         [
             ("SELECT ?s { ?s ?p ?o } # all", "SELECT ?s { ?s ?p ?o } LIMIT 10"),
@@ -233,7 +234,7 @@ class TestTextHandedOn:
 
 
 class TestSize:
-    @pytest.mark.parametrize(
+    @each_of(
         "text",
         [
             "(" * 10_000,
@@ -254,7 +255,7 @@ class TestSize:
     def test_monsters_end_as_refusals(self, text: str) -> None:
         refusal(text)
 
-    @pytest.mark.parametrize(
+    @each_of(
         "text",
         [
             "SELECT ?x " + "{ " * 10_000 + "?x ?y ?z" + " }" * 10_000,
@@ -459,7 +460,7 @@ def test_sparql_names_full_iris_of_predicates_and_classes() -> None:
 class TestHalfCharacters:
     """Lone surrogates, which no engine can be sent: UTF-8 does not hold them."""
 
-    @pytest.mark.parametrize(
+    @each_of(
         "text",
         [
             "RETURN '\ud800'",
@@ -472,7 +473,7 @@ class TestHalfCharacters:
     def test_are_refused_in_cypher(self, text: str) -> None:
         assert "character" in str(refusal(text))
 
-    @pytest.mark.parametrize(
+    @each_of(
         "text", ["SELECT * { ?s ?p '\ud800' }", "SELECT * { ?s <http://e/\ud800> 1 }", "SELECT * { ?s e:\udfff ?o }"]
     )
     def test_are_refused_in_sparql(self, text: str) -> None:

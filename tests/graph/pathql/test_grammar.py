@@ -25,6 +25,7 @@ from byokg.graph.pathql.query import (
     TriplePattern,
     Variable,
 )
+from tests.corpora import each_of
 
 PREFIX = "PATHS START ?x END ?y VIA "
 
@@ -43,7 +44,7 @@ def test_a_query_with_everything() -> None:
     assert query.via == Sequence((Repeat(Alternatives((a, Inverse(b))), 1, None), Repeat(c, 2, 3)))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mode", "selector", "count"),
     [
         ("", Selector.ALL_SHORTEST, 1),
@@ -63,7 +64,7 @@ def test_selectors(mode: str, selector: Selector, count: int) -> None:
     assert (query.selector, query.count) == (selector, count)
 
 
-@pytest.mark.parametrize("word", ["WALK", "walks", "TRAIL", "TRAILS", "ACYCLIC", "SIMPLE"])
+@each_of("word", ["WALK", "walks", "TRAIL", "TRAILS", "ACYCLIC", "SIMPLE"])
 def test_restrictors(word: str) -> None:
     assert parse(f"PATHS {word} START ?x END ?y VIA ?p").restrictor.value == word.upper().removesuffix("S")
 
@@ -86,7 +87,7 @@ def test_literals_and_annotations() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "line", "column", "said", "expected"),
     [
         ("", 1, 1, "the query ends too early", "PATHS"),
@@ -106,7 +107,7 @@ def test_errors_say_where_and_what_was_expected(text: str, line: int, column: in
     assert f"line {line}, column {column}: {said}; expected" in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "reason"),
     [
         (PREFIX + ":a{3,2}", "at least 3 and at most 2"),
@@ -150,7 +151,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
+@each_of("number", range(len(HOSTILE)))
 def test_hostile_text_is_not_read_in_time_that_grows_with_its_square(number: int) -> None:
     parse(PREFIX + ":a")  # so that building the parser is not counted
     began = time.process_time()
@@ -179,7 +180,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert is_read_or_refused(text)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_words_in_any_order_are_read_or_refused(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(100):
