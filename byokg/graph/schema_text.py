@@ -48,7 +48,7 @@ from byokg.graph.inverses import inverse_relations
 from byokg.graph.sorted_ids import distinct
 from byokg.graph.store import GraphStore, NodeArray, PropertySchema, RelationSchema, Schema
 from byokg.graph.traversal import Caps, expand
-from byokg.index.embedders import Embedder, exact
+from byokg.index.embedders import Embedder, compare_rows, exact
 from byokg.text.labels import normalize_label
 from byokg.text.names import FUNCTION_WORDS, Lexicon, estimate_tokens, is_identifier, on_one_line
 from byokg.types import EntityId, Node, Value
@@ -374,7 +374,9 @@ class SchemaRenderer:
             _DATA_NODES if self._untyped and nameless else "",
             {} if self._untyped else self._type_notes(around),
         )
-        ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near, most)
+        close = np.zeros(len(self._entries), np.bool_)
+        close[[self._places[name] for name, steps in near.items() if steps == 1 and name in self._places]] = True
+        ranked = _Ranked(self._entries, self._tokens, self._order(question, near), near, close, most)
         lines = _PropertyLines(self._values, self._described, question)
         order = self._property_relevance.order(question)
         meant = self._property_names.shares_word(question)
@@ -511,19 +513,25 @@ class _Ranked:
     """(R,) their places, the first first."""
     near: Mapping[str, int]
     """How near some of them are to the entities of the question."""
+    close: npt.NDArray[np.bool_]
+    """(R,) whether each touches an entity."""
     most: RelationLimits
 
     def limit(self, close: bool) -> int | None:
         """Return how many relations that do or do not touch an entity may be shown; None if there is no limit."""
         return (self.most.close if close else self.most.others) if self.near else None
 
-    def within(self, left: Callable[[], int]) -> Iterator[tuple[_Entry, bool]]:
-        """Yield the entries within the remaining budget, and whether they touch an entity."""
+    def within(self, left: Callable[[], int], taken: Mapping[bool, int]) -> Iterator[tuple[_Entry, bool]]:
+        """Yield the entries within the remaining budget, and whether they touch an entity.
+
+        Those of a kind of which enough are `taken` are left out as far as it is known.
+        """
         for start in range(0, len(self.order), _AT_ONCE):
             part = self.order[start : start + _AT_ONCE]
+            wanted = [(most := self.limit(kind)) is None or taken[kind] < most for kind in (False, True)]
+            part = part[np.where(self.close[part], wanted[True], wanted[False])]
             for at in part[self.tokens[part] <= left()].tolist():
-                entry = self.entries[at]
-                yield entry, self.near.get(entry.relation.name) == 1
+                yield self.entries[at], bool(self.close[at])
 
 
 class _Relevance:
@@ -572,7 +580,7 @@ class _Relevance:
             scores += _FREQUENCY_BESIDE_WORDS * self._frequencies
         else:
             scores = _WORDS_BESIDE_VECTORS * scores + _FREQUENCY_BESIDE_VECTORS * self._frequencies
-            scores += self._vectors @ exact(self._embedder.encode([" ".join(asked)])[0])
+            scores += compare_rows(self._vectors, exact(self._embedder.encode([" ".join(asked)])[0]))
         return scores
 
     def _lexical(self, asked: Sequence[str]) -> npt.NDArray[np.float64]:
@@ -619,7 +627,7 @@ class _Draft:
 
     def add_relations(self, ranked: _Ranked, budget: int) -> None:
         """Take each relation that fits and is not there yet, with the node types at its ends."""
-        for entry, close in ranked.within(lambda: budget - self.spent):
+        for entry, close in ranked.within(lambda: budget - self.spent, self._taken):
             limit = ranked.limit(close)
             if entry.relation.name in self._relations or (limit is not None and self._taken[close] >= limit):
                 continue

@@ -76,6 +76,20 @@ def exact(vectors: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
     return rounded
 
 
+_ALONE = 1 << 18
+"""Numbers up to which a product is certainly made by one thread."""
+
+
+def compare_rows(rows: npt.NDArray[np.float64], vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return the products of `exact` unit rows with one such vector: (N, D) and (D,) to (N,).
+
+    They are made in parts too small for BLAS to divide among threads, whose waiting on a busy machine takes longer.
+    """
+    size = max(1, _ALONE // max(1, rows.shape[1]))
+    parts = [rows[start : start + size] @ vector for start in range(0, len(rows), size)]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
+
+
 def _lengths(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the length of each row: (N,). `np.linalg.norm` and `np.einsum` may add in another order elsewhere."""
     lengths: npt.NDArray[np.float64] = np.sqrt((rows * rows).sum(axis=1))

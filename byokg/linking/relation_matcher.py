@@ -13,7 +13,7 @@ from rapidfuzz import fuzz, process
 
 from byokg.arrays import Float64
 from byokg.errors import ConfigError
-from byokg.index.embedders import Embedder, exact
+from byokg.index.embedders import Embedder, compare_rows, exact
 from byokg.llm.shown_names import ShownNames
 from byokg.text.labels import normalize_label
 from byokg.types import INVERSE
@@ -102,7 +102,7 @@ class RelationMatcher:
         """Return the `count` relations most like a label: in meaning with an embedder, else in letters."""
         text = normalize_label(written.removeprefix(INVERSE).strip())
         if self._embedder is not None and self._vectors is not None:
-            scores = self._vectors @ exact(self._embedder.encode([text])[0])
+            scores = compare_rows(self._vectors, exact(self._embedder.encode([text])[0]))
         else:
             scores = np.array([fuzz.ratio(text, each) for each in self._texts])
         order = np.argsort(-scores, kind="stable")[:count].tolist()
@@ -127,7 +127,7 @@ class RelationMatcher:
             return RelationMatch(written, self._relations[found[2]], "fuzzy", found[1] / 100)
         if self._embedder is None or self._vectors is None:
             return None
-        cosines = self._vectors @ exact(self._embedder.encode([text])[0])
+        cosines = compare_rows(self._vectors, exact(self._embedder.encode([text])[0]))
         best = int(np.argmax(cosines))
         if cosines[best] < self._dense_cutoff:
             return None

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byokg.arrays import Float32, Float64, Int64
-from byokg.index.embedders import Embedder, exact
+from byokg.index.embedders import Embedder, compare_rows, exact
 from byokg.offline.relation_words import (
     NEGATING,
     NEGATIONS,
@@ -89,12 +89,18 @@ class LabelSimilarity:
         self.own = [content_words(own) for _, own in self.words]
         self.namespace = [content_words(namespace) for namespace, _ in self.words]
         self._antonyms = antonym_relations(self.own)
-        self._lexicon, (self._own_numbers, self._namespace_numbers) = number_words(self.own, self.namespace)
+        self._lexicon, numbers = number_words(self.own, self.namespace)
+        self._own_numbers, self._namespace_numbers = (np.ascontiguousarray(each.T) for each in numbers)
         self._word_vectors = exact(embedder.encode(self._lexicon.words))
         self.own_vectors = exact(embedder.encode([" ".join(own) for _, own in self.words]))
         self.text_vectors: Float64 = exact(embedder.encode([relation_text(label) for label in labels]))
         """(R, D) one vector for each relation with its namespace."""
         self.cached_words = max(64, _CACHE_BYTES // (16 * max(1, 2 * len(labels))))
+        self.parts = lru_cache(self.cached_words)(self._parts)
+        """Returns the similarity of a word to each relation's own name, its namespace, and the name of its other end.
+
+        Each is (R,). The name of a relation names its tail (`parent`), but not one with `of` (`part_of`).
+        """
         self.similarity = lru_cache(self.cached_words)(self._similarity)
         """Returns how much a word resembles the relation of each step: (S,) in [0, 1]."""
 
@@ -103,23 +109,19 @@ class LabelSimilarity:
         either = np.maximum(own, namespace)
         both = np.maximum(either, turned)
         alike = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).alike)
-        either = np.where(np.isin(self._own_numbers, alike).any(axis=1), both, either)  # `belong` has both meanings
+        either = np.where(np.isin(self._own_numbers, alike).any(axis=0), both, either)  # `belong` has both meanings
         along, back = np.where(self.names_head, both, either), np.where(self.names_head, either, both)
         return self._settings.stretch(np.stack((along, back), axis=1).ravel())
 
-    def parts(self, word: str) -> tuple[Float64, Float64, Float64]:
-        """Return the similarity of a word to each relation's own name, its namespace, and the name of its other end.
-
-        Each is (R,). The name of a relation names its tail (`parent`), but not one with `of` (`part_of`).
-        """
+    def _parts(self, word: str) -> tuple[Float64, Float64, Float64]:
         vector, settings = self._vector(word), self._settings
-        cosines = settings.raise_cosines(self._word_vectors @ vector, settings.kinship(self._lexicon, word))
-        cosines = np.append(cosines, -1.0)  # for the padding
-        own = np.maximum(cosines[self._own_numbers].max(axis=1), self.own_vectors @ vector)
+        alike = settings.raise_cosines(compare_rows(self._word_vectors, vector), settings.kinship(self._lexicon, word))
+        alike = np.append(alike, -1.0)  # for the padding
+        own = np.maximum(alike[self._own_numbers].max(axis=0), compare_rows(self.own_vectors, vector))
         converse = np.zeros(len(self._lexicon.words) + 1)
         converse[self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)] = settings.synonym
-        turned = np.where(converse[self._own_numbers].max(axis=1) > 0, np.minimum(1.0, own + settings.synonym), 0.0)
-        return own, settings.namespace * cosines[self._namespace_numbers].max(axis=1), turned
+        turned = np.where(converse[self._own_numbers].max(axis=0) > 0, np.minimum(1.0, own + settings.synonym), 0.0)
+        return own, settings.namespace * alike[self._namespace_numbers].max(axis=0), turned
 
     def has_any(self, words: Collection[str]) -> bool:
         """True if a label has one of some words, in the singular."""
@@ -165,10 +167,10 @@ class LabelSimilarity:
             outward: its direction, see `parse.Role`.
         """
         along = np.full(len(self.own), outward)
-        kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=1)
+        kin = np.isin(self._own_numbers, self._lexicon.related(word)).any(axis=0)
         if use == "noun":
             converse = self._lexicon.singular(synonyms().get(singular(word), UNRELATED).converse)
-            other = np.isin(self._own_numbers, converse).any(axis=1) & ~kin
+            other = np.isin(self._own_numbers, converse).any(axis=0) & ~kin
             turned = (self.names_head ^ other) | (kin & ~self._acts & is_agent_noun(word))
         elif use == "active":
             turned = self._acts

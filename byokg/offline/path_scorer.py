@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Float32, Int64
 from byokg.graph.paths import Growth
-from byokg.index.embedders import Embedder, exact, unit_rows
+from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
 from byokg.offline.answer_type import AnswerType
 from byokg.offline.parse import ParsedQuestion
 from byokg.offline.schema_linking import RelationSimilarity
@@ -332,7 +332,7 @@ class QuestionScorer:
         features = {
             "coverage": explained,
             "explained": explained,
-            "likeness": exact(unit_rows(text)) @ self._vector,
+            "likeness": compare_rows(exact(unit_rows(text)), self._vector),
             "wh_similarity": self._asked[last],
             "answer_type_similarity": self._asked_noun[last],
             "range_similarity": reach.max(axis=0, initial=0.0)[ending],
@@ -380,7 +380,7 @@ class QuestionScorer:
         joined[:, PLACE["coverage"]] = joined[:, PLACE["explained"]] = explained
         joined[:, PLACE["missing_hops"]] = np.maximum(0, self._links - joined[:, PLACE["hop"]])
         joined[:, PLACE["weakest"]] = np.minimum(one.weakest[pairs[:, 0]], other.weakest[pairs[:, 1]])
-        joined[:, PLACE["likeness"]] = exact(unit_rows(text)) @ self._vector
+        joined[:, PLACE["likeness"]] = compare_rows(exact(unit_rows(text)), self._vector)
         joined[:, PLACE["joined"]] = 1
         best = np.maximum(one.best, other.best)
         weakest = joined[:, PLACE["weakest"]]

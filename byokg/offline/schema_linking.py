@@ -21,7 +21,7 @@ from byokg.graph.paths import Growth
 from byokg.graph.property_view import PropertyView
 from byokg.graph.sorted_ids import contains, distinct
 from byokg.graph.store import GraphStore
-from byokg.index.embedders import Embedder, exact, unit_rows
+from byokg.index.embedders import Embedder, compare_rows, exact, unit_rows
 from byokg.offline.answer_type import AnswerType
 from byokg.offline.label_similarity import LabelSimilarity, WordSettings, number_words
 from byokg.offline.parse import Role
@@ -182,11 +182,11 @@ class RelationSimilarity:
         heads = self.relations.names_head | done
         own, turned = np.where(heads, turned, own), np.where(heads, np.maximum(own, done), turned)
         kin = np.append(settings.kinship(self._kind_lexicon, word), 0.0)
-        kinds = settings.raise_cosines(self._kind_vectors @ vector, kin[self._kind_numbers].max(axis=1))
+        kinds = settings.raise_cosines(compare_rows(self._kind_vectors, vector), kin[self._kind_numbers].max(axis=1))
         kind = (np.maximum(np.append(kinds, 0.0), 0.0)[self._step_kinds] * self._kind_weights).max(axis=1)
         if self._heads is not None and done.any():
             kind = np.maximum(kind, self._does(np.flatnonzero(done)))
-        instance_similarity = self.name_vectors @ vector
+        instance_similarity = compare_rows(self.name_vectors, vector)
         end = np.maximum(settings.names * instance_similarity, kind)
         reach = np.maximum(np.stack((own, np.maximum(namespace, turned)), axis=1).ravel(), end)
         return settings.stretch(end), settings.stretch(reach), instance_similarity.astype(np.float32)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from byokg.errors import ConfigError, at_least
 from byokg.graph.store import GraphStore
-from byokg.index.embedders import Embedder, exact
+from byokg.index.embedders import Embedder, compare_rows, exact
 from byokg.linking.parts import Parts
 from byokg.llm.messages import prompt_messages
 from byokg.llm.parsing import read_list
@@ -59,7 +59,7 @@ class RelationRanker:
         return [sorted(of, key=lambda number: (-nearness[number], self._labels[number])) for of in counts]
 
     def _nearness(self, question: str) -> list[float]:
-        nearness: list[float] = (self._vectors @ exact(self._embedder.encode([question])[0])).tolist()
+        nearness: list[float] = compare_rows(self._vectors, exact(self._embedder.encode([question])[0])).tolist()
         return nearness
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from byokg.index.embedders import unit_rows
+from byokg.index.embedders import compare_rows, exact, unit_rows
 
 
 def test_rows_are_scaled_to_length_one_and_keep_their_direction() -> None:
@@ -19,3 +19,9 @@ def test_a_zero_row_stays_zero() -> None:
 
 def test_no_rows_stay_no_rows() -> None:
     assert unit_rows(np.zeros((0, 5))).shape == (0, 5)
+
+
+def test_rows_are_compared_with_a_vector_however_many_there_are() -> None:
+    rows = exact(unit_rows(np.random.default_rng(0).normal(size=(5000, 128))))
+    assert np.array_equal(compare_rows(rows, rows[0]), rows @ rows[0])
+    assert compare_rows(rows[:0], rows[0]).shape == (0,)
