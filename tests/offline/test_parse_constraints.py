@@ -69,7 +69,7 @@ def test_a_threshold_has_a_number_and_a_measure() -> None:
     assert (bound.nouns, bound.more, bound.value) == (("population", "employees"), True, 20e6)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "noun"),
     [
         ("What is the average population per continent?", "continent"),
