@@ -90,8 +90,7 @@ def hugging_face(
             one_of("dataset.split", split, list(splits))
         return Loaded(place, digest.hexdigest(), loaded.examples, loaded.left_out)
 
-    questions = SubgraphSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids)
-    return questions
+    return (questions := SubgraphSet(f"{name or place.stem} {split}".rstrip(), read, graph, graph_finder(path), ids))
 
 
 def _load_splits(place: Path) -> Mapping[str, Any]:

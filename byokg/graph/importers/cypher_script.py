@@ -76,7 +76,7 @@ def read_cypher(file: TextFile) -> Records:
     for line, statement in _statements(file):
         try:
             tokens, _ = tokenise_cypher(statement, most=_LONGEST)
-            _Statement(tokens, script).read()
+            _StatementReader(tokens, script).read()
         except Unreadable as error:
             row, _ = place(statement, error.start)
             reason = f"at {error.found!r}: {error.reason}; load the script into Neo4j and give the server's address"
@@ -197,7 +197,7 @@ def _hashable(value: Any) -> Any:
     return str(value) if isinstance(value, list | dict) else value
 
 
-class _Statement(Cursor):
+class _StatementReader(Cursor):
     """One statement, clause by clause, with a row of variables for each element of an UNWIND."""
 
     def __init__(self, tokens: list[Token], script: _Script) -> None:
@@ -209,6 +209,12 @@ class _Statement(Cursor):
         """Return the error for the current token."""
         token = self.token
         return Unreadable(token.text or "the end", token.start, reason)
+
+    def advance(self) -> Token:
+        """Go on to the next token, and return the one before. Raises `Unreadable` at the end."""
+        if self.key == "end":
+            raise self.unexpected("the statement ends too early")
+        return super().advance()
 
     def read(self) -> None:
         """Read all clauses. Raises `Unreadable` for one that cannot be read."""

@@ -8,6 +8,8 @@ A reader yields the nodes and edges of one file. Documents are parsed whole, SIF
 | Cytoscape                                   | `elements`, with `data` in each                                 |
 | Neo4j's APOC                                | `nodes` and `rels`, as lists or by id                           |
 | Hetionet                                    | `kind` and `identifier` of nodes, both in the ends of edges     |
+| CypherBench                                 | `entities` and `relations`                                      |
+| KQA Pro                                     | `concepts` and `entities`                                       |
 | Graphology (sigma), JSON Graph, OBO Graphs  | `key` and `attributes`; `graph`; `graphs` with `sub`/`pred`/`obj` |
 
 Elements are read as lines of JSON lines are (see `json_lines`), and so is a document that is a list of them.
@@ -65,10 +67,10 @@ def read_lines(file: TextFile) -> Iterator[tuple[int, str]]:
 # JSON
 
 
-_NODES, _EDGES = ("nodes", "vertices", "entities"), ("links", "edges", "rels", "relationships")
+_NODES, _EDGES = ("nodes", "vertices", "entities"), ("links", "edges", "rels", "relationships", "relations")
 _WRAPPERS = ("data", "attributes", "metadata", "meta")
 """Keys of a node or edge that hold an object with its properties."""
-_IDS = ("id", "key", "name", "label")
+_IDS = ("id", "key", "eid", "name", "label")
 """Keys that identify nodes, best first."""
 _OBO_GRAPH = {"sub": "head", "pred": "relation", "obj": "tail", "lbl": "name"}
 _DRAWN = ("position", "group", "selected", "selectable", "locked", "grabbable", "classes", "scratch", "style")
@@ -87,12 +89,53 @@ def read_json(file: TextFile) -> Records:
     if isinstance(document, list):
         yield from _elements(file, "record", document)
         return
+    if isinstance(document, dict) and all(isinstance(document.get(key), dict) for key in ("concepts", "entities")):
+        yield from _shaped(file, None, _kqa_records(document["concepts"], document["entities"]))
+        return
     directed, nodes, edges = _parts(file, document)
     ids = [_id_of(value, number) for number, value in enumerate(nodes)]
     by_place = not any("id" in value for value in nodes)
     yield from _elements(file, "nodes", map(_node, nodes, ids))
     for edge in _elements(file, "edges", [_edge(value, ids if by_place else ()) for value in edges]):
         yield replace(edge, undirected=True) if not directed and isinstance(edge, Triple) else edge
+
+
+def _shaped(file: TextFile, line: int | None, records: Records) -> Records:
+    """Yield the same records. Raises `ImportFailed` for a part of the document that has another shape."""
+    try:
+        yield from records
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"a part has another shape than this format has ({error}); export or fetch it again"
+        raise ImportFailed(file.path, line, reason) from error
+
+
+def _kqa_records(concepts: Mapping[str, Any], entities: Mapping[str, Any]) -> Records:
+    """Yield the nodes and edges of KQA Pro's `kb.json`: classes are types, values properties, or several a text."""
+    for id_, held in (*concepts.items(), *entities.items()):
+        classes = [class_ for class_ in held.get("instanceOf") or () if class_ in concepts]
+        types = list(dict.fromkeys(str(concepts[class_].get("name", class_)) for class_ in classes))
+        values: dict[str, list[str]] = {}
+        for attribute in held.get("attributes") or ():
+            values.setdefault(str(attribute.get("key")), []).append(_kqa_value(attribute.get("value")))
+        properties = {key: "; ".join(texts) for key, texts in values.items()}
+        kind = types if id_ in entities else ["concept"]
+        name = str(held.get("name") or id_)
+        yield Node(EntityId(id_), name, next(iter(kind), ""), properties or NO_PROPERTIES, tuple(kind[1:]))
+        for class_ in classes:
+            yield Triple(EntityId(id_), "instance of" if id_ in entities else "subclass of", EntityId(class_))
+        for relation in held.get("relations") or ():
+            if relation.get("direction") == "forward":
+                qualifiers = (relation.get("qualifiers") or {}).items()
+                told = {key: "; ".join(map(_kqa_value, listed)) for key, listed in qualifiers} or NO_PROPERTIES
+                yield Triple(EntityId(id_), str(relation["predicate"]), EntityId(str(relation["object"])), -1, told)
+
+
+def _kqa_value(value: Any) -> str:
+    """Return a value of KQA Pro with its unit, unless it is a mere number."""
+    if not isinstance(value, dict):
+        return str(value)
+    unit = value.get("unit")
+    return f"{value.get('value')} {unit}" if unit and unit != "1" else str(value.get("value"))
 
 
 def _elements(file: TextFile, part: str, values: Iterable[Any]) -> Iterator[Node | Triple]:
@@ -154,6 +197,8 @@ def _node(value: Mapping[str, Any], id_: object) -> dict[str, Any]:
     plain = _plain(value)
     names = {"name": plain["label"]} if "name" not in plain and isinstance(plain.get("label"), str) else {}
     types = {"type": plain["kind"]} if "identifier" in plain and "kind" in plain else {}
+    if "name" in plain and "type" not in plain and isinstance(plain.get("label"), str):
+        types = {"type": plain.pop("label")}
     return {**plain, **names, **types, "id": id_}
 
 
@@ -165,7 +210,7 @@ def _edge(value: Mapping[str, Any], ids: Sequence[object]) -> dict[str, Any]:
     """Return an edge with the ids of its ends, which may be places of nodes without ids."""
     plain = _plain(value)
     if "kind" in plain and isinstance(plain.get("source_id"), list):
-        ends = {f"{end}_id": _hetionet_id(plain[f"{end}_id"]) for end in ("source", "target")}
+        ends = {key: _hetionet_id(plain[key]) for key in ("source_id", "target_id") if isinstance(plain.get(key), list)}
         both = {"directed": False} if plain.pop("direction", "") == "both" else {}
         return {**plain, **both, **ends}
     for end in ("source", "target") if ids else ():
@@ -256,6 +301,8 @@ def _check_xml(file: TextFile) -> None:
     except expat.ExpatError as error:
         reason = f"is no XML: {expat.ErrorString(error.code)}; correct the file"
         raise ImportFailed(file.path, error.lineno, reason) from error
+    except LookupError as error:
+        raise ImportFailed(file.path, 1, f"{error}; convert the file to UTF-8") from error
 
 
 _DEEPEST = 1000
@@ -459,7 +506,7 @@ def read_wikidata(file: TextFile, language: str = ENGLISH) -> Records:
             raise ImportFailed(file.path, number, reason) from error
         if not isinstance(entity, dict) or not isinstance(entity.get("id"), str):
             raise ImportFailed(file.path, number, "this is no entity of Wikidata: it has no id; delete the line")
-        yield from _wikidata_entity(entity, language)
+        yield from _shaped(file, number, _wikidata_entity(entity, language))
 
 
 def _wikidata_entity(entity: Mapping[str, Any], language: str) -> Records:

@@ -87,6 +87,8 @@ class GraphmlFile(TableStream):
         except expat.ExpatError as error:
             reason = f"is no XML: {expat.ErrorString(error.code)}; correct the file"
             raise ImportFailed(self._file.path, error.lineno, reason) from error
+        except LookupError as error:
+            raise ImportFailed(self._file.path, 1, f"{error}; convert the file to UTF-8") from error
         if not self._keys and not len(self._ids):
             raise ImportFailed(self._file.path, None, "holds no nodes of a GraphML document")
         declared = np.zeros(len(self._ids), np.bool_)

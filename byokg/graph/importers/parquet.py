@@ -180,7 +180,7 @@ def _opened(path: Path, nodes: bool) -> _TableFile:
     try:
         file = parquet.ParquetFile(path)
         rows = _sampled(file)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ImportFailed(path, None, f"cannot be read as Parquet ({error}); write or fetch it again") from error
     names = file.schema_arrow.names
     for name in names:

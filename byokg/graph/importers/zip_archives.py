@@ -67,7 +67,7 @@ def _extract(source: Path, folder: Path) -> None:
             left = max(_PLAIN_BYTES, source.stat().st_size * _MOST_RATIO)
             for member in members:
                 left -= _unpack(source, archive, member, folder, left)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error, OSError) as error:
+    except (zipfile.BadZipFile, LookupError, ValueError, RuntimeError, EOFError, zlib.error, OSError) as error:
         reason = (
             f"cannot be unpacked ({error or type(error).__name__}); fetch it again, or unpack it and give the folder"
         )

@@ -217,7 +217,11 @@ def _refuse_entities(file: TextFile) -> None:
             raise ImportFailed(file.path, parser.CurrentLineNumber, reason)
 
     parser.EntityDeclHandler = declared
-    with file.reading(), file.open() as stream, suppress(expat.ExpatError):  # of which pyoxigraph reports more
+    with (
+        file.reading(),
+        file.open() as stream,
+        suppress(expat.ExpatError, LookupError),
+    ):  # of which pyoxigraph reports more
         parser.Parse(stream.read(_HEAD_BYTES))
 
 

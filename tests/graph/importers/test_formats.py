@@ -401,6 +401,22 @@ LAYOUTS = [
     Layout("zipped GEXF", {"g.zip": archive({"people/g.gexf": GEXF, "__MACOSX/._g": "x"})}, types=TYPES, names=NAMES),
     Layout("zipped tables", {"g.zip": archive({"x/nodes.csv": "id,name\n1,Ann\n2,Bob\n",
                                                "x/edges.csv": "head,relation,tail\n1,knows,2\n"})}, 2, 1, ["knows"]),
+    Layout("CypherBench", {"g.json": json.dumps({
+        "entities": [{"eid": "Q1", "label": "Person", "name": "Ann", "aliases": [], "properties": {"age": 3}},
+                     {"eid": "Q2", "label": "City", "name": "Ulm", "properties": {}}],
+        "relations": [{"rid": "r1", "label": "livesIn", "subj_id": "Q1", "obj_id": "Q2", "properties": {}}],
+    })}, 2, 1, ["livesIn"], {"City": 1, "Person": 1}, ["Ann", "Ulm"]),
+    Layout("KQA Pro", {"kb.json": json.dumps({
+        "concepts": {"C1": {"name": "human", "instanceOf": []}},
+        "entities": {
+            "Q1": {"name": "Ann", "instanceOf": ["C1"],
+                   "attributes": [{"key": "height", "value": {"type": "quantity", "value": 1.7, "unit": "metre"}}],
+                   "relations": [{"predicate": "spouse", "object": "Q2", "direction": "forward",
+                                  "qualifiers": {"start time": [{"type": "year", "value": 1990}]}}]},
+            "Q2": {"name": "Bob", "instanceOf": ["C1"], "attributes": [],
+                   "relations": [{"predicate": "spouse", "object": "Q1", "direction": "backward", "qualifiers": {}}]},
+        },
+    })}, 3, 3, ["instance of", "spouse"], {"human": 2, "concept": 1}, ["human", "Ann", "Bob"]),
     Layout("a list of triples", {"g.json": '[["a","knows","b"],["b","knows","c"]]'}, 3, 2, ["knows"]),
     # Refused, with the reason
     Layout("Neo4j dump", {"neo4j.dump": b"DZV1\0\1"}, refused="neo4j-admin database load"),
