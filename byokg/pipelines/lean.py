@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from byokg.errors import at_least
+from byokg.graph.property_view import is_value
 from byokg.graph.schema_text import RelationLimits
 from byokg.linking.demonstrations import Examples
 from byokg.linking.llm_linker import LlmLinker, Task
@@ -31,6 +32,9 @@ from byokg.types import (
     AnswerItem,
     Artifacts,
     Context,
+    Evidence,
+    Linked,
+    NodeEvidence,
     PathEvidence,
     Question,
     Request,
@@ -44,6 +48,9 @@ TASKS: tuple[Task, ...] = ("entities", "paths", "query")
 
 RELATIONS = RelationLimits(close=14, others=5)
 """Relations in the schema: paths may name others as well."""
+
+DESCRIBED = 4
+"""Linked entities whose properties precede the first call."""
 
 _SCHEMA = "# Schema of the graph\n\n"
 
@@ -117,7 +124,15 @@ class Lean:
         artifacts, linked = propose_and_link(linker, self.parts.entities, question, context, clock)
         request = Request(question, artifacts, linked, context)
         found = retrieve_all(self.retrievers, request, clock)
+        if not context.rounds:
+            found.append(self._described(linked))
         return context.add(artifacts, linked, found, request.steps)
+
+    def _described(self, linked: Linked) -> list[Evidence]:
+        """Return the linked entities that have properties, as evidence: no path leads to the value of one."""
+        ids = dict.fromkeys(one.id for one in linked.entities if not is_value(one.id))
+        nodes = self.parts.store.nodes(list(ids)[:DESCRIBED])
+        return [NodeEvidence(STAGE, 0.0, node) for node in nodes if node.properties]
 
     def _call_model(self, question: Question, context: Context, shown: ContextText, left: int) -> str:
         """Call the model, with `left` further calls allowed; return its reply. The last prompt needs no schema."""

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from byokg.errors import ConfigError
+from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
 from byokg.llm.chat_models import Rule, ScriptedChatModel
 from byokg.llm.messages import to_langchain
 from byokg.llm.model import LanguageModel
 from byokg.pipelines.lean import STAGE, lean_pipeline
-from byokg.types import Answer, Question
+from byokg.types import Answer, EntityId, Node, Question, Triple
 from tests.linking.graphs import EMBEDDER, films
 from tests.llm.memory import CountingMeter
 
@@ -39,6 +40,18 @@ def test_one_call_answers_what_was_found_without_a_model() -> None:
     assert [(item.name, item.support) for item in answer.items] == [("Ridley Scott", "supported")]
     assert len(meter.sent) == 1 and len(answer.rounds) == 1
     assert set(answer.seconds) == {"link", "retrieve", "answer"}
+
+
+def test_properties_of_linked_entities_precede_the_first_call_and_support_answers() -> None:
+    graph = ColumnarGraph.from_records(
+        [Node(EntityId("m1"), "Alien", "Film", {"runtime_min": 117}), Node(EntityId("p1"), "Ridley Scott", "Person")],
+        [Triple(EntityId("m1"), "directed_by", EntityId("p1"))],
+        name="runtimes",
+    )
+    reply = Rule("<answers>117 [e1]</answers>", contains=("[e1] Alien (Film) runtime_min: 117",))
+    model = LanguageModel(ScriptedChatModel(rules=[reply]))
+    answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "how long is Alien"))
+    assert [(item.name, item.support) for item in answer.items] == [("117", "supported")]
 
 
 def test_a_reply_without_answers_asks_for_another_round_and_the_last_one_must_answer() -> None:
