@@ -11,6 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 from byokg.text.synonyms import verb_forms
+from byokg.text.values import read_literal
 
 HIDDEN = "§"
 """Stands for each character of a mention, so that no word within a name is read as one of these."""
@@ -125,7 +126,42 @@ _DATE = (
     rf"(?:\d{{1,2}}\s+{_MONTH}\s+\d{{4}}|{_MONTH}\s+\d{{1,2}},?\s+\d{{4}}|{_MONTH}\s+\d{{4}}|\d{{4}}-\d\d(?:-\d\d)?"
     r"|[12]\d{3}s?)(?![\d,.]*\d)"
 )
-_NUMBER = r"\d[\d,.]*(?:\s*(?:thousand|million|billion|trillion)\b|(?:k|m|bn)\b)?"
+
+
+@cache
+def number_pattern() -> str:
+    """Return a pattern for numbers in digits and words: `1.5 million`, `five hundred thousand`, `a dozen`."""
+    order = load_lexicon("order")
+    scale, short = any_of(order["scales"]), "|".join(order["short_scales"])
+    words = any_of([word for word in order["numbers"] if order["numbers"][word] > 1 or word == "zero"])
+    first = rf"(?:\d[\d,.]*(?:(?:{short})\b)?|{any_of(order['numbers'])}(?:\s+an?\b)?(?=\s+{scale})|{words}|\bone\b)"
+    return rf"{first}(?:[\s-]+(?:and\s+)?(?:{scale}|{words}|\bone\b))*"
+
+
+def number_value(text: str) -> float | None:
+    """Return the number that a text is, in digits and words; None for any other text.
+
+    >>> number_value("1.5 million"), number_value("five hundred thousand"), number_value("a few")
+    (1500000.0, 500000.0, None)
+    """
+    order = load_lexicon("order")
+    pieces = re.fullmatch(r"(?P<digits>[\d,.]*\d)?[,.]?(?P<rest>[^\d]*)", text.casefold().strip())
+    if pieces is None:
+        return None
+    literal = read_literal(pieces["digits"]) if pieces["digits"] else None
+    if literal is not None and isinstance(literal.value, str):
+        return None
+    whole, part = 0.0, None if literal is None else float(literal.value)
+    for word in re.findall(r"[a-z]+", pieces["rest"]):
+        scale = order["scales"].get(word) or (order["short_scales"].get(word) if literal is not None else None)
+        if scale is not None:
+            part = (1.0 if part is None else part) * scale
+            whole, part = (whole + part, None) if scale >= 1000 else (whole, part)
+        elif word in order["numbers"] and (part is None or word not in ("a", "an")):
+            part = (part or 0.0) + order["numbers"][word]
+        elif word not in ("and", "a", "an"):
+            return None
+    return whole + (part or 0.0) if whole or part is not None else None
 
 
 class Patterns:
@@ -154,7 +190,7 @@ class Patterns:
         comparison = rf"(?P<more>{any_of(order['more'])})|(?P<fewer>{any_of(order['fewer'])})|(?P<word>[a-z]+er)\s+than"
         units = any_of(order["units"])
         self.threshold = _made(
-            rf"(?:{comparison})\s+(?P<number>{_NUMBER})\s*(?P<unit>{units}|[a-z]+)?(?:\s+in\s+(?:size|area|population))?"
+            rf"(?:{comparison})\s+(?P<number>{number_pattern()})\s*(?P<unit>{units}|[a-z]+)?(?:\s+in\s+(?:size|area|population))?"
         )
         self.than = _made(rf"(?:more\s+(?P<adjective>[a-z]+)|(?P<word>[a-z]+er))\s+than\s+(?P<named>{NAMED})")
         most, least = any_of(order["most"]), any_of(order["least"])

@@ -29,6 +29,7 @@ from byokg.offline.lexicon import (
     load_lexicon,
     measured_by,
     measured_by_verb,
+    number_value,
     patterns,
     superlative,
 )
@@ -53,7 +54,6 @@ class ConstraintLimits:
 _LIMITS = ConstraintLimits()
 
 _YEAR = re.compile(r"[12]\d{3},?")
-_SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "billion": 1e9, "bn": 1e9, "trillion": 1e12}
 
 _TRIGGERS = re.compile(
     r"\d{4}|^\W*(?:is|are|was|were|do|does|did|has|have|had)\b|\b(?:many|number|count|most|least|fewest|more|less|fewer|over|above|under|below|than|first|last|latest|"
@@ -376,7 +376,7 @@ class _ConstraintParser(_SuperlativeParser):
         found = []
         order = load_lexicon("order")
         for match in patterns().threshold.finditer(self._left):
-            number = _number(match["number"])
+            number = number_value(match["number"])
             adjective = comparative(match["word"]) if match["word"] else None
             unit = (match["unit"] or "").lower()
             dated = not unit or unit in FUNCTION_WORDS or unit in QUESTION_WORDS
@@ -568,17 +568,6 @@ def _iso(text: str) -> str | None:
     plain = " ".join(text.split()).removesuffix("s") if re.fullmatch(r"\d{4}s", text) else " ".join(text.split())
     literal = read_literal(plain)
     return None if literal is None else str(literal.value)
-
-
-def _number(text: str) -> float | None:
-    """Return a number in digits, times a thousand, a million or more."""
-    match = re.fullmatch(r"([\d,.]*\d)[,.]?\s*([a-z]+)?", text.strip(), re.IGNORECASE)
-    if match is None:
-        return None
-    literal = read_literal(match[1])
-    if literal is None or isinstance(literal.value, str):
-        return None
-    return float(literal.value) * _SCALES.get((match[2] or "").lower(), 1.0)
 
 
 @rule("year as when", "in which year was {Tom} born", lambda text: text)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from byokg.arrays import Float64
 from byokg.offline.constraints import QueryConstraints
-from byokg.offline.lexicon import adjectives, any_of, comparative, load_lexicon
+from byokg.offline.lexicon import adjectives, any_of, comparative, load_lexicon, number_pattern, number_value
 from byokg.offline.parse import NO_ROLE, REQUESTS, Role, parse_question
 from byokg.offline.parse_constraints import parse_constraints
 from byokg.offline.query_graphs import Constraint, CountTest, Test
@@ -31,7 +31,6 @@ from byokg.types import Mention
 _AT_LEAST = ("at least", "no fewer than", "no less than")
 _AT_MOST = ("at most", "no more than", "up to")
 _AT = re.compile(r"\bat (?:least|most)\b", re.IGNORECASE)
-_NUMBERS = {word: number for number, word in enumerate("zero one two three four five six seven eight nine ten".split())}
 _AVERAGE = frozenset(("average", "mean", "avg"))
 _SUM = frozenset(("sum", "total", "combined"))
 _TOTAL = frozenset("total overall combined whole full exact same find give count".split())
@@ -94,7 +93,7 @@ class QuestionReader:
         if not _AVERAGE.isdisjoint(words) or _names_number(demand.count, words):
             demand = replace(demand, count="")
         parsed = parse_question(demand.rest, mentions)
-        counts = _counted(text, pieces, words)
+        counts = _counted(text, pieces)
         aggregate = _aggregate(words, demand)
         content = _content(words, [demand.rest[start:end].strip() != "" for start, end in pieces], aggregate)
         for one in counts:
@@ -231,8 +230,13 @@ class QuestionReader:
         """Return constraints of numbers and dates."""
         found: list[Constraint] = []
         taken = 0
+        spelled = _spelled(text, pieces)
         for at in range(len(pieces)):
             if at < taken:
+                continue
+            if at in spelled:
+                taken, number = spelled[at]
+                found += self._of_measure(_NumberOrDate(number), text, pieces, at, taken)
                 continue
             for end in range(min(len(pieces), at + 5), at, -1):
                 piece = text[pieces[at][0] : pieces[end - 1][1]]
@@ -244,17 +248,19 @@ class QuestionReader:
                 if dated is None:
                     continue
                 taken = end
-                test, nouns = _test_before(text[: pieces[at][0]])
-                nouns = (*nouns, *_measured_in(text[pieces[end - 1][1] :]))
-                found += self._of_measure(dated, test, at, end, piece, nouns)
+                found += self._of_measure(dated, text, pieces, at, end)
                 break
         return found
 
     def _of_measure(
-        self, dated: _NumberOrDate, test: Test, start: int, end: int, piece: str, nouns: Sequence[str]
+        self, dated: _NumberOrDate, text: str, pieces: Sequence[tuple[int, int]], start: int, end: int
     ) -> list[Constraint]:
+        """Return the constraints that a number or a date may mean, from its first to its last word."""
         found = []
         first = self._words.first_property
+        before, after = text[: pieces[start][0]], text[pieces[end - 1][1] :]
+        test, nouns = _test_before(before)
+        nouns = (*nouns, *_measured_in(after))
         like = np.max([self._words.of_word(noun) for noun in nouns], axis=0) if nouns else None
         for one in self._schema.properties:
             bounds = dated.for_kind(one.kind)
@@ -274,7 +280,8 @@ class QuestionReader:
             if test == "=" and not nouns and column.identifying and one.kind == "number":
                 continue
             near = 0.0 if like is None else float(like[first + one.number])
-            found.append(Constraint(one, test, start, end, low=low, high=high, near=near, shown=piece))
+            shown = text[len(before) : len(text) - len(after)] if dated.number is None else f"{dated.number:.15g}"
+            found.append(Constraint(one, test, start, end, low=low, high=high, near=near, shown=shown))
         return found
 
     def _near(self, one: Constraint, words: Sequence[str], explained: Float64, others: Sequence[Constraint]) -> float:
@@ -372,14 +379,34 @@ def _after_order(demand: QueryConstraints, text: str, pieces: Sequence[tuple[int
     return next((place for place, (start, _) in enumerate(pieces) if start >= end), len(pieces))
 
 
-def _counted(text: str, pieces: Sequence[tuple[int, int]], words: Sequence[str]) -> tuple[CountTest, ...]:
+def _numbers(text: str, pieces: Sequence[tuple[int, int]]) -> dict[int, tuple[int, float]]:
+    """Return the numbers of a question by their first word: the word after them, and the number."""
+    starts = {start: at for at, (start, _) in enumerate(pieces)}
+    found = {}
+    for match in _number().finditer(text):
+        number, at = number_value(match.group()), starts.get(match.start())
+        if number is not None and at is not None:
+            found[at] = at + sum(match.start() <= start < match.end() for start, _ in pieces), number
+    return found
+
+
+def _spelled(text: str, pieces: Sequence[tuple[int, int]]) -> dict[int, tuple[int, float]]:
+    """Return the numbers with words; a small one alone (`two`) counts things, unless it has a unit."""
+    found = {}
+    for at, (end, number) in _numbers(text, pieces).items():
+        said = text[pieces[at][0] : pieces[end - 1][1]]
+        if any(map(str.isalpha, said)) and (not said.isalpha() or _measured_in(text[pieces[end - 1][1] :])):
+            found[at] = end, number
+    return found
+
+
+def _counted(text: str, pieces: Sequence[tuple[int, int]]) -> tuple[CountTest, ...]:
     """Return the tests of whole numbers that words precede: `more than two`."""
     found = []
-    for at, word in enumerate(words[:-1]):
-        number = _NUMBERS.get(word, int(word) if word.isdigit() and len(word) < 5 else -1)
+    for at, (end, number) in _numbers(text, pieces).items():
         test, nouns = _test_before(text[: pieces[at][0]])
-        if number >= 0 and test != "=" and not nouns:
-            found.append(CountTest(test, number, max(0, at - 2), at + 1))
+        if number < VALUES.counted and number % 1 == 0 and test != "=" and not nouns and end < len(pieces):
+            found.append(CountTest(test, int(number), max(0, at - 2), end))
     return tuple(found)
 
 
@@ -426,6 +453,11 @@ def _measured_in(after: str) -> tuple[str, ...]:
     return (
         tuple(load_lexicon("order")["units"][" ".join(found.group().strip(" -").casefold().split())]) if found else ()
     )
+
+
+@cache
+def _number() -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w.,-]){number_pattern()}(?![\w-])", re.IGNORECASE)
 
 
 @cache

@@ -78,6 +78,8 @@ class ValueSettings:
     """of a misspelt name."""
     longer: float = 0.84
     """Lowest similarity of a misspelt value that holds an equal one."""
+    counted: int = 10_000
+    """Number from which things are not counted, but measured."""
     naming: int = 2
     """Words before an unknown value among which its property, type or relation stands."""
     nearest: float = 0.5

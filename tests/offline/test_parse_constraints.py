@@ -70,6 +70,25 @@ def test_a_threshold_has_a_number_and_a_measure() -> None:
 
 
 @each_of(
+    ("words", "number"),
+    [
+        ("1.5 million", 1.5e6),
+        ("a million", 1e6),
+        ("half a million", 5e5),
+        ("five hundred thousand", 5e5),
+        ("two hundred and fifty", 250),
+        ("a dozen", 12),
+        ("twenty-five", 25),
+        ("3bn", 3e9),
+        ("1,200,000", 1.2e6),
+    ],
+)
+def test_numbers_are_read_in_digits_and_words(words: str, number: float) -> None:
+    (bound,) = demand(f"Which neighbours of Peru have more than {words} people?", "Peru").thresholds
+    assert bound.value == number
+
+
+@each_of(
     ("text", "noun"),
     [
         ("What is the average population per continent?", "continent"),

@@ -122,6 +122,9 @@ class TestGeography:
             ("Which rivers are longer than 400 km?", {"Long River", "Blue River"}),
             ("List all rivers.", {"Long River", "Red River", "Blue River"}),
             ("How many cities are there in the database?", {"3"}),
+            ("Which states have more than three hundred people?", {"Alba", "Bera"}),
+            ("Which states have at least half a thousand inhabitants?", {"Alba", "Bera"}),
+            ("Which states do more than one river run through?", {"Bera", "Cora"}),
         ],
     )
     def test_a_question_is_answered(self, text: str, expected: set[str]) -> None:
