@@ -24,7 +24,6 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from byokg.errors import ConfigError, DatasetError, GraphError
 from byokg.graph.columnar.graph import ColumnarGraph
-from byokg.graph.importers.python_graphs import from_record
 from byokg.graph.store import GraphStore
 from byokg.types import Cell, EntityId, Question, asked_first
 
@@ -597,6 +596,8 @@ class SubgraphSet(QuestionSet):
         Raises:
             DatasetError: there is no such question, or its graph is malformed.
         """
+        from byokg.graph.importers.python_graphs import from_record
+
         path = self._loaded.path
         if id not in self._packed:
             raise DatasetError(path, None, f"holds no question {id!r} with a graph")
