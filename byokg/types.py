@@ -509,6 +509,13 @@ class Context:
         found_now = Round(number, artifacts, linked, evidence, tuple(steps))
         return replace(self, rounds=(*self.rounds, found_now))
 
+    def noted(self, steps: Sequence[Step]) -> Context:
+        """Return the context with further steps in its last round."""
+        if not steps or not self.rounds:
+            return self
+        last = replace(self.rounds[-1], steps=(*self.rounds[-1].steps, *steps))
+        return replace(self, rounds=(*self.rounds[:-1], last))
+
 
 def _numbered(item: Evidence, id: str, round: int) -> Evidence:
     """Return a copy with id and round; `dataclasses.replace` takes many times as long, and there are hundreds."""

@@ -1,4 +1,4 @@
-"""Fit the weights of the offline pipeline's calibration, and evaluate them on unseen graphs.
+"""Fit the weights of the offline pipeline's ranker of candidates, and evaluate them on unseen graphs.
 
     python scripts/fit_confidence.py --data DIR [--questions N] [--signs FILE]
 
@@ -8,9 +8,9 @@ synthetic domains with `benchmarks/domain_questions.py`, whose questions are not
 `benchmarks/natural_questions.py` the inspected ones are used for fitting, and the others for testing.
 Weights are fitted on dev and train questions of all graphs and written to `byokg/data/confidence.json`; questions over
 the domains with few answering paths (`benchmarks/hard_questions.py`) count a twentieth. The table is of
-test questions: for each set AUROC and expected calibration error (ten bins of equal width) with weights
-fitted without any question over the set's graph, and with the written ones. `--signs` caches the features,
-so that a second fit takes seconds.
+test questions: for each set Hits@1 of answered questions, AUROC and expected calibration error (ten bins of equal
+width) with weights fitted without any question over the set's graph, and with the written ones. `--signs` caches the
+features, so that a second fit takes a minute.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import os
 import random
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,9 +44,11 @@ from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.graph.importers.choose import build_graph
 from byokg.graph.name_indexes import build_names
 from byokg.linking.parts import Parts
-from byokg.offline.calibration import FITTED, NAMES, Confidence, LogisticCalibrator, save_weights
+from byokg.offline.calibration import Confidence
 from byokg.offline.pipeline import offline_pipeline
-from byokg.offline.training.calibration import Judged, fit_confidence, probabilities
+from byokg.offline.ranking import FITTED, NAMES, RankingWeights, save_weights
+from byokg.offline.training.calibration import first_answers, fit_ranking, judged
+from byokg.offline.training.path_weights import CandidateSet
 from byokg.pipelines.loop import Loop
 from byokg.types import Context, EntityId, Question
 
@@ -66,26 +68,24 @@ class Asked:
     graph: str
     split: str
     """`dev`, `test`, or `hard`: fitted on, too."""
-    judged: Judged
+    judged: list[CandidateSet]
 
 
 def examine(name: str, graph: str, split: str, pipeline: Loop, examples: Sequence[tuple[Question, set[str]]]) -> Asked:
-    """Answer questions, and keep the calibration features of each answer."""
+    """Answer questions, and keep the features of their candidates."""
     judge = pipeline.estimator
     assert isinstance(judge, Confidence)
-    signs, right = [], []
+    found, right = [], 0
     for question, gold in examples:
         try:
             answer = pipeline.run(question)
         except EntityNotFound:  # a topic that the graph lacks
             continue
         if answer.items:
-            context = Context(answer.rounds, question.text)
-            signs.append(astuple(judge.features(question, context, answer.items)))
-            right.append(normalise(answer.items[0].name) in gold)
-    judged = Judged(np.array(signs).reshape(-1, len(NAMES)), np.array(right, np.float64))
-    print(f"{name} {split}: {len(right)} of {len(examples)} answered, {judged.right.mean():.3f} right", flush=True)
-    return Asked(name, graph, split, judged)
+            found.append(judged(judge, Context(answer.rounds, question.text), answer.items, gold))
+            right += normalise(answer.items[0].name) in gold
+    print(f"{name} {split}: {len(found)} of {len(examples)} answered, {right} right", flush=True)
+    return Asked(name, graph, split, found)
 
 
 def with_gold(examples: Sequence[Example], count: int, entities: str) -> list[tuple[Question, set[str]]]:
@@ -193,42 +193,49 @@ def _keep(file: Path, asked: Sequence[Asked]) -> None:
     arrays: dict[str, Array] = {}
     for one in asked:
         key = f"{one.name}|{one.graph}|{one.split}"
-        arrays |= {f"{key}|signs": one.judged.features, f"{key}|right": one.judged.right}
+        arrays[f"{key}|sizes"] = np.array([len(each.right) for each in one.judged], np.float64)
+        rows = [np.column_stack((each.features, each.right)) for each in one.judged]
+        arrays[f"{key}|rows"] = np.concatenate(rows) if rows else np.empty((0, len(NAMES) + 1))
     np.savez(file, allow_pickle=False, **arrays)
 
 
 def _kept(file: Path) -> list[Asked]:
     with np.load(file) as held:
-        sets = [name.split("|")[:3] for name in held.files if name.endswith("|signs")]
-        return [
-            Asked(name, graph, split, Judged(*(held[f"{name}|{graph}|{split}|{part}"] for part in ("signs", "right"))))
-            for name, graph, split in sets
-        ]
+        found = []
+        for key in [name.removesuffix("|rows") for name in held.files if name.endswith("|rows")]:
+            parts = np.split(held[f"{key}|rows"], held[f"{key}|sizes"].cumsum().astype(int)[:-1])
+            name, graph, split = key.split("|")
+            found.append(Asked(name, graph, split, [CandidateSet(part[:, :-1], part[:, -1]) for part in parts]))
+        return found
 
 
-def fitted(asked: Sequence[Asked], without: str = "") -> LogisticCalibrator:
+def fitted(asked: Sequence[Asked], without: str = "") -> RankingWeights:
     """Fit on all questions but those of test splits and of one graph.
 
     Each set counts as one, several over one graph by the root of their number, and hard ones less.
     """
     seen = [one for one in asked if one.split != "test" and one.graph != without]
     plain = [one.graph for one in seen if one.split != "hard"]
-    return fit_confidence(
-        [(HARD if one.split == "hard" else plain.count(one.graph) ** -0.5, one.judged) for one in seen]
-    )
+    return fit_ranking([(HARD if one.split == "hard" else plain.count(one.graph) ** -0.5, one.judged) for one in seen])
 
 
-def report(asked: Sequence[Asked], shipped: LogisticCalibrator) -> None:
+def report(asked: Sequence[Asked], shipped: RankingWeights) -> None:
     """Print how good the weights are on each test set."""
-    print(f"\n{'test set':24}{'n':>6}{'right':>8}  without its graph{'':7}all graphs")
-    print(f"{'':40}{'AUROC':>8}{'ECE':>7}{'mean':>7}   {'AUROC':>8}{'ECE':>7}{'mean':>7}")
+    print(f"\n{'test set':24}{'n':>6}  without its graph{'':15}all graphs")
+    print(f"{'':32}{'Hits@1':>8}{'AUROC':>8}{'ECE':>7}   {'Hits@1':>8}{'AUROC':>8}{'ECE':>7}")
+    rows = []
     for one in (each for each in asked if each.split == "test"):
-        others = fitted(asked, without=one.graph)
-        right, cells = one.judged.right, []
-        for weights in (others, shipped):
-            said = probabilities(weights, one.judged)
-            cells.append(f"{auroc(said, right):8.3f}{calibration_error(said, right):7.3f}{said.mean():7.3f}")
-        print(f"{one.name:24}{len(right):6}{right.mean():8.3f}  {'   '.join(cells)}")
+        found = []
+        for weights in (fitted(asked, without=one.graph), shipped):
+            said, right = first_answers(weights, one.judged)
+            found += [right.mean(), auroc(said, right), calibration_error(said, right)]
+        rows.append(found)
+        print(f"{one.name:24}{len(one.judged):6}{'':2}{_cells(found)}", flush=True)
+    print(f"{'mean':32}{_cells(np.nanmean(np.array(rows), axis=0).tolist())}")
+
+
+def _cells(found: Sequence[float]) -> str:
+    return "   ".join("".join(f"{value:8.3f}" for value in part) for part in (found[:3], found[3:]))
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from byokg.offline.constraints import QueryConstraints
 from byokg.offline.execute import ConstraintExecutor, Outcome, countable
 from byokg.offline.parse import parse_question
 from byokg.offline.parse_constraints import parse_constraints
-from byokg.offline.rerank import Candidate
+from byokg.offline.ranking import Candidate
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.temporal_neighbors import TemporalNeighbors
 from byokg.text.labels import split_label
@@ -120,7 +120,7 @@ class AggregationRetriever:
         candidates: answer candidates of all evidence but that of some mentions, best first.
         answer_types: predicts the answer type.
         steps: schema linking; without it, yes/no questions are parsed as any other.
-        margin: largest difference of a candidate's score from the best one's.
+        margin: largest difference of a candidate's log-odds from the best one's.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class AggregationRetriever:
         neighbors: TemporalNeighbors,
         candidates: Callable[[Context, Collection[Mention]], Sequence[Candidate]],
         answer_types: AnswerTypePredictor,
-        margin: float = 25.0,
+        margin: float = 3.0,
         steps: RelationSimilarity | None = None,
     ) -> None:
         self._store = store
@@ -244,8 +244,8 @@ class AggregationRetriever:
             candidates = [one for one in candidates if countable(one.nodes)]
         if constraints.times and not _WHEN.match(task.text):  # entities with a date, not the date itself
             candidates = [one for one in candidates if not _dates(one.nodes)] or candidates
-        best = candidates[0].score if candidates else 0.0
-        likely = [one for one in candidates[: _LIMITS.candidates] if one.score >= best - self._margin]
+        best = candidates[0].odds if candidates else 0.0
+        likely = [one for one in candidates[: _LIMITS.candidates] if one.odds >= best - self._margin]
         if constraints.times:
             likely = [one for one in likely if not any(map(_there_and_back, one.paths))]
         if constraints.order is not None and constraints.order.edge != "any":

@@ -14,8 +14,7 @@ import numpy as np
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
 from byokg.offline.lexicon import load_lexicon
-from byokg.offline.parse import parse_question
-from byokg.offline.parse_constraints import parse_constraints
+from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.property_linking import measure
 from byokg.offline.relation_words import agent_noun_verbs, content_words, label_names_head
 from byokg.offline.rules import cached, rule
@@ -199,7 +198,7 @@ class AnswerTypePredictor:
     @rule("answer type by verb", "who plays in {X}", lambda self, text, mentions: _NO_KIND)
     def _doers(self, text: str, mentions: tuple[Mention, ...]) -> AnswerType:
         """Return the heads of the relation for a verb: `who plays in X`."""
-        parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
+        parsed = parse_path_question(text, mentions, years=True)
         if parsed.words[:1] != ("who",) or not parsed.words[1:] or parsed.masked[1]:
             return _NO_KIND
         verb = singular(parsed.words[1])
@@ -249,6 +248,16 @@ class AnswerTypePredictor:
     def filter_candidates(self, ends: Sequence[EntityId], kind: AnswerType) -> tuple[EntityId, ...]:
         """Keep the possible answers for an answer type: the nodes of a type, or all or none."""
         return self.filter(ends, kind) if kind.types else tuple(ends) if self.is_compatible(ends, kind) else ()
+
+    def filter_each(self, ends: Sequence[Sequence[EntityId]], kind: AnswerType) -> list[tuple[EntityId, ...]]:
+        """Keep the possible answers among several lists of nodes, see `filter_candidates`."""
+        looked_at = ends if kind.types else [_spread(some) for some in ends]
+        of_it = frozenset(self.filter(list(dict.fromkeys(end for some in looked_at for end in some)), kind))
+        if kind.types:
+            return [tuple(end for end in some if end in of_it) for some in ends]
+        counts = [sum(end in of_it for end in some) for some in looked_at]
+        fits = [count > 0 and 2 * count >= len(some) for count, some in zip(counts, looked_at, strict=True)]
+        return [tuple(some) if fit else () for some, fit in zip(ends, fits, strict=True)]
 
     @rule("no number for who", "who leads {Peru}", lambda self, text, ends: True)
     def may_answer(self, text: str, ends: Sequence[EntityId]) -> bool:
@@ -322,7 +331,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
     constraints = parse_constraints(text, mentions)
     if constraints.count and constraints.counted:
         return (constraints.counted,)
-    parsed, nouns = parse_question(constraints.rest, mentions, _unplaced(mentions)), list[str]()
+    parsed, nouns = parse_path_question(text, mentions, years=True), list[str]()
     if parsed.words[:1] == ("whose",):
         return ()
     for place in reversed(parsed.answer_type_span or parsed.head_nouns):
@@ -336,7 +345,7 @@ def _nouns(text: str, mentions: tuple[Mention, ...]) -> tuple[str, ...]:
 
 def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
     """Return the sex of the relatives that a question asks for: `m`, `f`, or empty."""
-    parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
+    parsed = parse_path_question(text, mentions, years=True)
     kin = [
         place for place, word in enumerate(parsed.words) if not parsed.masked[place] and singular(word) in _RELATIVES
     ]
@@ -349,7 +358,7 @@ def _sexed(text: str, mentions: tuple[Mention, ...]) -> str:
 
 def _only_relative(text: str, mentions: tuple[Mention, ...]) -> str:
     """Return the only relative of a question, in the singular; empty for none or several."""
-    parsed = parse_question(parse_constraints(text, mentions).rest, mentions, _unplaced(mentions))
+    parsed = parse_path_question(text, mentions, years=True)
     kin = {singular(word) for word in parsed.unmasked} & _RELATIVES.keys()
     return kin.pop() if len(kin) == 1 else ""
 
@@ -367,11 +376,6 @@ def _sex_of(node: Node) -> str:
     """Return a node's gender: `m`, `f`, or empty."""
     told = next((str(node.properties[key]).casefold() for key in _SEX_KEYS if key in node.properties), "")
     return _SEXES.get(told, "")
-
-
-def _unplaced(mentions: Iterable[Mention]) -> list[str]:
-    """Return mentions that do not stand in the text as they are."""
-    return [mention.text for mention in mentions if mention.start < 0]
 
 
 def _named(noun: str, types: Mapping[str, Sequence[str]]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from byokg.graph.property_view import is_value, value_name
 from byokg.graph.store import GraphStore
 from byokg.offline.aggregation import grouping
 from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
 from byokg.offline.parse_constraints import expected_literal
-from byokg.offline.rerank import Candidate, CandidateReranker
+from byokg.offline.ranking import Candidate, AnswerRanker
 from byokg.offline.rules import rule
 from byokg.text.names import is_identifier
 from byokg.types import (
@@ -19,56 +19,35 @@ from byokg.types import (
     ComputedEvidence,
     Context,
     EntityId,
-    LinkedEntity,
     Mention,
     PathEvidence,
     Question,
 )
 
 
-@dataclass(frozen=True)
-class TypeMargins:
-    """Largest loss of score for an answer of the predicted type."""
-
-    synonymous: float = 0.6
-    """Similarity of a noun and a type of equal meaning (`company`, `Manufacturer`)."""
-    synonym: float = 12.0
-    """For nodes of a relation synonymous with the noun."""
-    similar: float = 25.0
-    """For nodes of a type similar to the noun."""
-    typed: float = 60.0
-    """For nodes of the answer type."""
-    only_typed: float = 90.0
-    """For nodes of the answer type if no better candidate is of it."""
-
-
-_MARGINS = TypeMargins()
-
-
 class ExtractiveAnswerer:
-    """Returns the end nodes of the best metapath, each citing its evidence.
+    """Returns the nodes of the likeliest candidate, each citing its evidence.
 
-    A question with several topic entities («which country borders X and speaks Y») is answered by the nodes in which
-    a metapath from one and a metapath from another end, if the linker scores that pair above any single
-    metapath; a third mention narrows them further. Nodes without a name are no answers.
-
-    Without a reranker, answers are ordered by walk count, then node id. That decides Hits@1.
+    A candidate is the ends of a metapath, or the common ends of several from different mentions («which country borders
+    X and speaks Y»), if the linker proposes that pair; a third mention narrows them further. Nodes without a name are
+    no answers. Without a ranker, candidates are ordered by the score of the linker.
 
     Args:
         store: source of the names of nodes.
-        answer_types: predicts the answer type; a path to such nodes precedes one with a slightly better score.
-        reranker: reranks paths of about equal fit, and the ends of one; None takes the best path.
+        answer_types: predicts the answer type.
+        ranker: orders candidates; thread-safe.
     """
 
     def __init__(
         self,
         store: GraphStore,
         answer_types: AnswerTypePredictor | None = None,
-        reranker: CandidateReranker | None = None,
+        ranker: AnswerRanker | None = None,
     ) -> None:
         self._store = store
         self._answer_types = answer_types
-        self._reranker = reranker
+        self._ranker = ranker
+        self._last: tuple[Context | None, tuple[Candidate, ...]] = (None, ())
 
     def answer(self, question: Question, context: Context) -> list[AnswerItem]:
         """Return the computed result, else the ends of the best path evidence.
@@ -80,38 +59,47 @@ class ExtractiveAnswerer:
         for item in context.evidence:
             if isinstance(item, ComputedEvidence):
                 return self._computed(item)
-        return next((items for _, items in self.ranked(context)), [])
+        return next((self.items(one) for one in self.ranked(context)), [])
 
-    def ranked(self, context: Context) -> Iterator[tuple[float, list[AnswerItem]]]:
-        """Yield what the best path evidence may answer, with its score, the best first.
+    def ranked(self, context: Context) -> Iterator[Candidate]:
+        """Yield the possible answers, the best first, without nameless nodes.
 
         A question for a date or a number is answered by nothing else.
         """
-        candidates = self.candidates(context)
         asked, _ = expected_literal(context.question, context.rounds[0].artifacts.mentions if context.rounds else ())
-        if self._reranker is not None:
-            candidates = self._reranker.rerank(context, candidates)
-        for one in candidates:
+        for one in self.candidates(context):
             nodes = [node for node in self._store.nodes(one.nodes) if not is_identifier(node.name)]
             if asked and 2 * sum(is_literal_of(node.name, asked) for node in nodes) <= len(nodes):
                 continue
-            cited = one.evidence_ids
             if nodes:
-                yield (
-                    one.score,
-                    [
-                        AnswerItem(node.name, None if is_value(node.id) else node.id, one.score, cited, len(cited))
-                        for node in nodes
-                    ],
-                )
+                yield replace(one, nodes=tuple(node.id for node in nodes))
 
-    def candidates(self, context: Context, without: Collection[Mention] = ()) -> list[Candidate]:
+    def items(self, candidate: Candidate) -> list[AnswerItem]:
+        """Return the answers of a candidate."""
+        cited = candidate.evidence_ids
+        return [
+            AnswerItem(node.name, None if is_value(node.id) else node.id, candidate.score, cited, len(cited))
+            for node in self._store.nodes(candidate.nodes)
+        ]
+
+    def names(self, nodes: Sequence[EntityId]) -> list[str]:
+        """Return the names of nodes."""
+        return [node.name for node in self._store.nodes(nodes)]
+
+    def candidates(self, context: Context, without: Collection[Mention] = ()) -> Sequence[Candidate]:
         """Return the answer candidates, best first: the ends of each metapath, and common ends of several.
 
         Args:
             context: the evidence.
             without: mentions whose metapaths are ignored.
         """
+        known, ranked = self._last
+        if known is not context or without:
+            ranked = tuple(self._ranked(context, without))
+            self._last = self._last if without else (context, ranked)
+        return ranked
+
+    def _ranked(self, context: Context, without: Collection[Mention]) -> list[Candidate]:
         linked = [entity for earlier in context.rounds for entity in earlier.linked.entities]
         left_out = {one.id for one in linked if one.mention in without}
         left_out -= {one.id for one in linked if one.mention not in without}
@@ -124,37 +112,10 @@ class ExtractiveAnswerer:
         ]
         single = [Candidate(item.score, some, (item,)) for item, some in zip(found, ends, strict=True)]
         candidates = sorted([*self._agreeing(found, context), *single], key=lambda one: -one.score)
-        if types is None or not candidates:
-            return candidates
-        candidates = [one for one in candidates if types.may_answer(text, one.nodes)] or candidates
-        candidates = [replace(one, nodes=types.filter_by_gender(text, mentions, one.nodes)) for one in candidates]
-        first = self._of_type(types, candidates, context, linked)
-        taken = {one.evidence_ids for one in first}
-        return [*first, *(one for one in candidates if one.evidence_ids not in taken)]
-
-    @rule("answer type first", "which countries border {Peru}", lambda self, types, candidates, context, linked: [])
-    def _of_type(
-        self,
-        types: AnswerTypePredictor,
-        candidates: Sequence[Candidate],
-        context: Context,
-        linked: Sequence[LinkedEntity],
-    ) -> list[Candidate]:
-        """Return the candidates of the answer type, narrowed to its nodes, that lose little score by it."""
-        text, mentions = context.question, context.rounds[0].artifacts.mentions
-        close = [one for one in candidates if one.score >= candidates[0].score - _MARGINS.typed]
-        asked = types.predict(text, mentions, [one.nodes for one in close])
-        if not asked:
-            return []
-        alike = _MARGINS.typed if asked.similarity >= _MARGINS.synonymous else _MARGINS.similar
-        margins = [alike if asked.types or asked.exact else _MARGINS.synonym]
-        margins += [_MARGINS.only_typed] if asked.types and asked.exact else []
-        for margin in margins:
-            near = (one for one in candidates if one.score >= candidates[0].score - margin)
-            narrowed = (replace(one, nodes=types.filter_candidates(one.nodes, asked)) for one in near)
-            if fitting := [one for one in narrowed if one.nodes]:
-                return fitting
-        return []
+        if types is not None:
+            candidates = [one for one in candidates if types.may_answer(text, one.nodes)] or candidates
+            candidates = [replace(one, nodes=types.filter_by_gender(text, mentions, one.nodes)) for one in candidates]
+        return candidates if self._ranker is None else self._ranker.rank(context, candidates)
 
     def _computed(self, item: ComputedEvidence) -> list[AnswerItem]:
         citations = (item.id, *item.uses)

@@ -21,7 +21,7 @@ from byokg.graph.store import Direction, GraphStore
 from byokg.offline.constraints import QueryConstraints, Superlative, TemporalConstraint, Threshold
 from byokg.offline.lexicon import load_lexicon
 from byokg.offline.property_linking import LinkedProperty, PropertyLinker, described, measure
-from byokg.offline.rerank import Candidate
+from byokg.offline.ranking import Candidate
 from byokg.offline.temporal import is_point, passes, period, united
 from byokg.offline.walks import WalkTable, branching, walk_table
 from byokg.text.dates import Period, read_date

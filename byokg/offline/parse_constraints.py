@@ -609,9 +609,13 @@ def expected_literal(text: str, mentions: Sequence[Mention]) -> tuple[Literal[""
     return "", ""
 
 
+@cached(1 << 8)
 def parse_path_question(
-    text: str, mentions: Sequence[Mention], known: Callable[[str], bool] | None = None
+    text: str, mentions: tuple[Mention, ...], known: Callable[[str], bool] | None = None, years: bool = False
 ) -> ParsedQuestion:
-    """Parse the rest of a question as a path question; `known` is as for `parse_question`."""
-    missing = [mention.text for mention in mentions if mention.start < 0]
-    return parse_question(normalize_when(parse_constraints(text, mentions).rest), mentions, missing, known=known)
+    """Parse the rest of a question as a path question; `known` is as for `parse_question`.
+
+    A question for a year is parsed as one for when, except with `years`.
+    """
+    rest, missing = parse_constraints(text, mentions).rest, [mention.text for mention in mentions if mention.start < 0]
+    return parse_question(rest if years else normalize_when(rest), mentions, missing, known=known)

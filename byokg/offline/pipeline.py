@@ -20,7 +20,7 @@ from byokg.linking.parts import Parts, RetrieverFactory
 from byokg.offline.aggregation import AggregationLinker, AggregationRetriever
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.answerer import ExtractiveAnswerer
-from byokg.offline.calibration import UNIT, Confidence
+from byokg.offline.calibration import Confidence
 from byokg.offline.execute import ConstraintExecutor
 from byokg.offline.linker import GrowthLimits, OfflineLinker
 from byokg.offline.literal_answers import LiteralAnswerDetector
@@ -30,7 +30,8 @@ from byokg.offline.path_scorer import UNIT as SCORED
 from byokg.offline.path_weights import read_weights, scoring_embedder, weights_for
 from byokg.offline.property_linking import PropertyLinker
 from byokg.offline.question_coverage import QuestionCoverage
-from byokg.offline.rerank import CandidateReranker
+from byokg.offline.ranking import FITTED, AnswerRanker
+from byokg.offline.ranking import read_weights as read_ranking
 from byokg.offline.rules import rule_hook
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.offline.spotting import spotter_of, with_cache
@@ -99,8 +100,10 @@ def offline_pipeline(
     linker = OfflineLinker(store, entities, spotter, scorer, limits, literals, answer_types)
     shared = parts.replace(store, ContextWriter(store))
     stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
-    odds = SCORED if scorer.ranker is None else _LEARNT
-    answerer = ExtractiveAnswerer(store, answer_types, reranker=CandidateReranker(graph, scorer, embedder, odds))
+    unit = SCORED if scorer.ranker is None else _LEARNT
+    fitted = None if weights is None else read_weights(weights, embedder.name).confidence
+    ranker = AnswerRanker(graph, scorer, embedder, answer_types, read_ranking(fitted or FITTED), unit)
+    answerer = ExtractiveAnswerer(store, answer_types, ranker)
 
     def reach(noun: str) -> npt.NDArray[np.float32]:
         return scorer.steps.refresh().range_similarity(noun)
@@ -109,10 +112,7 @@ def offline_pipeline(
     aggregation = AggregationRetriever(
         graph, executor, neighbors, answerer.candidates, answer_types, steps=scorer.steps
     )
-    unit = UNIT if scorer.ranker is None else _LEARNT
-    sure = None if weights is None else read_weights(weights, embedder.name).confidence
-    coverage = QuestionCoverage(graph, scorer.steps)
-    judge = Confidence(scorer.steps, answerer.candidates, answer_types, answerer.ranked, unit, sure, coverage)
+    judge = Confidence(answerer, ranker, QuestionCoverage(graph, scorer.steps))
     stages = [stage, Stage(AggregationLinker(), (aggregation,), rounds=1)]
     loop = Loop(entities, stages, answerer, judge, abstain, parts.translate, rule_hook(without))
     if not query_graphs or not has_valued_properties(graph):

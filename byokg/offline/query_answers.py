@@ -212,7 +212,10 @@ class QueryChooser:
         """Return the result of the query as evidence, and note the query for the trace."""
         given = {"query": answer.text, "score": round(answer.best.score, 4)}
         others = [{"query": text, "score": round(score, 4)} for text, score in answer.alternatives]
-        request.note("query graph", given, {"nodes": len(answer.best.result.nodes), "alternatives": others})
+        parts = zip(FEATURES, (answer.best.features * self._queries.weights.ranking).tolist(), strict=True)
+        contributions = {name: share for name, part in parts if (share := round(part, 2))}
+        got = {"nodes": len(answer.best.result.nodes), "contributions": contributions, "alternatives": others}
+        request.note("query graph", given, got)
         return self._queries.evidence(answer)
 
 

@@ -85,16 +85,18 @@ def cached(size: int) -> Callable[[Callable[..., T]], Callable[..., T]]:
 
     def decorate(function: Callable[..., T]) -> Callable[..., T]:
         @lru_cache(size)
-        def remember(_: frozenset[str], recorded: bool, args: tuple[Any, ...]) -> tuple[T, frozenset[str]]:
+        def remember(
+            _: frozenset[str], recorded: bool, args: tuple[Any, ...], **kwargs: Any
+        ) -> tuple[T, frozenset[str]]:
             if not recorded:
-                return function(*args), _NONE
+                return function(*args, **kwargs), _NONE
             with record() as fired:
-                return function(*args), frozenset(fired)
+                return function(*args, **kwargs), frozenset(fired)
 
         @wraps(function)
-        def call(*args: Any) -> T:
+        def call(*args: Any, **kwargs: Any) -> T:
             fired = _fired.get()
-            result, again = remember(_left_out.get(), fired is not None, args)
+            result, again = remember(_left_out.get(), fired is not None, args, **kwargs)
             if fired is not None:
                 fired |= again
             return result

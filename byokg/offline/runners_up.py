@@ -31,11 +31,11 @@ class RunnerUpSettings:
 _SETTINGS = RunnerUpSettings()
 
 Ranked = tuple[float, Sequence[AnswerItem]]
-"""A score, and the answers that would be given with it."""
+"""Log-odds, and the answers that would be given with them."""
 
 
-@rule("n-best answers", "who founded {X}", lambda ranked, probability, unit: ())
-def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tuple[AnswerItem, ...]:
+@rule("n-best answers", "who founded {X}", lambda ranked, probability: ())
+def runners_up(ranked: Iterable[Ranked], probability: float) -> tuple[AnswerItem, ...]:
     """Return further answers after those of the first candidate, each with the probability of its candidate.
 
     Constants were tuned on dev questions of WebQSP, CWQ, atlas, PathQuestion, MetaQA and made-up domains, so that F1
@@ -44,7 +44,6 @@ def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tup
     Args:
         ranked: candidates, the first one first.
         probability: of the first one.
-        unit: score units per nat.
     """
     candidates = list(ranked)
     if len(candidates) < 2:
@@ -56,7 +55,7 @@ def runners_up(ranked: Iterable[Ranked], probability: float, unit: float) -> tup
     for score, answers in candidates[1:]:
         keys = frozenset(map(_key, answers))
         if not keys <= first and len(keys & first) < _SETTINGS.same * len(keys | first):
-            weights[keys] = weights.get(keys, 0.0) + math.exp((score - best) / unit)
+            weights[keys] = weights.get(keys, 0.0) + math.exp(score - best)
             items.setdefault(keys, answers)
     total = sum(weights.values()) + _SETTINGS.none_right
     likely = {keys: (1 - probability) * weight / total for keys, weight in weights.items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from byokg.types import AnswerItem, Context, Question
+from byokg.types import AnswerItem, Context, Question, Step
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class ConfidenceEstimate:
     """Chosen node of several with one name, if another fits as well; else empty."""
     unsure: bool = False
     """True if the answer is reported as unsure."""
+    steps: tuple[Step, ...] = ()
+    """Compared candidates, best first, for the trace."""
 
 
 class ConfidenceEstimator(Protocol):
@@ -43,19 +45,20 @@ def rate(
     question: Question,
     context: Context,
     items: tuple[AnswerItem, ...],
-) -> tuple[tuple[AnswerItem, ...], str]:
-    """Return answers scored by their confidence, with runners-up, none below `abstain`; and a note on them."""
+) -> tuple[tuple[AnswerItem, ...], str, tuple[Step, ...]]:
+    """Return answers scored by their confidence, with runners-up, none below `abstain`; a note on them; and steps."""
     if not items:
-        return (), estimator.explain_absence(context)
+        return (), estimator.explain_absence(context), ()
     estimate = estimator.estimate(question, context, items)
     note = "; ".join(filter(None, (estimate.unused and f"not used: {estimate.unused}", estimate.taken)))
     if estimate.probability < abstain:
-        return (), (
+        note = (
             f"not sure enough ({estimate.probability:.2f}, and {abstain:g} was asked for) that it is "
             f"{items[0].name!r}: {note or estimate.missing}"
         )
+        return (), note, estimate.steps
     if estimate.unsure:
         note = f"unsure ({estimate.probability:.2f}): {note or estimate.missing}"
         if estimate.further:
             note += f"; next best: {estimate.further[0].name!r} ({estimate.further[0].score:.2f})"
-    return (*(replace(item, score=estimate.probability) for item in items), *estimate.further), note
+    return (*(replace(item, score=estimate.probability) for item in items), *estimate.further), note, estimate.steps

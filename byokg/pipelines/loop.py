@@ -88,7 +88,8 @@ class Loop:
             items = tuple(self.answerer.answer(question, context))
             results["answers"] = [item.name for item in items]
             if self.estimator is not None:
-                items, note = rate(self.estimator, self.abstain, question, context, items)
+                items, note, steps = rate(self.estimator, self.abstain, question, context, items)
+                context = context.noted(steps)
         answer = make_answer(question, items, context, clock.seconds, note)
         return replace(answer, translation=translation, rules=tuple(sorted(clock.rules)))
 

@@ -11,8 +11,9 @@ import pytest
 from byokg.errors import ConfigError
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.linking.parts import Parts
-from byokg.offline.calibration import AGAINST, FITTED, NAMES, UNSURE, CalibrationFeatures, Confidence, read_weights
+from byokg.offline.calibration import UNSURE, Confidence
 from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.ranking import AGAINST, FITTED, NAMES, CandidateFeatures, read_weights
 from byokg.pipelines.loop import Loop
 from byokg.types import Answer, Context, Question
 from tests.linking.graphs import EMBEDDER, films
@@ -21,10 +22,10 @@ GRAPH = films()
 PIPELINE = offline_pipeline(Parts(GRAPH, embedder=EMBEDDER))
 
 
-def signs(pipeline: Loop, text: str) -> CalibrationFeatures:
+def signs(pipeline: Loop, text: str) -> CandidateFeatures:
     answer = pipeline.run(Question("q", text))
     assert isinstance(pipeline.estimator, Confidence)
-    return pipeline.estimator.features(Question("q", text), Context(answer.rounds, text), answer.items)
+    return pipeline.estimator.candidates(Context(answer.rounds, text), answer.items)[0][1].features
 
 
 def test_the_score_of_every_answer_is_the_probability_that_the_first_is_right() -> None:
@@ -43,10 +44,9 @@ def test_shipped_weights_count_signs_the_way_they_speak() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_speaks_for_an_answer_makes_it_no_less_likely(name: str) -> None:
     weights = read_weights(FITTED)
-    plain = weights.probability(CalibrationFeatures())
-    more = weights.probability(replace(CalibrationFeatures(), **{name: 1.0}))
+    plain = weights.odds(CandidateFeatures())
+    more = weights.odds(replace(CandidateFeatures(), **{name: 1.0}))
     assert more <= plain if name in AGAINST else more >= plain
-    assert 0 <= more <= 1
 
 
 def test_other_paths_do_not_compete_with_an_edge_that_says_yes() -> None:
@@ -71,7 +71,7 @@ def test_a_path_alone_is_surer_than_one_among_many() -> None:
     graph = ColumnarGraph.from_triples([*rivals, ("alone", "director", "z")])
     pipeline = offline_pipeline(Parts(graph, embedder=EMBEDDER))
     sure, torn = signs(pipeline, "who is the director of alone"), signs(pipeline, "what about hub")
-    assert sure.vote_share > torn.vote_share
+    assert sure.agreement > torn.agreement
 
 
 def test_a_misspelt_name_and_an_unused_one_are_noted() -> None:
@@ -118,16 +118,16 @@ def test_an_answer_that_several_paths_lead_to_is_surer() -> None:
     backed = signs(
         offline_pipeline(Parts(ColumnarGraph.from_triples(more), embedder=EMBEDDER)), "who is the director of Heat"
     )
-    assert backed.agreeing_paths > alone.agreeing_paths
+    assert backed.agreement > alone.agreement
     weights = read_weights(FITTED)
-    assert weights.probability(replace(alone, agreeing_paths=backed.agreeing_paths)) > weights.probability(alone)
+    assert weights.odds(replace(alone, agreement=backed.agreement)) > weights.odds(alone)
 
 
 def test_nothing_competes_with_what_was_worked_out_along_no_path() -> None:
     graph = ColumnarGraph.from_triples([("Heat", "director", "Ann"), *(("Ann", f"likes {n}", n) for n in "abc")])
     found = signs(offline_pipeline(Parts(graph, embedder=EMBEDDER)), "Is Ann the director of Heat?")
     assert found.unused_schema_words == found.linking_uncertainty == 0
-    assert found.vote_share > signs(PIPELINE, "what about Alien").vote_share
+    assert found.agreement > signs(PIPELINE, "what about Alien").agreement
 
 
 class TestAbstaining:

@@ -30,7 +30,7 @@ def fired(example: str) -> set[str]:
             mentions.append(Mention(part, len(text), len(text) + len(part)))
         text += part
     with record() as found:
-        parse_path_question(text, mentions, RELATIVES.__contains__)
+        parse_path_question(text, tuple(mentions), RELATIVES.__contains__)
         expected_literal(text, mentions)
     return found
 

@@ -30,35 +30,35 @@ def ranked(*candidates: tuple[float, Sequence[str]]) -> list[Ranked]:
 
 
 def follow(probability: float, *candidates: tuple[float, Sequence[str]]) -> list[str]:
-    return [item.name for item in runners_up(ranked(*candidates), probability, unit=10.0)]
+    return [item.name for item in runners_up(ranked(*candidates), probability)]
 
 
 def test_a_next_best_that_is_nearly_as_likely_follows() -> None:
-    assert follow(0.4, (50.0, ["Ann"]), (49.0, ["Bob"])) == ["Bob"]
-    assert follow(0.4, (50.0, ["Ann"]), (10.0, ["Bob"])) == []
-    assert follow(0.9, (50.0, ["Ann"]), (49.0, ["Bob"])) == []
-    assert follow(0.4, (50.0, ["Ann"])) == []
+    assert follow(0.4, (5.0, ["Ann"]), (4.9, ["Bob"])) == ["Bob"]
+    assert follow(0.4, (5.0, ["Ann"]), (1.0, ["Bob"])) == []
+    assert follow(0.9, (5.0, ["Ann"]), (4.9, ["Bob"])) == []
+    assert follow(0.4, (5.0, ["Ann"])) == []
 
 
 def test_one_more_costs_many_answers_little_and_many_more_cost_one_a_lot() -> None:
     many = [f"city {number}" for number in range(20)]
-    assert follow(0.45, (50.0, many), (45.0, ["Bob"])) == ["Bob"]
-    assert follow(0.45, (50.0, ["Bob"]), (45.0, many)) == []
+    assert follow(0.45, (5.0, many), (4.5, ["Bob"])) == ["Bob"]
+    assert follow(0.45, (5.0, ["Bob"]), (4.5, many)) == []
     towns = [f"town {number}" for number in range(21)]
-    assert follow(0.3, (50.0, many), (50.0, towns[:20])) == towns[:20]
-    assert follow(0.3, (50.0, many), (50.0, towns)) == []  # nobody reads as many
+    assert follow(0.3, (5.0, many), (5.0, towns[:20])) == towns[:20]
+    assert follow(0.3, (5.0, many), (5.0, towns)) == []  # nobody reads as many
 
 
 def test_what_says_the_same_is_no_rival_and_rivals_that_agree_count_together() -> None:
-    assert follow(0.4, (50.0, ["Ann", "Bob"]), (50.0, ["Ann"])) == []
-    assert follow(0.4, (50.0, ["Ann", "Bob"]), (50.0, ["Ann", "Bob", "Cyd"])) == []
-    apart = follow(0.4, (50.0, ["Ann"]), (42.0, ["Bob"]), (42.0, ["Cyd"]), (42.0, ["Dan"]))
+    assert follow(0.4, (5.0, ["Ann", "Bob"]), (5.0, ["Ann"])) == []
+    assert follow(0.4, (5.0, ["Ann", "Bob"]), (5.0, ["Ann", "Bob", "Cyd"])) == []
+    apart = follow(0.4, (5.0, ["Ann"]), (4.2, ["Bob"]), (4.2, ["Cyd"]), (4.2, ["Dan"]))
     assert apart == []
-    assert follow(0.4, (50.0, ["Ann"]), (42.0, ["Bob"]), (42.0, ["Bob"]), (42.0, ["Bob"])) == ["Bob"]
+    assert follow(0.4, (5.0, ["Ann"]), (4.2, ["Bob"]), (4.2, ["Bob"]), (4.2, ["Bob"])) == ["Bob"]
 
 
 def test_each_keeps_its_citation_and_has_its_own_probability() -> None:
-    found = runners_up(ranked((50.0, ["Ann"]), (49.0, ["Bob", "Ann"]), (48.0, ["Cyd"])), 0.3, unit=10.0)
+    found = runners_up(ranked((5.0, ["Ann"]), (4.9, ["Bob", "Ann"]), (4.8, ["Cyd"])), 0.3)
     assert [(item.name, item.citations) for item in found][:1] == [("Cyd", ("e3",))]
     assert all(0 < item.score < 0.7 for item in found)
 

@@ -1,10 +1,10 @@
-"""Fit of the offline pipeline to a graph and its questions: path weights, a ranker if it improves answers, and
-calibration.
+"""Fit of the offline pipeline to a graph and its questions: path weights, a path ranker if it improves answers, and
+the ranker of candidates.
 
 The questions are split by clusters into training, selection (keep the weights, take the new ones, or add the ranker:
 the simplest that answers most correctly) and held-out questions. The latter are answered once, at the end, before and
-after, with the weights that are written. Calibration is fitted on the selection and held-out questions, and measured by
-cross-fitting: each fold of the held-out questions with weights fitted without it.
+after, with the weights that are written. The ranker of candidates is fitted on the selection and held-out questions,
+and measured by cross-fitting: each fold of the held-out questions with weights fitted without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +21,16 @@ import numpy.typing as npt
 from byokg.arrays import Float64
 from byokg.errors import ConfigError, EntityNotFound
 from byokg.evaluation.datasets.base import Example
-from byokg.evaluation.metrics import score
+from byokg.evaluation.metrics import normalise, score
 from byokg.evaluation.significance import auroc, bootstrap, calibration_error, cluster_codes, intervals
 from byokg.files import in_bytes, new_folder
 from byokg.index.embedders import Embedder
-from byokg.offline.calibration import NAMES, Confidence
-from byokg.offline.calibration import save_weights as save_confidence
+from byokg.offline.calibration import Confidence
 from byokg.offline.linker import OfflineLinker
 from byokg.offline.path_weights import CONFIDENCE_FILE, save_weights
-from byokg.offline.training.calibration import Judged, cross_fitted, fit_confidence, probabilities
-from byokg.offline.training.path_weights import candidate_sets, fit_weights
+from byokg.offline.ranking import save_weights as save_ranking
+from byokg.offline.training.calibration import cross_fitted, first_answers, fit_ranking, judged
+from byokg.offline.training.path_weights import CandidateSet, candidate_sets, fit_weights
 from byokg.offline.training.ranker import FitSettings, RankingExample, answer_cases, fit_ranker, write_ranker
 from byokg.pipelines.loop import Loop
 from byokg.types import Context, EntityId, Question
@@ -191,9 +191,10 @@ def fit(
         note(f"answering {len(parts.held_out):,} questions that were held out")
         was = _answered(tried["before"], parts.held_out, task.asked)
         now = was if chosen == "before" else _answered(tried[chosen], parts.held_out, task.asked)
-        hits_at_1, hit = _figures(was.scores, now.scores, parts.held_out)
-        sure = _judge(tried[chosen]).weights
-        folds = _folds(parts.held_out)[now.given]
+        ranking, folds = _judge(tried[chosen]).ranker.weights, _folds(parts.held_out)[now.given]
+        sure, scores = cross_fitted(now.judged, folds, choosing[chosen].judged, ranking), now.scores.copy()
+        scores[now.given, 0] = sure[1]
+        hits_at_1, hit = _figures(was.scores, scores, parts.held_out)
         report = Report(
             chosen,
             len(parts.learnt),
@@ -203,8 +204,8 @@ def fit(
             hits_at_1,
             hit,
             {
-                "before": _score(probabilities(_judge(tried["before"]).weights, was.judged), was.judged),
-                "after": _score(cross_fitted(now.judged, folds, choosing[chosen].judged, sure), now.judged),
+                "before": _score(*first_answers(_judge(tried["before"]).ranker.weights, was.judged)),
+                "after": _score(*sure),
             },
         )
         record["chosen"], record["chose"] = chosen, report.choice
@@ -215,8 +216,8 @@ def fit(
                 for file in sorted((Path(folder) / chosen).iterdir(), key=in_bytes):
                     (written / file.name).write_bytes(file.read_bytes())
             save_weights(written, linker_of(tried[chosen]).scorer.weights, task.embedder.name, record)
-            calibrator = fit_confidence([(1.0, choosing[chosen].judged + now.judged)], sure)
-            save_confidence(written / CONFIDENCE_FILE, calibrator)
+            fitted = fit_ranking([(1.0, [*choosing[chosen].judged, *now.judged])], ranking)
+            save_ranking(written / CONFIDENCE_FILE, fitted)
     return report
 
 
@@ -261,13 +262,13 @@ class _Answers:
     """(N, 2) whether the first answer is right, and whether any is."""
     given: npt.NDArray[np.bool_]
     """(N,) whether there is an answer."""
-    judged: Judged
-    """Calibration features of the questions with an answer."""
+    judged: list[CandidateSet]
+    """Candidates of the questions with an answer."""
 
 
 def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Example], Question]) -> _Answers:
-    judge = _judge(pipeline)
-    scores, given, signs = np.zeros((len(examples), 2)), np.zeros(len(examples), np.bool_), []
+    scores, given = np.zeros((len(examples), 2)), np.zeros(len(examples), np.bool_)
+    found: list[CandidateSet] = []
     for row, example in enumerate(examples):
         question = asked(example)
         try:
@@ -275,11 +276,11 @@ def _answered(pipeline: Loop, examples: Sequence[Example], asked: Callable[[Exam
         except EntityNotFound:  # a topic that the graph lacks: nothing is answered
             continue
         if answer.items:
-            found = score([item.name for item in answer.items], example.answers)
-            scores[row], given[row] = (found.hits_at_1, found.hit), True
-            context = Context(answer.rounds, question.text)
-            signs.append(astuple(judge.features(question, context, answer.items)))
-    return _Answers(scores, given, Judged(np.array(signs).reshape(-1, len(NAMES)), scores[given, 0]))
+            own = score([item.name for item in answer.items], example.answers)
+            scores[row], given[row] = (own.hits_at_1, own.hit), True
+            gold = set(map(normalise, example.answers))
+            found.append(judged(_judge(pipeline), Context(answer.rounds, question.text), answer.items, gold))
+    return _Answers(scores, given, found)
 
 
 def linker_of(pipeline: object) -> OfflineLinker:
@@ -301,9 +302,9 @@ def _folds(examples: Sequence[Example]) -> npt.NDArray[np.int64]:
     return np.array([number[example.group] % _SPLIT.folds for example in examples], np.int64)
 
 
-def _score(chances: Float64, judged: Judged) -> Score:
-    order = auroc(chances, judged.right)
-    error = calibration_error(chances, judged.right)
+def _score(chances: Float64, right: Float64) -> Score:
+    order = auroc(chances, right)
+    error = calibration_error(chances, right)
     return Score(None if np.isnan(order) else round(order, 4), round(error, 4))
 
 

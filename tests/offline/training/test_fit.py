@@ -11,9 +11,9 @@ from byokg.evaluation.datasets.base import Example
 from byokg.index.embedders import StaticEmbedder
 from byokg.linking.parts import Parts
 from byokg.offline.calibration import Confidence
-from byokg.offline.calibration import read_weights as read_confidence
 from byokg.offline.path_weights import read_weights
 from byokg.offline.pipeline import offline_pipeline
+from byokg.offline.ranking import read_weights as read_ranking
 from byokg.offline.training.fit import FitTask, fit, split_examples
 from byokg.offline.training.ranker import FitSettings
 from byokg.pipelines.loop import Loop
@@ -64,4 +64,4 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (held.ranker is not None) == (report.chosen == "weights and ranker")
     assert held.confidence is not None and set(report.score) == {"before", "after"}
     judge = make(out).estimator
-    assert isinstance(judge, Confidence) and judge.weights == read_confidence(held.confidence)
+    assert isinstance(judge, Confidence) and judge.ranker.weights == read_ranking(held.confidence)
