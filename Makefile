@@ -1,7 +1,7 @@
 # Needs Python 3.11 or newer with pip and venv, and GNU make; all packages go into .venv.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo record test fuzz check format docs wheel lock clean
+.PHONY: help demo record test test-fast coverage fuzz check format docs wheel lock clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -29,6 +29,8 @@ help:
 	@echo 'make demo     answer the shipped questions, replay pipelines with a language model, print the scores'
 	@echo 'make record   write the prompts of make demo without a reply, take replies in  (ARGS="--folder DIR")'
 	@echo 'make test     run the test suite            (make test ARGS="-k words" for a part)'
+	@echo 'make test-fast run the tests without engines, servers, browsers and programs'
+	@echo 'make coverage run the test suite, and report the lines and branches that it runs'
 	@echo 'make fuzz     run the property tests with many fresh cases'
 	@echo 'make check    run linter, formatter check and type checker'
 	@echo 'make format   let the linter and formatter rewrite files'
@@ -50,6 +52,14 @@ record: $(CORE)
 
 test: $(DEV)
 	@$(BIN)/python -m pytest $(PARALLEL) $(ARGS)
+
+# No engine, server, browser or program: to run while editing.
+test-fast: $(DEV)
+	@$(BIN)/python -m pytest $(PARALLEL) --fast $(ARGS)
+
+# The whole suite, with the share of lines and branches that it runs; fails below the floor in pyproject.toml.
+coverage: $(DEV)
+	@$(BIN)/python -m pytest $(PARALLEL) --cov --cov-report=term $(ARGS)
 
 # Property tests alone, ten times as many cases as in `make test`, with fresh random cases.
 fuzz: $(DEV)
@@ -88,7 +98,7 @@ lock:
 	@echo 'constraints.txt is new; run: make check test'
 
 clean:
-	@rm -rf $(VENV) .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .coverage .demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(MADE):
 	@$(PYTHON) -c '' 2>/dev/null \

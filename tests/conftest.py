@@ -8,6 +8,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from byokg.graph.engines.arcadedb import ArcadeStore
     from tests.graph.bolt_server import BoltDatabases
     from tests.graph.genuine_servers import Genuine
+
+TESTS = Path(__file__).parent
 
 SLOW_FILES = 10
 
@@ -31,6 +34,30 @@ settings.register_profile("fuzz", UNTIMED, max_examples=100 * FUZZ_FACTOR, print
 settings.load_profile("byokg")
 
 
+SLOW = frozenset(
+    "cli data training graph/engines graph/servers graph/guard/test_guard_engines.py evaluation/report "
+    "pipelines/test_case_studies.py pipelines/test_cpus.py pipelines/test_end_to_end.py pipelines/test_quality.py "
+    "test_conformance.py test_docs.py test_docstrings.py test_documentation.py test_examples.py test_notebooks.py "
+    "test_packaging.py test_portability.py test_shape.py".split()
+)
+"""Folders and files that `--fast` leaves out: they start engines, servers, browsers or programs, or take long."""
+
+STARTED = frozenset("arcade arcade_process arcadedb atlas_store bolt bolt_process neo4j_server oxigraph server".split())
+"""Fixtures of engines and servers, whose tests `--fast` leaves out elsewhere."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let `make test-fast` leave out what starts an engine, a server or a browser, or takes long."""
+    parser.addoption("--fast", action="store_true", help="leave out tests of engines, servers, browsers and programs")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out slow folders and files."""
+    if not config.getoption("--fast") or TESTS not in collection_path.parents:
+        return None
+    return True if collection_path.relative_to(TESTS).as_posix() in SLOW else None
+
+
 def pytest_configure() -> None:
     """Take Ctrl-C as a terminal would, also in a background job, whose programs start with the signal ignored.
 
@@ -41,7 +68,11 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let `make fuzz` draw more cases also where a test says how many it wants."""
+    """Deselect tests of engines and servers; let `make fuzz` draw more cases also if a test has a number of its own."""
+    if config.getoption("--fast"):
+        started = [item for item in items if not STARTED.isdisjoint(getattr(item, "fixturenames", ()))]
+        config.hook.pytest_deselected(items=started)
+        items[:] = [item for item in items if item not in set(started)]
     if config.getoption("--hypothesis-profile", None) != "fuzz":
         return
     for item in items:
