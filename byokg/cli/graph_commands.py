@@ -386,10 +386,10 @@ def build(
 ) -> None:
     """Import a graph, save it, and index the names of its nodes and the values of their properties.
 
-    SRC is a table of edges (.csv, .tsv, .txt, …), with a header or without, JSON lines, RDF, GraphML, Parquet, or a
-    folder with one of these or with nodes.csv and edges.csv; each also as .gz, .xz, .bz2 or .zst. Or it is the graph
-    on a server: neo4j://…, bolt://…, neptune-graph://ID, neptune-db://HOST, sparql+https://…; credentials come from the
-    environment.
+    SRC is a table of edges (.csv, .tsv, .txt, …), with a header or without, JSON or JSON lines, RDF, GraphML, GEXF,
+    GML, DOT, a Cypher script, Parquet and others, or a folder with one of these, with nodes.csv and edges.csv or with
+    graph.yaml; each also as .gz, .xz, .bz2, .zst or .zip. Or it is the graph on a server: neo4j://…, bolt://…,
+    neptune-graph://ID, neptune-db://HOST, sparql+https://…; credentials come from the environment.
 
     Delimiter, header and the columns of tables are detected, and printed in one line for each file. A file that may be
     read in several ways is refused with the option that decides: --columns, --header, --delimiter or --comment.
@@ -440,7 +440,7 @@ def build(
 @expand_records
 def sniff(
     *,
-    source: Annotated[str, typer.Argument(metavar="SRC", help="File or folder to look at.")],
+    source: Annotated[str, typer.Argument(metavar="FILE", help="File or folder to look at.")],
     layout: TableLayout,
     write: Annotated[
         bool, typer.Option("--write", help="Write a graph.yaml to edit: in the folder, or beside the file.")
