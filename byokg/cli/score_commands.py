@@ -421,7 +421,7 @@ def view(
 
     byokg view runs/a runs/b graph.path=DIR pipeline=byokg llm=anthropic llm.model=MODEL
 
-    Nothing is written, and the page is for this machine alone. Ctrl-C ends it.
+    The page is for this machine alone, and writes nothing but the mark of a paused run. Ctrl-C ends it.
     """
     import webbrowser
 

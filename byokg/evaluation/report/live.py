@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -47,6 +48,9 @@ from byokg.llm.reply_store import RecordedReplies
 
 _DEEP = 4
 """Folders within folders in which runs are looked for."""
+
+_RECOUNT_S = 5.0
+"""Interval at which the figures of a run that grows are counted."""
 
 _HELD = 8
 """Runs that are kept in memory."""
@@ -156,6 +160,7 @@ class LiveRuns:
         """Runs that were read, each with its state at that time; the one used last at the end."""
         self._figures: dict[tuple[Path, str], tuple[object, dict[str, Any]]] = {}
         """By run and profile, or `took`: the run's state at the time of counting, and the figures."""
+        self._counted_at: dict[tuple[Path, str], float] = {}
         self._when: dict[str, int] = {}
         """By run, the version in which it changed last."""
         self._loading = threading.Lock()
@@ -245,9 +250,12 @@ class LiveRuns:
         for run in list(self.runs.values()):
             kinds = ["took", *([profile] if run.done else []), *([f"repeats {profile}"] if run.repeats > 1 else [])]
             for kind in kinds:
-                seen = run.seen
+                seen, now = run.seen, time.monotonic()
                 if self._figures.get((run.folder, kind), (None,))[0] == seen:
                     continue
+                if run.state != "finished" and now - self._counted_at.get((run.folder, kind), -_RECOUNT_S) < _RECOUNT_S:
+                    continue
+                self._counted_at[run.folder, kind] = now
                 self._figures[run.folder, kind] = seen, self._figures_of(run, kind)
                 self._tell()
                 return True

@@ -52,8 +52,9 @@ async function tested(names, found) {
   if (byId("panels")) drawCharts();
 }
 
-// Changes of the runs that are shown are drawn at most once a second.
+// Changes of the runs that are shown are drawn at most once a second, or for a third of the time.
 let again = null;
+let reading = 0; // milliseconds of the last one
 function changed(names) {
   const mine = report?.runs.some((run) => names.includes(run.name));
   if (mine && !shownPage.report) shownPage.names = null; // read anew when gone to
@@ -62,13 +63,15 @@ function changed(names) {
     again = null;
     if (shownPage.report) await refresh();
     else await draw();
-  }, shownPage.report ? 1000 : 100);
+  }, shownPage.report ? Math.max(1000, 2 * reading) : 100);
 }
 
 // Bring questions and figures up to date, and leave what is open as it is.
 async function refresh() {
   const names = here().query.getAll("run");
+  const began = performance.now();
   const found = await source.summary(names);
+  reading = performance.now() - began;
   if (!shownPage.report || JSON.stringify(names) !== shownPage.names) return;
   report = shownPage.report = found;
   tested(names, found);
