@@ -392,6 +392,7 @@ def _find(source: Path) -> _SourceFiles:
     if not found and len(delimited) == 1:
         return _SourceFiles(source, alone=delimited[0])
     others = [path for path in present if path.is_file() and has_format(path) and path not in delimited]
+    others = [path for path in others if not path.name.startswith("questions")]
     if not found and not delimited and len(others) == 1:
         return _find(others[0])
     if not found:
