@@ -431,7 +431,7 @@ class ContextWriter:
         kept: list[tuple[Line, str]] = []
         misses = 0
         for line, shown in lines:
-            for text in self._shorter_and_shorter(line, shown):
+            for text in _shorter_and_shorter(line, shown):
                 numbered = f"[e{len(kept) + 1}] {text}"
                 tokens = self._count(f"{numbered}\n")
                 if tokens <= room:
@@ -446,18 +446,18 @@ class ContextWriter:
         return kept
 
     @staticmethod
-    def _shorter_and_shorter(line: Line, shown: int) -> Iterator[str]:
-        """Yield a line with so many of its entries, then with half of them, down to one."""
-        shown = min(shown, len(line.entries))
-        while True:
-            yield line.text(shown)
-            shown //= 2
-            if not shown:
-                return
-
-    @staticmethod
     def _text(kept: Sequence[tuple[Line, str]], told: str) -> str:
         return ("\n".join(text for _, text in kept) or NOTHING) + told
+
+
+def _shorter_and_shorter(line: Line, shown: int) -> Iterator[str]:
+    """Yield a line with so many of its entries, then with half of them, down to one."""
+    shown = min(shown, len(line.entries))
+    while True:
+        yield line.text(shown)
+        shown //= 2
+        if not shown:
+            return
 
 
 def _rows_first(key: int) -> tuple[bool, int]:
