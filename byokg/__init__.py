@@ -7,7 +7,7 @@ import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from byokg.api import Byokg, KnowledgeGraph
+    from byokg.api import Byokg, KnowledgeGraph, offline_pipeline
     from byokg.errors import ByokgError
     from byokg.evaluation.datasets.base import Example
     from byokg.evaluation.datasets.benchmarks import MetaQA
@@ -20,7 +20,6 @@ if typing.TYPE_CHECKING:
     from byokg.index.embedders import SentenceTransformerEmbedder, StaticEmbedder
     from byokg.index.hosted_embedders import LangChainEmbedder
     from byokg.linking.entities import EntityLinker
-    from byokg.offline import offline_pipeline
     from byokg.types import Answer, AnswerItem, Question
 
     __version__: str

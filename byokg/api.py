@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from byokg.linking.entities import EntityLinker
     from byokg.llm.model import LanguageModel
     from byokg.offline import MentionSpotter
+    from byokg.offline import offline_pipeline as offline_pipeline
     from byokg.pipelines.follow_up import Turn
     from byokg.pipelines.instrumentation import StageHook
     from byokg.pipelines.loop import Loop
@@ -330,9 +331,8 @@ class Byokg:
 
 def mention_spotter(store: GraphStore, embedder: Embedder, entities: EntityLinker) -> MentionSpotter:
     """Return the offline pipeline's mention detector, by itself."""
-    from byokg.offline import mention_spotter as make
-
-    return make(store, embedder, entities)
+    made: MentionSpotter = _offline().mention_spotter(store, embedder, entities)
+    return made
 
 
 Asked = str | Question | Mapping[str, Any]
@@ -341,9 +341,9 @@ Asked = str | Question | Mapping[str, Any]
 
 def _checked_pipeline(settings: Mapping[str, object], asks: bool) -> Callable[..., Loop]:
     """Return the pipeline for a graph with a language model, or without. Raises `ConfigError` for unknown settings."""
-    from byokg.offline import offline_pipeline
     from byokg.pipelines.byokg import byokg_pipeline
 
+    offline_pipeline: Callable[..., Loop] = _offline().offline_pipeline
     with_model = _settings_of(byokg_pipeline)
     known = with_model if asks else _settings_of(offline_pipeline)
     for name in settings:
@@ -351,6 +351,13 @@ def _checked_pipeline(settings: Mapping[str, object], asks: bool) -> Callable[..
             place = " without a language model" if name in with_model else ""
             raise ConfigError(f"no setting {name!r}{place}; there is {', '.join(known)}")
     return byokg_pipeline if asks else offline_pipeline
+
+
+def _offline() -> Any:
+    """Return the offline room, which is imported on demand."""
+    import byokg.offline
+
+    return byokg.offline
 
 
 def _settings_of(make: Callable[..., Loop]) -> list[str]:

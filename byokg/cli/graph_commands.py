@@ -405,7 +405,7 @@ def build(
     import time
 
     from byokg.graph.importers.choose import files_read, graph_folder
-    from byokg.open import ENGINE_NAMES, add_engine, engines_in, refuse_missing
+    from byokg.open import refuse_missing
 
     folder, wanted, memory = folder_given(out, "--out"), engines.languages, reading.memory_bytes
     settings, options, edge_properties = server.settings(source), layout.options, not reading.no_edge_properties
@@ -422,8 +422,7 @@ def build(
         read = [*files_read(graph), *_templates(graph)]
         del graph  # Windows renames no folder with files that are mapped
         for language in wanted:
-            with elapsing(f"loading {counts} into the {ENGINE_NAMES[language]} engine", stderr()):
-                add_engine(partial, language)
+            _add(partial, language)
     for line in read:
         print(line)
     print(f"built {out}: {counts}{dropped}, in {seconds:.1f} s")
@@ -613,14 +612,22 @@ def engine(
     wanted = engines.languages
     if not wanted:
         raise ConfigError("which engine? add --cypher (ArcadeDB), --sparql (Oxigraph), or both")
-    from byokg.open import add_engine, refuse_missing
+    from byokg.open import refuse_missing
 
     folder = folder_given(place, "byokg graph engine")
     refuse_missing(wanted)
     for language in wanted:
-        with in_these_words(), elapsing(f"building the {ENGINE_NAMES[language]} engine", stderr()):
-            add_engine(folder, language, overwrite)
+        with in_these_words():
+            _add(folder, language, overwrite)
         _say_engines(folder, [language])
+
+
+def _add(folder: Path, language: Language, overwrite: bool = False) -> None:
+    """Build an engine into a graph's folder, and show that it takes its time."""
+    from byokg.open import add_engine
+
+    with elapsing(f"loading the graph into the {ENGINE_NAMES[language]} engine", stderr()):
+        add_engine(folder, language, overwrite)
 
 
 def _say_engines(folder: Path, languages: list[Language]) -> None:

@@ -20,7 +20,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import accumulate, chain, pairwise
 from typing import Any, NamedTuple
 
@@ -185,20 +185,12 @@ class NameCandidates:
         numbers = _Numbers(table.vocabulary, slots)
         guesses = [self._guess(slot, numbers.of(slot), {}, WIDE) for slot in slots]
         weights = self._weights(slots, numbers, guesses)
-        for left_out, number in self._left_out:
-            weights[number] = max(weights[number], len(left_out) + 1)
+        _count_left_out(table.vocabulary, weights)
         rows = np.concatenate([np.empty(0, np.int32), *map(table.holders, guesses[0].words.tolist())])
         rows = _distinct(rows[:_READ]).astype(np.int64)
         common, _ = self._common(rows, weights)
         kept: Int64 = rows[common >= share * table.arrays.letters[rows]]
         return kept
-
-    @cached_property
-    def _left_out(self) -> list[tuple[str, int]]:
-        """The articles and titles among the words of names, with their numbers."""
-        words = sorted(ARTICLES | TITLES)
-        numbers = self._table.vocabulary.find(words).tolist()
-        return [(word, number) for word, number in zip(words, numbers, strict=True) if number >= 0]
 
     # Vocabulary words for the words of a text
 
@@ -431,6 +423,16 @@ class NameCandidates:
         part = np.maximum(PART * covered, np.where(shared > 0, PART * SET, 0.0))
         part = np.where(longer > VERY_FAR * shorter, part * FAR_PART / PART, part) + covered / 100
         return np.where(_is_close(letters, length), np.maximum(whole, as_set) + whole / 100, part)
+
+
+_LEFT_OUT = sorted(ARTICLES | TITLES)
+
+
+def _count_left_out(vocabulary: Vocabulary, weights: Int64) -> None:
+    """Count the letters of articles and titles as found."""
+    for word, number in zip(_LEFT_OUT, vocabulary.find(_LEFT_OUT).tolist(), strict=True):
+        if number >= 0:
+            weights[number] = max(weights[number], len(word) + 1)
 
 
 def _rarest(table: NameTable, slots: Sequence[str], numbers: _Numbers) -> list[str]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -152,7 +152,9 @@ def _by_chance(text: str, name: str) -> bool:
 
 
 def _short_scores(text: str, names: Sequence[str], least: float) -> list[tuple[int, float]]:
-    """Compare a text with names less their leading article and titles, and one of two words with first and last words.
+    """Compare a text with names less their leading article and titles (`Beattles`).
+
+    A text of two words is also compared with the first and last words of names, at 0.95 (`Barak Obama`).
 
     Args and result as those of `scores`; a text with an article or titles is also compared without, with whole names.
     """
@@ -168,6 +170,18 @@ def _short_scores(text: str, names: Sequence[str], least: float) -> list[tuple[i
         if best >= least and best > 0:
             found.append((at, best))
     return found
+
+
+def _short_ratios(
+    folded: Sequence[str], names: Sequence[str], spellings: Sequence[str], cutoff: float
+) -> npt.NDArray[np.float32]:
+    """Return rapidfuzz's ratio of texts and names, or of their short forms, in percent; 0 below a cutoff."""
+    short = [normalize_name(untitled(spelling)) for spelling in spellings]
+    whole, other = (
+        process.cdist(folded, some, scorer=fuzz.ratio, score_cutoff=100 * cutoff) for some in (names, short)
+    )
+    best: npt.NDArray[np.float32] = np.maximum(whole, other)
+    return best
 
 
 _QUALIFIED = re.compile(r"(\S.*?)\s+\(([^()]*)\)\s*")
@@ -452,9 +466,8 @@ class NameIndex:
 
         Scores are those of thefuzz's `process.extract` (WRatio), but accents do not matter, a part of a longer text
         counts as far as it is made of whole words (`love` does not resemble `Slovene`), and a name of less than four
-        letters is never found in a part of a text. An owner of several such names comes once, with the best. A text
-        that resembles no name so is compared with names less their article and titles (`Beattles`), and if it has two
-        words, with first and last words of names at 0.95 (`Barak Obama`).
+        letters is never found in a part of a text. An owner of several such names comes once, with the best. Of names
+        that resemble no text so, the short forms do (see `_short_scores`).
 
         Args:
             texts: mentions; one of punctuation alone, or of more than `LONGEST` letters, finds nothing.
@@ -476,11 +489,9 @@ class NameIndex:
         Args:
             texts: pieces of one sentence that all hold `word`.
             word: a folded word that may be misspelt; the name must hold one like it.
-            cutoff: lowest score in [0, 1], of rapidfuzz's ratio: 2 · common letters / letters of both, articles and
-                titles of names left out.
+            cutoff: lowest score in [0, 1], 2 · common letters / letters of both, without articles and titles of names.
         """
-        folded = [normalize_name(text) for text in texts]
-        words = dict.fromkeys(word for text in texts for word in fold_words(text))
+        folded, words = list(map(normalize_name, texts)), dict.fromkeys(chain.from_iterable(map(fold_words, texts)))
         # A name of which less comes from these words is beneath the cutoff, but for letters in common by chance.
         share = cutoff / 2 * (1 + cutoff / (2 - cutoff))
         rows = self.candidates.around(word, list(words), share)
@@ -488,11 +499,8 @@ class NameIndex:
             return [None] * len(texts)
         spellings = self._table.spelled(rows)
         names = [normalize_name(spelling) for spelling in spellings]
-        ratios = process.cdist(folded, names, scorer=fuzz.ratio, score_cutoff=100 * cutoff)
-        short = [normalize_name(untitled(spelling)) for spelling in spellings]
-        np.maximum(ratios, process.cdist(folded, short, scorer=fuzz.ratio, score_cutoff=100 * cutoff), out=ratios)
         found: list[NameMatch | None] = []
-        for text, row in zip(folded, ratios, strict=True):
+        for text, row in zip(folded, _short_ratios(folded, names, spellings, cutoff), strict=True):
             row[[at for at in np.flatnonzero(row).tolist() if begins_inside(text, names[at])]] = 0
             best = float(row.max())
             if not text or best <= 0:
