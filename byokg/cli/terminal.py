@@ -225,7 +225,7 @@ def _progress(
         yield show
 
 
-class _Count(NamedTuple):
+class _Tally(NamedTuple):
     done: int
     total: int
 
@@ -234,7 +234,7 @@ class _Count(NamedTuple):
 def counted(title: str, total: int, output: Output) -> Iterator[Callable[[int, int], None]]:
     """Give a callback for how many are done of how many."""
     with _progress(title, total, output, lambda done: "", lambda done: "") as show:
-        yield lambda done, of: show(_Count(done, of))
+        yield lambda done, of: show(_Tally(done, of))
 
 
 @contextmanager

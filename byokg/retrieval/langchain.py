@@ -72,7 +72,7 @@ class GraphRetriever(BaseRetriever):
         return documents(self.store, self.retriever.retrieve(request), self.shown)
 
 
-class Answers(Protocol):
+class RunnablePipeline(Protocol):
     """A pipeline with the methods of a runnable, such as `Byokg`."""
 
     def invoke(self, input: Any, config: Any = None) -> Answer:
@@ -91,7 +91,7 @@ class Answers(Protocol):
 class Answering(Runnable[Any, Answer]):
     """A pipeline as a runnable, from a question to an `Answer`; its stream has stages and tokens before it."""
 
-    def __init__(self, pipeline: Answers) -> None:
+    def __init__(self, pipeline: RunnablePipeline) -> None:
         self._pipeline = pipeline
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **_: Any) -> Answer:
