@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 pytest.importorskip("mkdocs", reason="mkdocs is not installed: pip install 'byokg[docs]'")
 pytest.importorskip("mkdocstrings", reason="mkdocstrings is not installed: pip install 'byokg[docs]'")
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
 
 LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?(https?:[^\">\s]+)|<link[^>]*\shref=\"?(https?:[^\">\s]+)")
 """What a browser fetches by itself; links that a reader may follow are none of it."""
@@ -26,7 +26,7 @@ LOADED = re.compile(r"<(?:script|img|iframe)[^>]*\ssrc=\"?(https?:[^\">\s]+)|<li
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the site, where any warning (a broken link, an anchor that is not there) is an error."""
-    folder = tmp_path_factory.mktemp("site") / PROJECT["version"]
+    folder = tmp_path_factory.mktemp("site") / VERSION
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -48,8 +48,8 @@ def test_the_site_holds_all_pages_and_loads_nothing_from_elsewhere(site: Path) -
 
 def test_versions_stand_side_by_side_and_the_latest_opens_first(site: Path) -> None:
     [listed] = json.loads((site.parent / "versions.json").read_text("utf-8"))
-    assert listed["version"] == PROJECT["version"]
-    assert f"url={PROJECT['version']}/index.html" in (site.parent / "index.html").read_text("utf-8")
+    assert listed["version"] == VERSION
+    assert f"url={VERSION}/index.html" in (site.parent / "index.html").read_text("utf-8")
 
 
 def test_public_names_commands_and_settings_are_in_the_reference(site: Path) -> None:
