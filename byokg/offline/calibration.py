@@ -76,7 +76,9 @@ class Confidence:
         probability = min(probability, 1 / other.fitting) * immaterial(parts)
         further = () if other.namesakes else further  # answers of a namesake are about something else
         unsure = probability < UNSURE
-        return ConfidenceEstimate(probability, missing, further, quoted(parts), other.taken, unsure, steps)
+        unrelated = not question.topic_ids and self._coverage.is_unrelated(context, items)
+        taken = other.taken
+        return ConfidenceEstimate(probability, missing, further, quoted(parts), taken, unsure, steps, unrelated)
 
     def candidates(self, context: Context, items: Sequence[AnswerItem]) -> list[tuple[str, Candidate]]:
         """Return the first name of each candidate, best first; of a computed result its own alone."""

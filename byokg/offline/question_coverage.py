@@ -18,11 +18,13 @@ import numpy as np
 
 from byokg.graph.property_view import is_value
 from byokg.graph.store import GraphStore
+from byokg.index.embedders import shipped_embedder
 from byokg.offline.constraints import QueryConstraints
 from byokg.offline.lexicon import comparative, load_lexicon, superlative
 from byokg.offline.parse import REQUESTS
 from byokg.offline.parse_constraints import parse_constraints, parse_path_question
 from byokg.offline.relation_words import NEGATIONS
+from byokg.offline.rules import rule
 from byokg.offline.schema_linking import RelationSimilarity
 from byokg.retrieval.verbalize import disambiguate
 from byokg.text.aliases import untitled
@@ -62,6 +64,8 @@ class CoverageSettings:
     """Words before a noun among which its preposition stands."""
     nodes: int = 100
     """Nodes of the evidence whose names and types are read."""
+    unrelated: float = 0.8
+    """Share of unexplained content from which a question is about something else, in [0, 1]."""
     written: int = 6
     """Unused parts that are written out."""
 
@@ -180,6 +184,46 @@ class QuestionCoverage:
         if computed is None or computed.operation == "count":
             parts += self._unrelated(text, constraints, mentions, used, linked)
         return tuple(sorted(parts, key=lambda part: (part.start, part.text)))
+
+    @rule("unrelated question", "who is the best singer", lambda self, context, items: False)
+    def is_unrelated(self, context: Context, items: Sequence[AnswerItem]) -> bool:
+        """True if the mentions, relations, types, names and operations behind an answer explain little of a question.
+
+        Its words are weighed by importance. A linked mention is explained as far as its words are those of the node's
+        name, another word by its similarity. The threshold drops no right answer to 1,000
+        dev questions over four natural graphs.
+
+        Args:
+            context: evidence for the question.
+            items: the answers, at least one.
+        """
+        text, first = context.question[: _SETTINGS.characters], context.rounds[0]
+        constraints = parse_constraints(text, first.artifacts.mentions)
+        computed = next((item for item in context.evidence if isinstance(item, ComputedEvidence)), None)
+        used = self._used(context, items, computed)
+        of, steps, importance = self._steps.refresh(), list(used.steps), shipped_embedder().importance
+        linked: dict[Mention, list[LinkedEntity]] = {}
+        for entity in first.linked.entities:
+            linked.setdefault(entity.mention, []).append(entity)
+        total = left = 0.0
+        for span in WORD.finditer(text):
+            word = span.group().casefold()
+            if word in FUNCTION_WORDS or word in QUESTION_WORDS or word in REQUESTS:
+                continue
+            mention = next((one for one in linked if one.start <= span.start() < one.end), None)
+            nodes = [] if mention is None else [one for one in linked[mention] if computed or one.id in used.nodes]
+            if nodes:
+                known = max(_certainty(one) for one in nodes)
+            elif singular(word) in used.words or (
+                computed is not None and constraints.rest[span.start() : span.end()] != span.group()
+            ):
+                known = 1.0
+            else:
+                means = (of.label_similarity(word), of.type_similarity(word), of.range_similarity(word))
+                known = max((float(each[steps].max()) for each in means), default=0.0) if steps else 0.0
+            weight = importance(word)
+            total, left = total + weight, left + weight * (1 - known)
+        return left >= _SETTINGS.unrelated * total
 
     def ambiguous(self, context: Context, items: Sequence[AnswerItem]) -> Ambiguity:
         """Return the chosen node of each mention with several fitting ones.
@@ -355,6 +399,21 @@ class QuestionCoverage:
             elif folded not in _GENERAL and (used.everything or _is_adjunct(text, span)):
                 parts.append(UnusedPart(word, "adjunct", span.start()))
         return parts
+
+
+def _certainty(one: LinkedEntity) -> float:
+    """Return the evidence that a mention means a node, in [0, 1].
+
+    A name that only resembles the mention, or has more words, is no evidence if everyday words in small letters may
+    have been meant: the `singer` of a question need not be Isaac Bashevis Singer.
+    """
+    if one.method not in ("fuzzy", "dense") or normalize_name(one.name) == normalize_name(one.mention.text):
+        return 1.0
+    words = split_words(one.mention.text)
+    small = one.mention.text[:1].islower() or one.mention.start == 0
+    everyday = small and all(len(shipped_embedder().tokens(word)[0]) == 1 for word in words)
+    shared = sum(map(len, set(words) & set(split_words(one.name)))) / max(1, len("".join(split_words(one.name))))
+    return (0.0 if everyday else 0.5) + 0.5 * shared
 
 
 def _is_adjunct(text: str, span: re.Match[str]) -> bool:

@@ -27,6 +27,8 @@ class ConfidenceEstimate:
     """True if the answer is reported as unsure."""
     steps: tuple[Step, ...] = ()
     """Compared candidates, best first, for the trace."""
+    unrelated: bool = False
+    """True if the question is about something else than the graph, so that there is no answer."""
 
 
 class ConfidenceEstimator(Protocol):
@@ -46,11 +48,17 @@ def rate(
     context: Context,
     items: tuple[AnswerItem, ...],
 ) -> tuple[tuple[AnswerItem, ...], str, tuple[Step, ...]]:
-    """Return answers scored by their confidence, with runners-up, none below `abstain`; a note on them; and steps."""
+    """Return answers scored by their confidence, with runners-up; a note on them; and steps.
+
+    There are none below `abstain`, and none to an unrelated question.
+    """
     if not items:
         return (), estimator.explain_absence(context), ()
     estimate = estimator.estimate(question, context, items)
     note = "; ".join(filter(None, (estimate.unused and f"not used: {estimate.unused}", estimate.taken)))
+    if estimate.unrelated:
+        reason = "the question seems to be about something else: the graph explains too little of it"
+        return (), "; ".join(filter(None, (reason, note))), estimate.steps
     if estimate.probability < abstain:
         note = (
             f"not sure enough ({estimate.probability:.2f}, and {abstain:g} was asked for) that it is "

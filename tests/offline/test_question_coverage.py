@@ -193,3 +193,13 @@ def test_prompts_list_linked_namesakes_apart() -> None:
     assert "Todd (Person, id p7, born 1970) | Todd (Person, id p9, born 1980)" in text
     untyped = ColumnarGraph.from_records([replace(node, type="") for node in TODDS], TODD_EDGES)
     assert "Todd (id p7, born 1970)" in ContextWriter(untyped).write_for_round(context).notes
+
+
+@pytest.mark.parametrize(
+    "text", ["How do golden retrievers sleep at night?", "Which songs did the nice orchestra rehearse?"]
+)
+def test_a_question_about_something_else_has_no_answer(text: str) -> None:
+    answer = RIVERS.run(Question("ask", text))
+    assert not answer.items
+    assert answer.note.startswith("the question seems to be about something else")
+    assert RIVERS.run(Question("ask", text, (EntityId("prize"),))).items  # its topic is given
