@@ -1,4 +1,4 @@
-"""Answers extracted from path evidence: candidates, their order by answer type, and computed results."""
+"""Answers extracted from path evidence: candidates, and computed results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from byokg.graph.store import GraphStore
 from byokg.offline.aggregation import grouping
 from byokg.offline.answer_type import AnswerTypePredictor, is_literal_of
 from byokg.offline.parse_constraints import expected_literal
-from byokg.offline.ranking import Candidate, AnswerRanker
+from byokg.offline.ranking import AnswerRanker, Candidate
 from byokg.offline.rules import rule
 from byokg.text.names import is_identifier
 from byokg.types import (

@@ -14,7 +14,7 @@ from itertools import islice
 from byokg.offline.answerer import ExtractiveAnswerer
 from byokg.offline.parse_constraints import expected_literal, parse_constraints
 from byokg.offline.question_coverage import QuestionCoverage, immaterial, quoted
-from byokg.offline.ranking import Candidate, AnswerRanker
+from byokg.offline.ranking import AnswerRanker, Candidate
 from byokg.offline.runners_up import runners_up
 from byokg.pipelines.confidence import ConfidenceEstimate
 from byokg.types import AnswerItem, ComputedEvidence, Context, PathEvidence, Question, Step

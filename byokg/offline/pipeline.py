@@ -46,9 +46,6 @@ RETRIEVERS: Mapping[str, RetrieverFactory | None] = MappingProxyType({"path": pa
 _MOST_TYPES = 200
 """Types up to which query graphs are searched; five times as many relations."""
 
-_LEARNT = 1.0
-"""Scale of a trained ranker's scores: they are log-odds."""
-
 
 def offline_pipeline(
     parts: Parts,
@@ -100,7 +97,7 @@ def offline_pipeline(
     linker = OfflineLinker(store, entities, spotter, scorer, limits, literals, answer_types)
     shared = parts.replace(store, ContextWriter(store))
     stage = Stage(linker, tuple(shared.retrievers(retrievers).values()), rounds=1)
-    unit = SCORED if scorer.ranker is None else _LEARNT
+    unit = SCORED if scorer.ranker is None else 1.0  # those of a trained ranker are log-odds
     fitted = None if weights is None else read_weights(weights, embedder.name).confidence
     ranker = AnswerRanker(graph, scorer, embedder, answer_types, read_ranking(fitted or FITTED), unit)
     answerer = ExtractiveAnswerer(store, answer_types, ranker)

@@ -9,7 +9,7 @@ from byokg.graph.property_view import value_id
 from byokg.linking.entities import EntityLinker
 from byokg.offline.answer_type import AnswerTypePredictor
 from byokg.offline.pipeline import build_parser_and_ranker
-from byokg.offline.ranking import FITTED, Candidate, AnswerRanker, read_weights
+from byokg.offline.ranking import FITTED, AnswerRanker, Candidate, read_weights
 from byokg.types import Artifacts, Context, EntityId, Linked, LinkedEntity, Mention, PathEvidence
 from tests.linking.graphs import EMBEDDER
 

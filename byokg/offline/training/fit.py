@@ -216,8 +216,7 @@ def fit(
                 for file in sorted((Path(folder) / chosen).iterdir(), key=in_bytes):
                     (written / file.name).write_bytes(file.read_bytes())
             save_weights(written, linker_of(tried[chosen]).scorer.weights, task.embedder.name, record)
-            fitted = fit_ranking([(1.0, [*choosing[chosen].judged, *now.judged])], ranking)
-            save_ranking(written / CONFIDENCE_FILE, fitted)
+            save_ranking(written / CONFIDENCE_FILE, fit_ranking([(1.0, choosing[chosen].judged + now.judged)], ranking))
     return report
 
 
