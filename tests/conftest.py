@@ -35,9 +35,14 @@ settings.load_profile("byokg")
 
 
 SLOW = frozenset(
-    "cli data training graph/engines graph/servers graph/guard/test_guard_engines.py evaluation/report "
-    "pipelines/test_case_studies.py pipelines/test_cpus.py pipelines/test_end_to_end.py pipelines/test_quality.py "
-    "test_conformance.py test_docs.py test_docstrings.py test_documentation.py test_examples.py test_notebooks.py "
+    "cli data training evaluation/datasets/test_testset.py evaluation/report evaluation/test_profiles.py "
+    "evaluation/test_runner.py graph/columnar/test_folder.py graph/columnar/test_node_ids.py "
+    "graph/columnar/test_writer.py graph/engines graph/guard/test_guard_engines.py graph/pathql/test_brute_force.py "
+    "graph/pathql/test_differential.py graph/servers index/test_reranker_cross_encoder.py "
+    "index/test_reranker_layerwise.py index/test_sentence.py llm/test_chat_models_local.py llm/test_decoding.py "
+    "offline/test_pipeline.py offline/test_query_graphs.py pipelines/test_case_studies.py pipelines/test_cpus.py "
+    "pipelines/test_end_to_end.py pipelines/test_graphraft.py pipelines/test_quality.py test_conformance.py "
+    "test_docs.py test_docstrings.py test_documentation.py test_examples.py test_layers.py test_notebooks.py "
     "test_packaging.py test_portability.py test_shape.py".split()
 )
 """Folders and files that `--fast` leaves out: they start engines, servers, browsers or programs, or take long."""
