@@ -37,9 +37,11 @@ settings.load_profile("byokg")
 SLOW = frozenset(
     "cli data training evaluation/datasets/test_testset.py evaluation/report evaluation/test_profiles.py "
     "evaluation/test_runner.py graph/columnar/test_folder.py graph/columnar/test_node_ids.py "
-    "graph/columnar/test_writer.py graph/engines graph/guard/test_guard_engines.py graph/pathql/test_brute_force.py "
+    "graph/columnar/test_writer.py graph/engines graph/guard/test_guard_engines.py graph/guard/test_guard_size.py "
+    "graph/pathql/test_brute_force.py "
     "graph/pathql/test_differential.py graph/servers index/test_reranker_cross_encoder.py "
     "index/test_reranker_layerwise.py index/test_sentence.py llm/test_chat_models_local.py llm/test_decoding.py "
+    "llm/test_reply_names.py "
     "offline/test_pipeline.py offline/test_query_graphs.py pipelines/test_case_studies.py pipelines/test_cpus.py "
     "pipelines/test_end_to_end.py pipelines/test_graphraft.py pipelines/test_quality.py test_conformance.py "
     "test_docs.py test_docstrings.py test_documentation.py test_examples.py test_layers.py test_notebooks.py "
