@@ -4,9 +4,9 @@ Strict means normalised answers compared as whole strings, never as substrings. 
 name equals a normalised gold name. Names decide: data sets give their gold answers as names, some give ids for part of
 them, and answers such as years or counts are no nodes at all. So two nodes with one name count once, as one answer.
 Three kinds of answers are right under another spelling (`match_gold`): the node that a gold answer's id names; a number
-with the six significant digits of a gold one, since sums differ between engines; and the key of a node that has no
-other name, or its id (`10307` or `Order:10307` for `Order 10307`, and the reverse). No other property makes a node
-right: a person is no surname.
+with the six significant digits of a gold one, since sums differ between engines and some write `112492.0`; and the key
+of a node that has no other name, or its id (`10307` or `Order:10307` for `Order 10307`, and the reverse). No other
+property makes a node right: a person is no surname.
 
 Pipelines hand over answers best first: by score descending, then by the number of walks that support
 the answer descending, then in node order. Metrics need that order for Hits@1 only, which looks at the
@@ -65,7 +65,8 @@ _THOUSANDS = re.compile("(?<=\\d)[,'\u2019](?=\\d{3}(?!\\d))")
 _ARTICLES = frozenset(("a", "an", "the"))
 _DASH = re.compile("[\u2010-\u2015\u2212]")
 _KEPT = frozenset("#%")
-_DECIMAL = re.compile(r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?")
+_DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?")
+"""A number; digits behind a leading zero are a code."""
 _SIX_DIGITS = 1e-6
 
 
@@ -348,8 +349,9 @@ def _number(text: str) -> float | None:
 
 
 def _same_number(one: float, other: float) -> bool:
-    """Return True for numbers that are equal to six significant digits and not both whole."""
-    return not (one.is_integer() and other.is_integer()) and math.isclose(one, other, rel_tol=_SIX_DIGITS)
+    """Return True for numbers that are equal to six significant digits; two whole ones must be equal."""
+    whole = one.is_integer() and other.is_integer()
+    return one == other if whole else math.isclose(one, other, rel_tol=_SIX_DIGITS)
 
 
 def score(answers: Sequence[str], gold: Iterable[str]) -> Scores:

@@ -319,6 +319,7 @@ class TestSelectiveByScore:
 def test_answers_match_gold_ones_by_id_by_six_digits_and_by_key() -> None:
     assert match_gold(["Ann", "Bo"], ["Ann Abt", "Bea"], ["1", "2"], ["1", "3"]) == ["Ann Abt", "Bo"]
     assert match_gold(["2.4799999999999986"], ["2.48"]) == ["2.48"]
+    assert match_gold(["112492.0", "7.50"], ["112492", "7.5"]) == ["112492", "7.5"]
     assert match_gold(["Order 10307"], ["10307"], ["o"], keys=["10307"]) == ["10307"]
     assert match_gold(["10307"], ["Order 10307"], ["Order:10307"], keys=["Order 10307"]) == ["Order 10307"]
     assert match_gold(["Order 10307"], ["Order:10307"], ["Order:10307"], keys=["10307"]) == ["Order:10307"]
@@ -330,4 +331,5 @@ def test_answers_match_by_nothing_else() -> None:
     assert match_gold(["Apollo 13"], ["13"], ["m"], keys=[None]) == ["Apollo 13"]
     assert match_gold(["2.5", "1000001"], ["2.48", "1000000"]) == ["2.5", "1000001"]
     assert match_gold(["2.48000001"], ["2.48"], ["a node"]) == ["2.48000001"]
+    assert match_gold(["7.0"], ["007"]) == ["7.0"], "a code is no number"
     assert match_gold(["Ann"], ["Bo", "Bea"], ["1"], ["1"]) == ["Ann"], "ids that are not those of the gold answers"
