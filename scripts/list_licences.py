@@ -21,7 +21,7 @@ byokg is under Apache-2.0. Its core and each extra install packages of others; t
 The package contains two works of others: the embedder (`byokg/data/embedder/NOTICE`), and, in
 `byokg/evaluation/report/page/d3.min.js`, the npm packages d3-dispatch 3.0.2, d3-timer 3.0.2, d3-color 3.1.1,
 d3-interpolate 3.0.2, d3-selection 3.0.1, d3-transition 3.0.2, d3-drag 3.0.1 and d3-zoom 3.0.1 (ISC) and d3-ease 3.0.2
-(BSD-3-Clause), as published, below both licences. Pages of `report`, `view` and `paths --format html` contain that file.
+(BSD-3-Clause), as published, below both licences. Pages of `report`, `view` and `paths --format html` contain it.
 
 | package | licence |
 |---|---|

@@ -49,7 +49,7 @@ def test_properties_of_linked_entities_precede_the_first_call_and_support_answer
         name="runtimes",
     )
     reply = Rule("<answers>117 [e1]</answers>", contains=("[e1] Alien (Film) runtime_min: 117",))
-    model = LanguageModel(ScriptedChatModel(rules=[reply]))
+    model = LanguageModel(ScriptedChatModel(rules=(reply,)))
     answer = lean_pipeline(Parts(graph, model, EMBEDDER)).run(Question("q", "how long is Alien"))
     assert [(item.name, item.support) for item in answer.items] == [("117", "supported")]
 
