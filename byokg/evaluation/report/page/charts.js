@@ -173,7 +173,7 @@ function breakdown(runs, by, metric) {
   return el("table", { class: "figures breakdown" }, el("tbody", {}, rows));
 }
 
-// What questions that no stage lost so far have reached.
+// Stages that questions have reached, unless an earlier one lost them.
 const REACHED = {
   failed: "not failed", not_linked: "topic linked", not_retrieved: "answer retrieved", not_shown: "shown",
   not_cited: "cited", not_answered: "answered",

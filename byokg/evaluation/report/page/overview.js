@@ -26,12 +26,11 @@ function drawLeaderboard() {
   const clustered = runs.find((run) => run.clusters && run.clusters !== run.n / (run.repeats?.times ?? 1));
   const several = runs.filter((run) => run.repeats).map((run) => `${cut(run.name, 60)} ${run.repeats.times} times`);
   const repeated = several.length
-    ? `Questions were asked several times (${several.join(", ")}): figures are means over all of it, pass@k says how many are right at least once in so many times, Majority scores what most replies agree on. `
+    ? `Questions were asked several times (${several.join(", ")}): figures are means over all of it, pass@k is the share right at least once in k repeats, Majority scores the answers of most repeats. `
     : "";
   const told =
     `Profile ${report.profile}; percentages, with half the width of their 95 % intervals${clustered ? `; the ${number(clustered.n / (clustered.repeats?.times ?? 1))} questions form ${number(clustered.clusters)} clusters, which say as much as ${number(Math.round(clustered.effective_n))} questions apart` : ""}. ${repeated}` +
-    "Failed questions score zero. What questions took is the mean of all, recorded replies counted as if they had been " +
-    "asked for.";
+    "Failed questions score zero. Time, calls and tokens are means of all questions; recorded replies count as calls.";
   const first = (run, at) => [swatch(run.colour), cut(run.name, 60), runs.length > 1 && at === report.baseline ? [" ", el("span", { class: "tag" }, "baseline")] : null];
   byId("leaderboard").replaceChildren(
     el("header", {}, el("h2", {}, "Leaderboard"), button("CSV", () => saveLeaderboard(report), { title: "Save as CSV" })),
