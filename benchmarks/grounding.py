@@ -112,7 +112,7 @@ VARIANTS: dict[str, Callable[[str, str], str]] = {
 
 def perturbed(query: str, grounder: LiteralGrounder) -> tuple[str, str] | None:
     """Return a variant of a query with one of its literals written otherwise, and the kind; None if none fits."""
-    uses = [use for use in literals_in("cypher", query) if use.comparison == "=" and not use.folded]
+    uses = [use for use in literals_in("cypher", query) if use.comparison == "=" and not use.folded and not use.edge]
     drawn = random.Random(query)
     drawn.shuffle(uses)
     for use in uses:

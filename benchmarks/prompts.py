@@ -335,7 +335,7 @@ def gold_items(store: GraphStore, index: ValueIndex, names: NameIndex, query: st
             used.add((tuple(types), use.name.text))
     texts: set[str] = set()
     for literal in literals_in("cypher", query):
-        if literal.comparison == "=" and not literal.number:
+        if literal.comparison == "=" and not literal.number and not literal.edge:
             held = index.find(literal.text, types=literal.types or None, properties=[literal.property])
             texts |= {
                 one.value

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from byokg.arrays import Int64
+from byokg.arrays import Int64, values_of
 from byokg.errors import ConfigError, GraphCorrupt, GraphError, QueryTimeout
 from byokg.files import new_folder, user_cache
 from byokg.graph.columnar.graph import ColumnarGraph
@@ -73,6 +73,14 @@ def value_index(store: GraphStore) -> ValueIndex:
         if graph not in _MADE:
             _MADE[graph] = ValueIndex.build(list(_columns(graph)))
         return _MADE[graph]
+
+
+def edge_value_index(store: GraphStore) -> ValueIndex:
+    """Index the values of a graph's edge properties in memory, with relations in place of node types.
+
+    The index of a graph on a server, or of more than 20 million edges, is empty.
+    """
+    return ValueIndex.build(list(_edge_columns(without_values(store).columnar)))
 
 
 _LOCK = Lock()
@@ -253,17 +261,36 @@ def _columns(graph: ColumnarGraph) -> Iterator[ValueColumn]:
         if column.name.endswith(ALL_VALUES):
             continue
         held, values = column.held()
-        coded = values.dictionary_encode()
-        codes, size = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
         type_codes, rows = kinds.codes_of(held)
-        pairs, counts = np.unique(type_codes * size + codes[rows], return_counts=True)
-        labels, starts = np.unique(pairs // max(size, 1), return_index=True)
-        for label, start, stop in zip(
-            labels.tolist(), starts.tolist(), [*starts[1:].tolist(), len(pairs)], strict=True
-        ):
+        for label, distinct, counts in _distinct(values, type_codes, rows):
             type = kinds.labels[label] if kinds.labels else ""
-            distinct = coded.dictionary.take(pa.array(pairs[start:stop] % size))
-            yield ValueColumn(type, column.name, distinct, counts[start:stop], sizes.get(type, len(held)))
+            yield ValueColumn(type, column.name, distinct, counts, sizes.get(type, len(held)))
+
+
+def _edge_columns(graph: ColumnarGraph | None) -> Iterator[ValueColumn]:
+    """Yield the distinct values of each property of each relation of a graph in columns, if that is not too large."""
+    if graph is None or not graph.edge_columns or graph.edge_count > _MOST:
+        return
+    table = pa.Table.from_batches(graph.edge_columns)
+    relations = graph.schema().relations
+    for key in table.schema.names:
+        if key.endswith(ALL_VALUES):
+            continue
+        column = table.column(key).combine_chunks()
+        kept = values_of(column.is_valid())
+        codes = graph.outgoing[1][kept].astype(np.int64)
+        for label, distinct, counts in _distinct(column.drop_null(), codes, np.arange(len(codes))):
+            yield ValueColumn(relations[label].name, key, distinct, counts, relations[label].count)
+
+
+def _distinct(values: pa.Array, owners: Int64, rows: Int64) -> Iterator[tuple[int, pa.Array, Int64]]:
+    """Yield each owner, ascending, with its distinct values and their counts; `owners[n]` has `values[rows[n]]`."""
+    coded = values.dictionary_encode()
+    codes, size = coded.indices.to_numpy().astype(np.int64), len(coded.dictionary)
+    pairs, counts = np.unique(owners * size + codes[rows], return_counts=True)
+    found, starts = np.unique(pairs // max(size, 1), return_index=True)
+    for owner, start, stop in zip(found.tolist(), starts.tolist(), [*starts[1:].tolist(), len(pairs)], strict=True):
+        yield owner, coded.dictionary.take(pa.array(pairs[start:stop] % size)), counts[start:stop]
 
 
 def _collected(store: GraphStore) -> Iterator[ValueColumn]:

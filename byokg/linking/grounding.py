@@ -19,7 +19,7 @@ from byokg.graph.guard.tokens import Edit, apply, shorten
 from byokg.graph.name_indexes import name_index
 from byokg.graph.servers.cypher_schema import quote
 from byokg.graph.store import GraphStore
-from byokg.graph.value_indexes import value_index
+from byokg.graph.value_indexes import edge_value_index, value_index
 from byokg.index.names import NameIndex
 from byokg.index.values import IndexedProperty, ValueIndex, ValueMatch, likeness
 from byokg.types import Language, Node, Value
@@ -57,14 +57,14 @@ class GroundedLiteral:
         return bool(same) and self.certain and self.readings[0].exact
 
     def format_reading(self, reading: ValueMatch) -> str:
-        """Return one line: the literal, the value that it is read as, and the place and number of nodes."""
+        """Return one line: the literal, the value that it is read as, and the place and number of nodes or edges."""
         key = _local(reading.property)
         place = f"{reading.type}.{key}" if reading.type else key
-        nodes = f"{reading.count:,} node{'s' if reading.count != 1 else ''}"
-        return f"{shorten(self.use.text)!r} read as {reading.value!r} ({place}, {nodes})"
+        count = f"{reading.count:,} {'edge' if self.use.edge else 'node'}{'s' if reading.count != 1 else ''}"
+        return f"{shorten(self.use.text)!r} read as {reading.value!r} ({place}, {count})"
 
     def format_problem(self) -> str:
-        """Return feedback for a model: the literal, and the nearest values with their numbers of nodes."""
+        """Return feedback for a model: the literal, and the nearest values with their numbers of nodes or edges."""
         key = _local(self.use.property)
         place = f"{'|'.join(self.use.types)}.{key}" if self.use.types else key
         text = shorten(self.use.text)
@@ -84,10 +84,14 @@ class LiteralGrounder:
         store: the graph.
         index: its values; None takes `value_index` at the first literal.
         names: its names; None takes `name_index` at the first literal compared with a name.
+        of_edges: True if `index` has the values of edges, with relations for types.
     """
 
-    def __init__(self, store: GraphStore, index: ValueIndex | None = None, names: NameIndex | None = None) -> None:
+    def __init__(
+        self, store: GraphStore, index: ValueIndex | None = None, names: NameIndex | None = None, of_edges: bool = False
+    ) -> None:
         self.store = store
+        self._of_edges = of_edges
         self._index = index
         self._given_names = names
 
@@ -95,6 +99,10 @@ class LiteralGrounder:
     def index(self) -> ValueIndex:
         """Return the index over the values of the graph."""
         return value_index(self.store) if self._index is None else self._index
+
+    @cached_property
+    def _edges(self) -> LiteralGrounder:
+        return LiteralGrounder(self.store, edge_value_index(self.store), of_edges=True)
 
     @cached_property
     def _names(self) -> NameIndex:
@@ -111,7 +119,9 @@ class LiteralGrounder:
     def _unread(self) -> dict[str, set[str]]:
         """Return the types whose values of a property are not in the index, as when a server did not return them."""
         unread: dict[str, set[str]] = {}
-        for type, keys in self.store.schema().node_properties.items():
+        schema = self.store.schema()
+        of_relations = {one.name: one.properties for one in schema.relations}
+        for type, keys in (of_relations if self._of_edges else schema.node_properties).items():
             for key in keys:
                 if self.index.property(type, key) is None:
                     unread.setdefault(_local(key), set()).add(type)
@@ -129,7 +139,7 @@ class LiteralGrounder:
         uses = literals_in(language, text)
         if len(uses) > _LITERALS:
             return []
-        found = [self._grounded(use) for use in uses]
+        found = [(self._edges if use.edge else self)._grounded(use) for use in uses]
         held = {use.property_start for use, one in zip(uses, found, strict=True) if one is None}
         return [one for one in found if one is not None and (one.exact or one.use.property_start not in held)]
 
@@ -164,13 +174,13 @@ class LiteralGrounder:
         columns = self._keys.get(_local(use.property), [])
         if use.types and any(column.type in use.types for column in columns):
             columns = [column for column in columns if column.type in use.types]
-        elif use.types and columns and not _is_name(use.property):
+        elif use.types and columns and not _is_name(use):
             columns = []
         unread = self._unread.get(_local(use.property), set())
-        if not _is_name(use.property) and (unread.intersection(use.types) if use.types else unread):
+        if not _is_name(use) and (unread.intersection(use.types) if use.types else unread):
             return None
         if not columns:
-            return self._named(use) if _is_name(use.property) else self._of_other_property(use, ())
+            return self._named(use) if _is_name(use) else self._of_other_property(use, ())
         if not all(column.whole for column in columns):
             return None
         if any(self._holds(column, use) for column in columns):
@@ -251,7 +261,7 @@ def _edits(language: Language, use: LiteralUse, reading: ValueMatch, sign: str) 
     else:
         text = str(value).lower() if isinstance(value, bool) else str(value)
     yield Edit(use.start, use.stop, text)
-    if language == "cypher" and reading.property != use.property and not _is_name(use.property):
+    if language == "cypher" and reading.property != use.property and not _is_name(use):
         yield Edit(use.property_start, use.property_stop, quote(reading.property))
 
 
@@ -277,5 +287,5 @@ def _local(property: str) -> str:
 _NAMES = ("name", "display_name", "label", "prefLabel")
 
 
-def _is_name(property: str) -> bool:
-    return _local(property) in _NAMES
+def _is_name(use: LiteralUse) -> bool:
+    return not use.edge and _local(use.property) in _NAMES

@@ -275,7 +275,7 @@ class QueryRetriever:
     def _compared(self, language: Language, text: str) -> list[ComparedProperty]:
         """Return the properties in conditions, but for those compared with literals that were grounded."""
         grounded = literals_in(language, text) if self._grounding != "off" else ()
-        return compared_properties(language, text, {use.property_start for use in grounded})
+        return compared_properties(language, text, {use.property_start for use in grounded if not use.edge})
 
     def _misnamed(self, engine: QueryableGraph, text: str) -> list[str]:
         """List texts in a query that equal no name though they resemble one, but for values of other properties."""
@@ -283,7 +283,8 @@ class QueryRetriever:
         values = {
             use.text
             for use in literals_in(engine.language, text)
-            if any(use.property in schema.node_properties.get(type, ()) for type in use.types or schema.node_types)
+            if use.edge
+            or any(use.property in schema.node_properties.get(type, ()) for type in use.types or schema.node_types)
         }
         written = [each for each in strings_in(engine.language, text) if each not in values][:_VALUES]
         linked = self._parts.entities.link_all([Mention(value) for value in written])

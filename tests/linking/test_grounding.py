@@ -6,10 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from byokg.graph import value_indexes
 from byokg.graph.columnar.graph import ColumnarGraph
 from byokg.index.values import ValueColumn, ValueIndex
 from byokg.linking.grounding import GroundedLiteral, LiteralGrounder
-from byokg.types import EntityId, Node
+from byokg.types import EntityId, Node, Triple
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +138,53 @@ def test_quotes_and_backslashes_survive(grounder: LiteralGrounder) -> None:
     (text, lines), *_ = grounder.substituted("cypher", query, found)
     assert '"Powell"' in text and "'it\\'s'" in text
     assert lines == ("'Powel' read as 'Powell' (Person.surname, 2 nodes)",)
+
+
+@pytest.fixture(scope="module")
+def cast() -> LiteralGrounder:
+    """Return a grounder over films whose edges hold the role, its kind and a number of days, and a year of reviews."""
+    played = [("1", "Neo", "lead", 90), ("2", "Trinity", "lead", 80), ("3", "Agent Smith", "support", 80)]
+    people = [Node(EntityId(id), f"Actor {id}", "Person", {"city": "Leeds"}) for id, *_ in played]
+    edges = [
+        Triple(EntityId(id), "ACTED_IN", EntityId("film"), properties={"name": role, "kind": kind, "days": days})
+        for id, role, kind, days in played
+    ]
+    edges += [Triple(EntityId("1"), "REVIEWED", EntityId("film"), properties={"mark": "lead balloon"})]
+    edges += [Triple(EntityId("2"), "LIKES", EntityId("film"))]
+    return LiteralGrounder(ColumnarGraph.from_records([*people, Node(EntityId("film"), "Matrix", "Film")], edges))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("r.name = 'Trinitty'", "r.name = 'Trinity'"),
+        ("r.name = 'agent smith'", "r.name = 'Agent Smith'"),
+        ("r.kind = 'Neo'", "r.`name` = 'Neo'"),
+        ("r.name = 'Support'", "r.`kind` = 'support'"),
+        ("r.days = '90'", "r.days = 90"),
+        ("toLower(r.name) = 'trinitty'", "toLower(r.name) = 'trinity'"),
+        ("r.name = 'Neo' AND a.city = 'Leeds'", "r.name = 'Neo' AND a.city = 'Leeds'"),
+        ("r.name = 'Leeds'", "r.name = 'Leeds'"),
+        ("r.name CONTAINS 'Smith' AND r.days > 3", "r.name CONTAINS 'Smith' AND r.days > 3"),
+    ],
+)
+def test_a_literal_of_an_edge_is_read_as_a_value_of_its_relation(
+    cast: LiteralGrounder, written: str, meant: str
+) -> None:
+    query = f"MATCH (a:Person)-[r:ACTED_IN]->(f:Film) WHERE {written} RETURN f.name"
+    text, _ = next(cast.substituted("cypher", query, cast.ground("cypher", query)), (query, ()))
+    assert text == query.replace(written, meant)
+
+
+def test_a_reading_of_an_edge_names_the_relation_and_the_edges(cast: LiteralGrounder) -> None:
+    query = "MATCH (:Person)-[:ACTED_IN {kind: 'Lead'}]->(f) RETURN f"
+    (found,) = cast.ground("cypher", query)
+    assert found.exact and found.format_reading(found.readings[0]) == "'Lead' read as 'lead' (ACTED_IN.kind, 2 edges)"
+    (found,) = cast.ground("cypher", query.replace("Lead", "Zylberstein"))
+    assert found.format_problem() == "no ACTED_IN.kind equals 'Zylberstein', nor does any value come near"
+
+
+def test_literals_of_edges_that_are_in_no_index_stay(cast: LiteralGrounder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_indexes, "_MOST", 4)
+    assert LiteralGrounder(cast.store).ground("cypher", "MATCH ()-[r:ACTED_IN {kind: 'Lead'}]->(f) RETURN f") == []
+    assert cast.ground("cypher", "MATCH ()-[r:LIKES {kind: 'Zylberstein'}]->(f) RETURN f") == []

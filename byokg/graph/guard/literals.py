@@ -42,6 +42,8 @@ class LiteralUse:
     """True for a literal without quotes."""
     alone: bool = True
     """False if it is one of a list, or excluded by ``<>``: the query may have results without it."""
+    edge: bool = False
+    """True if the property is one of edges, and `types` are relations."""
 
 
 _COMPARED: dict[str, Comparison] = {"=": "=", "IN": "=", "<>": "=", "CONTAINS": "contains"}
@@ -50,15 +52,15 @@ _WRAPS = (*_FOLDS, "TRIM", "TOSTRING", "STR")
 _BEGIN = ("(", "[", ",", "AND", "OR", "XOR", "NOT", "WHERE", "WHEN", "&&", "||")
 _ARITHMETIC = ("+", "-", "*", "/", "%", "^")
 
-_Owner: TypeAlias = tuple[str, Token, tuple[str, ...]]
-"""A property key, its token, and the types of nodes with it."""
+_Owner: TypeAlias = tuple[str, Token, tuple[str, ...], bool]
+"""A property key, its token, the types of nodes or relations with it, and True for a property of edges."""
 
 Compared: TypeAlias = tuple[Token, Comparison, bool, bool]
 """A literal, how it is compared, whether in letters of one case, and whether alone."""
 
 
 def literals_in(language: Language, text: str) -> list[LiteralUse]:
-    """Return the literals that a query compares with properties of nodes, in its order.
+    """Return the literals that a query compares with properties of nodes and edges, in its order.
 
     Raises:
         QueryRefused: the text cannot be read.
@@ -74,9 +76,9 @@ def _cypher(text: str) -> list[LiteralUse]:
     aliases: dict[str, _Owner] = {}
     for use in parse_cypher(text).properties:
         at = at_start.get(use.name.start)
-        if at is None or use.owner.kind != "node":
+        if at is None:
             continue
-        owner = (use.name.text, tokens[at], use.owner.names)
+        owner = (use.name.text, tokens[at], use.owner.names, use.owner.kind == "edge")
         if tokens[at + 1].key == ":":
             compared: list[Compared] = _operand(tokens, at + 2, "=", False)
         else:
@@ -147,9 +149,9 @@ def _use(owner: _Owner, compared: Compared) -> LiteralUse:
     token, comparison, folded, alone = compared
     number = token.key == "number"
     text = token.text if number else unquoted(token.text)
-    key, place, types = owner
+    key, place, types, edge = owner
     own = (text, token.start, token.stop, key, place.start, place.stop)
-    return LiteralUse(*own, types, comparison, folded, number, alone)
+    return LiteralUse(*own, types, comparison, folded, number, alone, edge)
 
 
 def _behind(tokens: Sequence[Token], at: int) -> list[Compared]:
@@ -220,7 +222,7 @@ def _sparql(text: str) -> list[LiteralUse]:
         at = at_start.get(use.start)
         if at is None:
             continue
-        owner = (f"<{use.iri}>", tokens[at], ())
+        owner = (f"<{use.iri}>", tokens[at], (), False)
         if tokens[at + 1].key == "var":
             variables[tokens[at + 1].text] = owner
         for token in _objects(tokens, at + 1):

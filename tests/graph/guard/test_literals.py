@@ -40,10 +40,12 @@ def test_literals_of_patterns_and_renamed_columns() -> None:
     found = literals_in("cypher", query)
     assert [(one.text, one.types, one.property) for one in found] == [
         ("x", ("A",), "k"),
+        ("never", ("r",), "since"),
         ("y", ("B",), "l"),
         ("z", ("A",), "m"),
     ]
-    assert [query[one.start : one.stop] for one in found] == ["'x'", "'y'", "'z'"]
+    assert [query[one.start : one.stop] for one in found] == ["'x'", "'never'", "'y'", "'z'"]
+    assert [one.edge for one in found] == [False, True, False, False]
 
 
 def test_sparql() -> None:
