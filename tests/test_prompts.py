@@ -89,7 +89,7 @@ def test_what_varies_by_question_comes_after_all_that_can_be_cached(library: Pro
 
 
 def test_examples_show_one_entry_a_line(library: PromptLibrary) -> None:
-    assert "<entities>\nentity 1\nalias of entity 1\nentity 2\n</entities>" in library["task_entities"].user
+    assert "<entities>\nentity 1 | alias | another alias\nentity 2\n</entities>" in library["task_entities"].user
     assert "<paths>\nrelation1\nrelation1 -> relation2\nrelation3\n</paths>" in library["task_paths"].user
 
 
@@ -197,8 +197,7 @@ CHECKLIST = {
     "task_entities": ("add full names, abbreviations and aliases", "the most important first"),
     "task_entities_context": (
         "Leave out every entity of which the graph context already says all",
-        "aliases or full\n  names",
-        "both the full name and the abbreviation",
+        "the aliases,\n  full names or abbreviations",
         "most to the least important",
         "FINISH",
     ),

@@ -400,7 +400,8 @@ def build(
     Files may be larger than memory. A build of triples that was interrupted or killed goes on when the same command is
     given again.
 
-    --overwrite replaces the whole folder, its engines included. An engine alone: byokg graph engine DIR --cypher
+    --overwrite replaces the whole folder, its engines included. An engine alone:
+    byokg graph engine DIR --cypher
     """
     import time
 

@@ -60,7 +60,7 @@ def sniff(source: str | Path, options: TableOptions = DETECTED) -> Sniffed:
         mapping = _guessed(tables)
         with tempfile.TemporaryDirectory(prefix="byokg-") as folder:
             written = Path(folder) / MAPPING
-            written.write_text(mapping_text({"folder": str(place.resolve()), **mapping}), "utf-8")
+            written.write_bytes(mapping_text({"folder": str(place.resolve()), **mapping}).encode())
             graph = import_graph(written)
         return Sniffed("tables, explained by a guess (Arrow)", graph, False, files_read(graph), mapping)
     whole = place.is_dir() or place.suffix.lower() in (ZIP, ".yaml", ".yml")

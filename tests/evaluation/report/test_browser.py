@@ -183,7 +183,7 @@ def test_everything_is_reached_by_keys_alone(tab: Page) -> None:
     assert tab.locator("#row-1").get_attribute("aria-selected") == "true"
     tab.keyboard.press("Enter")
     tab.wait_for_selector("#run-panel")
-    tab.wait_for_function("document.activeElement.id === 'detail'")
+    tab.wait_for_selector("#detail:focus")
     assert tab.locator("#detail h2").inner_text() == "What else did the director of Heat make?"
     tab.keyboard.press("Tab")
     tab.keyboard.press("ArrowRight")

@@ -170,7 +170,7 @@ def test_a_node_is_expanded_by_its_edges_in_the_graph(page: Page) -> None:
 
 def test_keys_alone_lead_from_the_runs_to_a_node_and_back(page: Page) -> None:
     page.keyboard.press("/")
-    page.wait_for_function("document.activeElement.id === 'search'")
+    page.wait_for_selector("#search:focus")
     page.keyboard.type("directed")
     page.wait_for_selector("#count:has-text('1 of 5')")
     page.keyboard.press("ArrowDown")
@@ -183,7 +183,7 @@ def test_keys_alone_lead_from_the_runs_to_a_node_and_back(page: Page) -> None:
     page.wait_for_selector("dialog", state="detached")
     page.focus("#detail")
     page.keyboard.press("Escape")
-    page.wait_for_function("document.activeElement.id === 'list'")
+    page.wait_for_selector("#list:focus")
     page.keyboard.press("Escape")
     page.wait_for_selector(".leaders a")
 
