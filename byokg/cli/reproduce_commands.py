@@ -111,8 +111,11 @@ def replay(recording: Path, folder: Path, more: Sequence[str], output: Output) -
     for pipeline in PIPELINES:
         output.note(f"replaying pipeline={pipeline}")
         settings = replay_settings(pipeline, folder / pipeline, replies, "llm=replay", "replies.mode=replay", *more)
-        with suppress(RunError):  # raised if all questions failed; the check has the reason
+        try:
             evaluate(settings, Output(Console(quiet=True), quiet=True))
+        except RunError:  # all questions failed, perhaps for want of replies
+            _check_replies(pipeline, folder / pipeline)
+            raise
         _check_replies(pipeline, folder / pipeline)
     runs = read_runs([folder / pipeline for pipeline in PIPELINES])
     output.out.print(comparison_table(runs, f"{runs[0].config['dataset']['name']}: recorded replies, no new call"))

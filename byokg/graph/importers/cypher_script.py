@@ -37,7 +37,7 @@ _IMPORT_MARK = "UNIQUE IMPORT "
 """How the label and the property begin that APOC adds for its own import."""
 
 _PASSED = ("CONSTRAINT", "INDEX", "FULLTEXT", "VECTOR", "UNIQUE", "RANGE", "TEXT", "POINT", "LOOKUP", "BTREE")
-"""What stands behind CREATE or DROP in statements about the schema."""
+"""Words behind CREATE or DROP in statements about the schema."""
 
 _CHANGES = ("CREATE", "MERGE", "SET", "REMOVE", "DELETE")
 """Clauses that change a graph."""

@@ -32,7 +32,7 @@ COMPRESSED = "and then .gz, .xz, .bz2 or .zst if compressed"
 
 @dataclass(frozen=True)
 class Opening:
-    """What a reader is given."""
+    """Input of a reader."""
 
     paths: Sequence[Path]
     """One file; of RDF, several that are one graph."""

@@ -1,4 +1,4 @@
-"""What would be read from a source, and a `graph.yaml` that says so, to edit.
+"""A preview of a source: its reading, and a `graph.yaml` of it to edit.
 
 A file whose lines are records is sampled if it is large. Tables that no rule makes a graph of are explained by a
 `graph.yaml` that is guessed: a table with a column of distinct values holds nodes, a column named like another table's
@@ -38,7 +38,7 @@ SAMPLED_FROM, _SAMPLE_BYTES = 1 << 26, 1 << 23
 
 @dataclass(frozen=True)
 class Sniffed:
-    """What would be read from a source."""
+    """The reading of a source."""
 
     format: str
     """Name of the format, and the library that parses it."""

@@ -155,7 +155,7 @@ function beside() {
   link.textContent = `Compare ${names.length} runs`;
 }
 
-// What the graph holds of a node; `edges` gets its edges, for the drawing.
+// Edges of a node in the graph; `edges` gets its edges, for the drawing.
 async function neighbours(id, edges, record) {
   const found = await fetched("node", [["id", id]]);
   const open = (value) => button(cut(value.name ?? value.id, 120), () => goTo("node", value.id), { dir: "auto" });

@@ -83,7 +83,7 @@ function runTabs(question, chosen) {
   return el("div", { role: "tablist", "aria-label": "Run", class: "runs", keydown }, tabs.map(tab));
 }
 
-// What is known of a node: from the evidence, and from the graph where one is open.
+// Facts about a node: from the evidence, and from the graph where one is open.
 async function node(id, record = opened.record, picture = document.querySelector("#detail .picture, #answer .picture")) {
   document.querySelector("dialog")?.remove();
   if (!id || !record) return;
