@@ -148,6 +148,37 @@ def _whole_words(tokenizer: Tokenizer) -> dict[str, int]:
     }
 
 
+@lru_cache(maxsize=2)
+def _read_model(folder: Path, changed: int) -> tuple[Vectors, Tokenizer, str]:
+    """Return rows (tokens × dimensions), tokenizer and name of a model2vec folder; embedders of one folder share them.
+
+    Args:
+        folder: the folder.
+        changed: time of the last change of its weights, so that a replaced file is read anew.
+    """
+    try:  # read here, since model2vec's own reader imports what talks to a model hub: half a second
+        tensors = load_file(folder / "model.safetensors")
+        embeddings = tensors["embeddings"]
+        tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # tokenizers raises a bare Exception, safetensors one of its own
+        raise ConfigError(f"the static embedder in {str(folder)!r} cannot be read: {error}") from error
+    rows = cast("npt.NDArray[np.float32]", embeddings.astype(np.float32))
+    if "mapping" in tensors:
+        rows = rows[tensors["mapping"]]
+    if "weights" in tensors:
+        rows = rows * tensors["weights"].astype(np.float32)[:, None]
+    if len(rows) != tokenizer.get_vocab_size():
+        raise ConfigError(
+            f"the static embedder in {str(folder)!r} cannot be read: {len(rows):,} vectors for "
+            f"{tokenizer.get_vocab_size():,} tokens"
+        )
+    # Averaged whole: a static embedding has no length limit, so nothing of a text is dropped.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()[:12]
+    return np.ascontiguousarray(rows), tokenizer, f"static-{rows.shape[1]}-{embeddings.dtype.name}-{digest}"
+
+
 class StaticEmbedder:
     """Encodes texts with a model2vec folder.
 
@@ -171,26 +202,7 @@ class StaticEmbedder:
                 f"no static embedder in {str(folder)!r}: {weights_file.name} is missing; "
                 "leave the path out for the shipped one, or make one with: byokg embedder distill MODEL --out DIR"
             )
-        try:  # read here, since model2vec's own reader imports what talks to a model hub: half a second
-            tensors = load_file(weights_file)
-            embeddings = tensors["embeddings"]
-            self._tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # tokenizers raises a bare Exception, safetensors one of its own
-            raise ConfigError(f"the static embedder in {str(folder)!r} cannot be read: {error}") from error
-        rows = cast("npt.NDArray[np.float32]", embeddings.astype(np.float32))
-        if "mapping" in tensors:
-            rows = rows[tensors["mapping"]]
-        if "weights" in tensors:
-            rows = rows * tensors["weights"].astype(np.float32)[:, None]
-        if len(rows) != self._tokenizer.get_vocab_size():
-            raise ConfigError(
-                f"the static embedder in {str(folder)!r} cannot be read: {len(rows):,} vectors for "
-                f"{self._tokenizer.get_vocab_size():,} tokens"
-            )
-        self._rows: Vectors = np.ascontiguousarray(rows)
-        # Averaged whole: a static embedding has no length limit, so nothing of a text is dropped.
-        self._tokenizer.no_truncation()
-        self._tokenizer.no_padding()
+        self._rows, self._tokenizer, self._name = _read_model(folder.resolve(), weights_file.stat().st_mtime_ns)
         # Such a tokenizer never joins what a space parts, so the tokens of a text are those of its words.
         self._words_apart = isinstance(self._tokenizer.pre_tokenizer, BertPreTokenizer)
         self._whole_words = _whole_words(self._tokenizer) if self._words_apart else {}
@@ -198,8 +210,6 @@ class StaticEmbedder:
         # A question is encoded by everybody who has to do with it.
         self._single = lru_cache(_TEXTS_KEPT)(lambda text: self._encoded([text]))
         self._unknown = _unknown_token(self._tokenizer)
-        digest = hashlib.sha256(weights_file.read_bytes()).hexdigest()[:12]
-        self._name = f"static-{self._rows.shape[1]}-{embeddings.dtype.name}-{digest}"
 
     @property
     def name(self) -> str:

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 from byokg.errors import QueryRefused
@@ -393,24 +394,27 @@ _SIGN = {
     **dict.fromkeys(_RIGHT_HEADS, ">"),
 }
 
-_CYPHER = re.compile(
-    r"""
-      (?P<space>\s+)
-    | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
-    | (?P<word>(?:[^\W\d]|\\u++[0-9A-Fa-f]{4})(?:\w|\\u++[0-9A-Fa-f]{4})*+)
-    | (?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+' | "[^"\\]*+(?:\\.[^"\\]*+)*+")
-    | (?P<quoted>`[^`]*+(?:``[^`]*+)*+`)
-    | (?P<number>0[xX][0-9A-Fa-f_]++ | 0[oO][0-7_]++ | (?:[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?+ | \.[0-9][0-9_]*+)
-                 (?:[eE][+-]?[0-9]++)?+)
-    | (?P<wide>["""
-    + _DASHES
-    + _LEFT_HEADS
-    + _RIGHT_HEADS
-    + r"""])
-    | (?P<sign>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\||/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+
+@cache
+def _cypher_pattern() -> re.Pattern[str]:
+    return re.compile(
+        r"""
+          (?P<space>\s+)
+        | (?P<comment>//[^\r\n]*+ | /\*.*?\*/)
+        | (?P<word>(?:[^\W\d]|\\u++[0-9A-Fa-f]{4})(?:\w|\\u++[0-9A-Fa-f]{4})*+)
+        | (?P<string>'[^'\\]*+(?:\\.[^'\\]*+)*+' | "[^"\\]*+(?:\\.[^"\\]*+)*+")
+        | (?P<quoted>`[^`]*+(?:``[^`]*+)*+`)
+        | (?P<number>0[xX][0-9A-Fa-f_]++ | 0[oO][0-7_]++ | (?:[0-9][0-9_]*+(?:\.[0-9][0-9_]*+)?+ | \.[0-9][0-9_]*+)
+                     (?:[eE][+-]?[0-9]++)?+)
+        | (?P<wide>["""
+        + _DASHES
+        + _LEFT_HEADS
+        + _RIGHT_HEADS
+        + r"""])
+        | (?P<sign>\.\.|::|=~|<>|<=|>=|!=|==|\+=|\|\||/(?!\*)|[()\[\]{},.:;|&!%$+\-*^=<>])
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
 
 
 def tokenise_cypher(text: str, most: int = MAX_CHARACTERS) -> tuple[list[Token], list[Edit]]:
@@ -422,7 +426,7 @@ def tokenise_cypher(text: str, most: int = MAX_CHARACTERS) -> tuple[list[Token],
     Raises:
         Unreadable: a part of the text is no token, or the text is too long.
     """
-    return tokenise(text, 0, len(text), _CYPHER.match, _cypher_name, most)
+    return tokenise(text, 0, len(text), _cypher_pattern().match, _cypher_name, most)
 
 
 def _cypher_name(kind: str, text: str, start: int, stop: int) -> Token:
@@ -473,7 +477,8 @@ _PN_PART = rf"(?:{_PN_CHAR}|:|{_PN_PLUS})"
 _PREFIX = rf"(?:(?:[{_LETTERS}]|{_CODE})(?:{_PN_CHAR}|\.+(?={_PN_CHAR}))*+)?+"
 
 
-def _sparql_pattern(prefix: str) -> re.Pattern[str]:
+@cache
+def _sparql_pattern(prefix: str = _PREFIX) -> re.Pattern[str]:
     return re.compile(
         rf"""
           (?P<space>\s+)
@@ -494,8 +499,9 @@ def _sparql_pattern(prefix: str) -> re.Pattern[str]:
     )
 
 
-_SPARQL, _UNPREFIXED = _sparql_pattern(_PREFIX), _sparql_pattern("")
-_RUN = re.compile(rf"(?:[{_LETTERS}]|{_CODE})(?:{_PN_CHAR}|\.)*+")
+@cache
+def _run_pattern() -> re.Pattern[str]:
+    return re.compile(rf"(?:[{_LETTERS}]|{_CODE})(?:{_PN_CHAR}|\.)*+")
 
 
 def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple[list[Token], list[Edit]]:
@@ -508,15 +514,16 @@ def tokenise_sparql(text: str, start: int = 0, stop: int | None = None) -> tuple
         Unreadable: a part of the text is no token, or the text is too long.
     """
     unprefixed = 0
+    prefixed, without, run_pattern = _sparql_pattern(), _sparql_pattern(""), _run_pattern()
 
     def match(text: str, at: int, stop: int) -> re.Match[str] | None:
         """Look for a prefix's colon once, not again from each of the words that might be parts of the prefix."""
         nonlocal unprefixed
-        if at >= unprefixed and (run := _RUN.match(text, at, stop)):
+        if at >= unprefixed and (run := run_pattern.match(text, at, stop)):
             end = run.end()
             if end == stop or text[end] != ":" or text[end - 1] == ".":
                 unprefixed = end
-        return (_UNPREFIXED if at < unprefixed else _SPARQL).match(text, at, stop)
+        return (without if at < unprefixed else prefixed).match(text, at, stop)
 
     return tokenise(text, start, len(text) if stop is None else stop, match, _sparql_name)
 
@@ -525,7 +532,7 @@ def _sparql_name(kind: str, text: str, start: int, stop: int) -> Token:
     """Read a word, IRI, variable or the like, and decode its escapes, if it is still one of its kind then."""
     value = text[start:stop]
     if "\\" in value and (plain := NUMBERED_ESCAPE.sub(character, value)) != value:
-        found = _SPARQL.fullmatch(plain)
+        found = _sparql_pattern().fullmatch(plain)
         if found is None or found.lastgroup != kind:
             reason = "an escape stands for a character that cannot be part of this; write the character itself"
             raise Unreadable(value, start, reason)

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -187,7 +188,14 @@ def promised_separator(path: Path) -> str:
 
 
 def detect_dialect(file: TextFile, options: TableOptions = DETECTED) -> Dialect:
-    """Find out how a file is written. Raises `ImportFailed` if it may be read in several ways."""
+    """Find out how a file is written, once while it is unchanged. Raises `ImportFailed` if several ways fit."""
+    with file.reading():
+        now = file.path.stat()
+    return _detected(file, options, now.st_mtime_ns, now.st_size)
+
+
+@lru_cache(maxsize=256)
+def _detected(file: TextFile, options: TableOptions, changed: int, size: int) -> Dialect:
     promised = promised_separator(file.path)
     head = _read_head(file)
     comment = _find_comment(head.lines) if options.comment is None else options.comment

@@ -102,21 +102,33 @@ _LETTERS = (
     "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd"
 )
-_ENCODED = re.compile(f"[^A-Za-z0-9_{_LETTERS}.-]|^[.-]|[.-]$")
-_LOCAL = re.compile(f"[A-Za-z0-9_{_LETTERS}](?:[A-Za-z0-9_{_LETTERS}.-]*[A-Za-z0-9_{_LETTERS}-])?")
 _PREFIX = re.compile(r"[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?")
 
 _WIDE = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd\U00020000-\U0002fffd\U00030000-\U0003fffd"
 _PLAIN = f"(?:[A-Za-z0-9._~!$&'()*+,;=@{_WIDE}-]|%[0-9A-Fa-f]{{2}})"
-_IRI = re.compile(
-    rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_PLAIN}*(?::[0-9]*)?(?:/(?:{_PLAIN}|[:/])*)?|{_PLAIN}(?:{_PLAIN}|[:/])*)"
-    rf"(?:\?(?:{_PLAIN}|[:/?])*)?(?:#(?:{_PLAIN}|[:/?])*)?"
-)
+
+
+@functools.cache
+def _encoded() -> re.Pattern[str]:
+    return re.compile(f"[^A-Za-z0-9_{_LETTERS}.-]|^[.-]|[.-]$")
+
+
+@functools.cache
+def _local() -> re.Pattern[str]:
+    return re.compile(f"[A-Za-z0-9_{_LETTERS}](?:[A-Za-z0-9_{_LETTERS}.-]*[A-Za-z0-9_{_LETTERS}-])?")
+
+
+@functools.cache
+def _iri() -> re.Pattern[str]:
+    return re.compile(
+        rf"[A-Za-z][A-Za-z0-9+.-]*:(?://{_PLAIN}*(?::[0-9]*)?(?:/(?:{_PLAIN}|[:/])*)?|{_PLAIN}(?:{_PLAIN}|[:/])*)"
+        rf"(?:\?(?:{_PLAIN}|[:/?])*)?(?:#(?:{_PLAIN}|[:/?])*)?"
+    )
 
 
 def encode(text: str) -> str:
     """Write any text as the last part of an IRI; `decode` undoes it."""
-    return _ENCODED.sub(lambda found: _percent(found.group()), text)
+    return _encoded().sub(lambda found: _percent(found.group()), text)
 
 
 @functools.cache
@@ -131,7 +143,7 @@ def decode(text: str) -> str:
 
 def node_iri(entity: str) -> str:
     """Return the IRI of a node: the id itself if it is one."""
-    if _IRI.fullmatch(entity) and not entity.startswith((NODE, TERM, EDGE)):
+    if _iri().fullmatch(entity) and not entity.startswith((NODE, TERM, EDGE)):
         return entity
     return NODE + encode(entity)
 
@@ -153,7 +165,7 @@ def term_iri(label: str) -> str:
 
 def is_iri(text: str) -> bool:
     """True if a text is an absolute IRI of the usual kinds."""
-    return _IRI.fullmatch(text) is not None
+    return _iri().fullmatch(text) is not None
 
 
 def local_name(iri: str) -> str:
@@ -211,7 +223,7 @@ class Prefixes:
         namespaces, known = dict(self.namespaces), set(self.namespaces.values())
         for iri in iris:
             space, local = _split(iri)
-            if space not in known and "://" in space and _LOCAL.fullmatch(local):
+            if space not in known and "://" in space and _local().fullmatch(local):
                 known.add(space)
                 namespaces[_new_prefix(space, namespaces)] = space
         return Prefixes(namespaces)
@@ -228,7 +240,7 @@ class Prefixes:
     def expand(self, label: str) -> str:
         """Return the IRI behind a label; a text that is neither an IRI nor has a known prefix is a term of ours."""
         prefix, colon, local = label.partition(":")
-        if colon and prefix in self.namespaces and _LOCAL.fullmatch(local):
+        if colon and prefix in self.namespaces and _local().fullmatch(local):
             return self.namespaces[prefix] + local
         return label if is_iri(label) else term_iri(label)
 
@@ -243,7 +255,7 @@ class Prefixes:
     def _compact(self, iri: str) -> str | None:
         space, local = _split(iri)
         prefix = self._by_namespace.get(space)
-        if prefix is None or not _LOCAL.fullmatch(local):
+        if prefix is None or not _local().fullmatch(local):
             return None
         return f"{prefix}:{local}"
 
